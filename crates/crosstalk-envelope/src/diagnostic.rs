@@ -1,0 +1,195 @@
+//! What is wrong, where, and what to do about it: errors as data.
+
+use crate::registry::{ErrorCode, Rule};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A remark on style or on something unusual.
+    Note,
+    /// The paste reading changed something to read the text.
+    Repair,
+    /// Readable, but probably not what was meant.
+    Warning,
+    /// The envelope is refused.
+    Error,
+}
+
+impl Severity {
+    /// The word for it in the JSON form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Repair => "repair",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One finding: a rule of `spec/`, a place, a sentence and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The rule that it is about.
+    pub rule: &'static Rule,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// The bytes of the source that it is about.
+    pub span: Range<usize>,
+    /// What was found.
+    pub message: Cow<'static, str>,
+}
+
+impl Diagnostic {
+    /// The code of the taxonomy that goes with the rule.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.rule.code
+    }
+
+    /// What to do about it; empty where nothing needs to be done.
+    pub fn help(&self) -> &'static str {
+        self.rule.help
+    }
+
+    /// Whether the envelope is refused because of it.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The same finding in a text in which the source begins at `offset`.
+    #[must_use]
+    pub fn shifted(mut self, offset: usize) -> Self {
+        self.span = self.span.start + offset..self.span.end + offset;
+        self
+    }
+
+    /// Line and column (both from 1; columns count characters) in the text it was found in.
+    pub fn position(&self, text: &str) -> Position {
+        Position::of(text, self.span.start)
+    }
+
+    /// The finding with the line it is about and a caret under the place, in plain text.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Document, Reading};
+    /// let text = "[[A→B v2]]\n";
+    /// let document = Document::parse(text, Reading::Strict);
+    /// let finding = &document.diagnostics()[0];
+    /// assert!(finding.render(text).contains("^^"));
+    /// ```
+    pub fn render(&self, text: &str) -> String {
+        let position = self.position(text);
+        let line = text
+            .split('\n')
+            .nth(position.line - 1)
+            .unwrap_or("")
+            .trim_end_matches('\r');
+        let mut out = format!(
+            "{self}\n --> line {}, column {}\n",
+            position.line, position.column
+        );
+        let shown: String = line.chars().take(120).map(visible).collect();
+        let width = text
+            .get(self.span.clone())
+            .and_then(|t| t.split('\n').next())
+            .map_or(1, |t| t.chars().count())
+            .clamp(1, 120);
+        let indent = " ".repeat(position.column.saturating_sub(1).min(120));
+        out.push_str(&format!("  | {shown}\n  | {indent}{}\n", "^".repeat(width)));
+        if !self.help().is_empty() {
+            out.push_str(&format!("  = help: {}\n", self.help()));
+        }
+        out
+    }
+}
+
+/// One printable character for any character, so that carets stay under their place.
+fn visible(c: char) -> char {
+    if c == '\t' {
+        ' '
+    } else if c.is_control() || crate::unicode::is_hidden(c) {
+        '\u{fffd}'
+    } else {
+        c
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}", self.severity.as_str(), self.rule.id)?;
+        if let Some(code) = self.code() {
+            write!(f, " {code}")?;
+        }
+        write!(f, "]: {}", self.message)
+    }
+}
+
+/// A place in a text; both numbers begin at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line, counted by LF.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+}
+
+impl Position {
+    /// The place of a byte offset.
+    pub fn of(text: &str, offset: usize) -> Self {
+        let before = text
+            .get(..offset)
+            .unwrap_or_else(|| text.get(..text.floor_char_boundary(offset)).unwrap_or(text));
+        let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |i| i + 1);
+        Self {
+            line: memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1,
+            column: before.get(line_start..).map_or(0, |t| t.chars().count()) + 1,
+        }
+    }
+}
+
+/// Collects the findings of one reading, up to [`crate::limit::DIAGNOSTICS`].
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    findings: Vec<Diagnostic>,
+    refused: bool,
+}
+
+impl Sink {
+    pub(crate) fn report(
+        &mut self,
+        rule: &'static Rule,
+        severity: Severity,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.refused |= severity == Severity::Error;
+        if self.findings.len() < crate::limit::DIAGNOSTICS {
+            self.findings.push(Diagnostic {
+                rule,
+                severity,
+                span,
+                message: message.into(),
+            });
+        }
+    }
+
+    pub(crate) fn error(
+        &mut self,
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.report(rule, Severity::Error, span, message);
+    }
+
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+
+    pub(crate) fn into_findings(self) -> Vec<Diagnostic> {
+        self.findings
+    }
+}

@@ -1,0 +1,494 @@
+//! The lossless document: the received bytes, and every part of the envelope as a span of them.
+//!
+//! Implements ENV-023 to ENV-026, ENV-033, ENV-043, ENV-051 and ENV-080.
+
+use crate::diagnostic::{Diagnostic, Severity, Sink};
+use crate::grammar::{self, BodyKind, CoreHeader, EntryKind, Parts};
+use crate::registry::rule;
+use crate::signature::Signature;
+use crate::text::{self, trim_line};
+use crate::{limit, paste};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// How a text is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// What a relay accepts and a signature is checked on: the grammar and nothing else.
+    Strict,
+    /// What chats, mail programs and models produce: repaired first, each repair reported.
+    Paste,
+}
+
+/// One envelope as it was received.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Reading};
+/// let text = "[[CLAUDE→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\n\
+///             context: auth\nintent: REQUEST\nbody: |\n  Should we use JWT?\nsig: none\n[[END]]\n";
+/// let document = Document::parse(text, Reading::Strict);
+/// assert!(document.is_accepted());
+/// assert_eq!(document.to_string(), text);
+/// assert_eq!(document.body_text(), "Should we use JWT?");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    source: Cow<'a, str>,
+    /// Where the source begins in the text that it was found in.
+    offset: usize,
+    /// What the grammar read, where it differs from the source: in NFC, repaired.
+    read: Option<String>,
+    /// For each line of `read`, the part of the source it comes from.
+    origin: Vec<Range<usize>>,
+    parts: Parts,
+    reading: Reading,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Document<'a> {
+    /// Reads one envelope. Faults are collected, never returned early: see [`Document::diagnostics`].
+    ///
+    /// The paste reading takes the first envelope that it finds and refuses a second one; use
+    /// [`crate::scan`] for a text with several.
+    pub fn parse(text: &'a str, reading: Reading) -> Self {
+        match reading {
+            Reading::Strict => Self::read_strict(text, 0),
+            Reading::Paste => paste::read_one(text),
+        }
+    }
+
+    /// Reads `text`, found at `offset` of a larger text, as it is.
+    pub(crate) fn read_strict(text: &'a str, offset: usize) -> Self {
+        let mut sink = Sink::default();
+        if text.len() > limit::ENVELOPE_BYTES {
+            let parts = grammar::read(text, &mut sink);
+            return Self::assemble(text, offset, None, Vec::new(), parts, Reading::Strict, sink);
+        }
+        let prepared = match text::prepare(text, &mut sink) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(normal) => Some(normal),
+        };
+        let origin = prepared
+            .as_ref()
+            .map(|_| source_lines(text, &mut sink))
+            .unwrap_or_default();
+        let mut inner = Sink::default();
+        let parts = grammar::read(prepared.as_deref().unwrap_or(text), &mut inner);
+        let refused = inner.refused();
+        for finding in inner.into_findings() {
+            let span = to_source(&finding.span, &origin, prepared.as_deref(), text.len());
+            sink.report(finding.rule, finding.severity, span, finding.message);
+        }
+        let mut document =
+            Self::assemble(text, offset, prepared, origin, parts, Reading::Strict, sink);
+        if !refused {
+            document.check_requirements();
+        }
+        document
+    }
+
+    /// Reads a repaired text; `source` is where it comes from, `repairs` what was done to it.
+    pub(crate) fn read_repaired(source: &'a str, offset: usize, repaired: paste::Repaired) -> Self {
+        let mut sink = Sink::default();
+        let paste::Repaired {
+            text,
+            origin,
+            repairs,
+        } = repaired;
+        for repair in repairs {
+            sink.report(repair.rule, repair.severity, repair.span, repair.message);
+        }
+        let mut inner = Sink::default();
+        let normal = match text::prepare(&text, &mut inner) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(normal) => normal,
+        };
+        let parts = grammar::read(&normal, &mut inner);
+        let refused = inner.refused();
+        for finding in inner.into_findings() {
+            let span = to_source(&finding.span, &origin, Some(&normal), source.len());
+            sink.report(finding.rule, finding.severity, span, finding.message);
+        }
+        let mut document = Self::assemble(
+            source,
+            offset,
+            Some(normal),
+            origin,
+            parts,
+            Reading::Paste,
+            sink,
+        );
+        if !refused {
+            document.check_requirements();
+        }
+        document
+    }
+
+    /// The same document, read strictly without any fault, as the result of the paste reading.
+    pub(crate) fn as_clean_paste(mut self, repairs: Vec<Diagnostic>) -> Self {
+        self.reading = Reading::Paste;
+        for repair in repairs {
+            self.report(repair);
+        }
+        self
+    }
+
+    fn assemble(
+        source: &'a str,
+        offset: usize,
+        read: Option<String>,
+        origin: Vec<Range<usize>>,
+        parts: Parts,
+        reading: Reading,
+        sink: Sink,
+    ) -> Self {
+        let mut diagnostics = sink.into_findings();
+        for finding in &mut diagnostics {
+            finding.span = finding.span.start + offset..finding.span.end + offset;
+        }
+        Self {
+            source: Cow::Borrowed(source),
+            offset,
+            read,
+            origin,
+            parts,
+            reading,
+            diagnostics,
+        }
+    }
+
+    /// A document of which nothing could be read.
+    pub(crate) fn unreadable(
+        source: &'a str,
+        reading: Reading,
+        diagnostics: Vec<Diagnostic>,
+    ) -> Self {
+        Self {
+            source: Cow::Borrowed(source),
+            offset: 0,
+            read: None,
+            origin: Vec::new(),
+            parts: Parts::default(),
+            reading,
+            diagnostics,
+        }
+    }
+
+    /// The document with a copy of its text.
+    pub fn into_owned(self) -> Document<'static> {
+        Document {
+            source: Cow::Owned(self.source.into_owned()),
+            ..self
+        }
+    }
+
+    /// What the grammar needs and the lines alone don't show: required headers, the form of `sig:`.
+    fn check_requirements(&mut self) {
+        let response = self.body_kind() == Some(BodyKind::Response);
+        let direction = self.parts.direction.map_or(0..0, |d| d.line.range());
+        if self.header(CoreHeader::Session).is_none() && self.header(CoreHeader::Thread).is_none() {
+            self.require(
+                &rule::SESSION_OR_THREAD,
+                direction.clone(),
+                "there is neither a session nor a thread".into(),
+            );
+        }
+        for core in [CoreHeader::User, CoreHeader::Context, CoreHeader::Intent] {
+            if !response && self.header(core).is_none() {
+                let message = format!("the header `{}` is missing", core.as_str());
+                self.require(&rule::HEADER_MISSING, direction.clone(), message.into());
+            }
+        }
+        if let Some(span) = self.parts.sig
+            && let Err(fault) = Signature::parse(span.of(self.text()))
+        {
+            let (severity, place) = (self.severity_of_faults(), self.in_source(span.range()));
+            self.report(Diagnostic {
+                rule: &rule::SIG_MALFORMED,
+                severity,
+                span: place,
+                message: fault.into(),
+            });
+        }
+    }
+
+    /// A required header: an error in the strict reading, reported and tolerated in a paste.
+    fn require(
+        &mut self,
+        rule: &'static crate::registry::Rule,
+        span: Range<usize>,
+        message: Cow<'static, str>,
+    ) {
+        let (rule, severity) = match self.reading {
+            Reading::Strict => (rule, Severity::Error),
+            Reading::Paste => (&rule::HEADERS_LACKING, Severity::Warning),
+        };
+        let span = self.in_source(span);
+        self.report(Diagnostic {
+            rule,
+            severity,
+            span,
+            message,
+        });
+    }
+
+    /// How much a fault weighs that a person can live with in a paste.
+    pub(crate) fn severity_of_faults(&self) -> Severity {
+        match self.reading {
+            Reading::Strict => Severity::Error,
+            Reading::Paste => Severity::Warning,
+        }
+    }
+
+    pub(crate) fn report(&mut self, finding: Diagnostic) {
+        if self.diagnostics.len() < limit::DIAGNOSTICS || finding.is_error() {
+            self.diagnostics.push(finding);
+        }
+    }
+
+    /// A span of the text that was read, as one of the text that the document was found in.
+    pub(crate) fn in_source(&self, span: Range<usize>) -> Range<usize> {
+        let inner = to_source(&span, &self.origin, self.read.as_deref(), self.source.len());
+        inner.start + self.offset..inner.end + self.offset
+    }
+
+    /// What the grammar read: the source, or the source in NFC and repaired.
+    pub fn text(&self) -> &str {
+        self.read.as_deref().unwrap_or(&self.source)
+    }
+
+    /// The received bytes.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Where the source stands in the text it was found in.
+    pub fn span(&self) -> Range<usize> {
+        self.offset..self.offset + self.source.len()
+    }
+
+    /// How it was read.
+    pub fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// Everything that was found, in the order of the reading; places are in the whole text.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Whether nothing speaks against it.
+    pub fn is_accepted(&self) -> bool {
+        !self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The parts as the grammar found them.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// The left side of the direction line; empty if it could not be read.
+    pub fn sender(&self) -> &str {
+        self.parts
+            .direction
+            .map_or("", |d| d.sender.of(self.text()))
+    }
+
+    /// The right side of the direction line; empty if it could not be read.
+    pub fn receiver(&self) -> &str {
+        self.parts
+            .direction
+            .map_or("", |d| d.receiver.of(self.text()))
+    }
+
+    /// The version of the direction line; empty if it could not be read.
+    pub fn version(&self) -> &str {
+        self.parts
+            .direction
+            .map_or("", |d| d.version.of(self.text()))
+    }
+
+    /// The value of a core header.
+    pub fn header(&self, core: CoreHeader) -> Option<&str> {
+        self.parts
+            .core(core)
+            .map(|e| e.value.of(self.text()))
+            .filter(|v| !v.is_empty())
+    }
+
+    /// Every header above the META blocks, core and unknown, in the order of the text.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let text = self.text();
+        self.parts
+            .entries
+            .iter()
+            .take_while(|e| e.kind == EntryKind::Header)
+            .map(move |e| (e.name.of(text), e.value.of(text)))
+    }
+
+    /// The META blocks in the order of the text.
+    pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let entries = &self.parts.entries;
+        entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.kind == EntryKind::Meta)
+            .map(|(index, _)| Block {
+                document: self,
+                index,
+            })
+    }
+
+    /// The first META block of a namespace.
+    pub fn block(&self, namespace: &str) -> Option<Block<'_>> {
+        self.blocks().find(|b| b.namespace() == namespace)
+    }
+
+    /// A value of META: the key in the first block of the namespace.
+    pub fn meta(&self, namespace: &str, key: &str) -> Option<&str> {
+        self.block(namespace)?.get(key)
+    }
+
+    /// Whether the text stands under `body:` or `response:`.
+    pub fn body_kind(&self) -> Option<BodyKind> {
+        self.parts.body.map(|b| b.kind)
+    }
+
+    /// The lines of the body text: without the indent, without trailing empty lines.
+    pub fn body_lines(&self) -> impl Iterator<Item = &str> {
+        let content = self.parts.body.map_or("", |b| b.content.of(self.text()));
+        let trimmed = content.trim_end_matches(['\n', '\r', ' ', '\t']);
+        let mut rest = (!trimmed.is_empty()).then_some(trimmed);
+        std::iter::from_fn(move || {
+            let text = rest?;
+            let line = match memchr::memchr(b'\n', text.as_bytes()) {
+                Some(end) => {
+                    rest = text.get(end + 1..);
+                    text.get(..end).unwrap_or("")
+                }
+                None => {
+                    rest = None;
+                    text
+                }
+            };
+            Some(without_indent(trim_line(line)))
+        })
+    }
+
+    /// The body text: its lines, joined by LF.
+    pub fn body_text(&self) -> String {
+        let mut out = String::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
+        for (number, line) in self.body_lines().enumerate() {
+            if number > 0 {
+                out.push('\n');
+            }
+            out.push_str(line);
+        }
+        out
+    }
+
+    /// The value of the `sig:` line.
+    pub fn sig(&self) -> Option<&str> {
+        self.parts.sig.map(|s| s.of(self.text()))
+    }
+}
+
+impl fmt::Display for Document<'_> {
+    /// The received text, byte for byte.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+/// A META block of a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'d> {
+    document: &'d Document<'d>,
+    /// The entry of its `meta:` line.
+    index: usize,
+}
+
+impl<'d> Block<'d> {
+    /// Its namespace.
+    pub fn namespace(&self) -> &'d str {
+        self.document
+            .parts
+            .entries
+            .get(self.index)
+            .map_or("", |e| e.value.of(self.document.text()))
+    }
+
+    /// Its keys and values in the order of the text.
+    pub fn fields(&self) -> impl Iterator<Item = (&'d str, &'d str)> + use<'d> {
+        let text = self.document.text();
+        let entries = self
+            .document
+            .parts
+            .entries
+            .get(self.index + 1..)
+            .unwrap_or(&[]);
+        entries
+            .iter()
+            .take_while(|e| e.kind == EntryKind::Key)
+            .map(move |e| (e.name.of(text), e.value.of(text)))
+    }
+
+    /// The value of a key; keys are case-sensitive (ENV-034).
+    pub fn get(&self, key: &str) -> Option<&'d str> {
+        self.fields()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
+    }
+}
+
+fn without_indent(line: &str) -> &str {
+    line.strip_prefix("  ")
+        .or_else(|| line.strip_prefix('\t'))
+        .unwrap_or(line)
+}
+
+/// The lines of a source that was brought to NFC, which keeps the number of lines. Those that are too long
+/// only before NFC are reported here; the grammar sees the rest.
+fn source_lines(text: &str, sink: &mut Sink) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let length = line.strip_suffix('\r').unwrap_or(line).len();
+        if length > limit::LINE_BYTES {
+            sink.error(
+                &rule::LINE_TOO_LONG,
+                start..start,
+                format!(
+                    "the line has {length} bytes, more than {}",
+                    limit::LINE_BYTES
+                ),
+            );
+        }
+        lines.push(start..start + line.len());
+        start += line.len() + 1;
+    }
+    lines
+}
+
+/// Maps a span of the read text to the source, line by line.
+fn to_source(
+    span: &Range<usize>,
+    origin: &[Range<usize>],
+    read: Option<&str>,
+    len: usize,
+) -> Range<usize> {
+    let Some(read) = read else {
+        return span.clone();
+    };
+    let place = |offset: usize| -> Option<usize> {
+        let before = read.as_bytes().get(..offset.min(read.len()))?;
+        let line = memchr::memchr_iter(b'\n', before).count();
+        let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |i| i + 1);
+        let source = origin.get(line)?;
+        Some((source.start + column).min(source.end))
+    };
+    let start = place(span.start).unwrap_or(len);
+    let end = place(span.end).unwrap_or(len).max(start);
+    start..end
+}

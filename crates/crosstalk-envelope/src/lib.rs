@@ -1,0 +1,44 @@
+//! AI Crosstalk envelopes: text ↔ [`Document`] ↔ [`Envelope`] ↔ canonical bytes.
+//!
+//! ```text
+//! scan(text)            finds envelopes in prose, code fences, quoted mail, a chat transcript
+//!   Document            lossless: the received bytes and a span for every part
+//!     Envelope          the typed view: addresses, ids, intent, META
+//!     canonical()       the bytes that a digest names and a signature covers
+//! ```
+//!
+//! Nothing here does I/O, and nothing panics on input. Faults are data: see [`Diagnostic`].
+
+pub mod base64;
+pub mod canonical;
+pub mod flow;
+pub mod id;
+pub mod limit;
+pub mod meta;
+pub mod registry;
+pub mod unicode;
+
+mod address;
+mod check;
+mod diagnosis;
+mod diagnostic;
+mod document;
+mod envelope;
+mod grammar;
+mod lint;
+mod paste;
+mod signature;
+mod text;
+mod time;
+
+pub use address::{Address, AddressError, Schemes};
+pub use diagnosis::{Diagnosis, diagnose};
+pub use diagnostic::{Diagnostic, Position, Severity};
+pub use document::{Block, Document, Reading};
+pub use envelope::{Envelope, IntentField, Session};
+pub use grammar::{BodyKind, CoreHeader};
+pub use lint::lint;
+pub use paste::{Scan, decode, scan};
+pub use registry::{ErrorCode, Intent};
+pub use signature::{Signature, is_key_id};
+pub use time::Timestamp;

@@ -1,0 +1,313 @@
+//! Style and caution: what is allowed, and yet worth a remark (LNT, and the remarks of ENV, INT and MET).
+
+use crate::address::{Address, Schemes};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::Document;
+use crate::flow::Flow;
+use crate::grammar::{CoreHeader, EntryKind};
+use crate::id::IdForm;
+use crate::meta::{Attachment, is_well_typed};
+use crate::registry::{Intent, Namespace, Rule, ValueKind, rule};
+use crate::unicode;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Everything that is worth a remark, in the order of the text.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Reading, lint};
+/// let text = "[[A→B v1]]\nuser: u\nsession: s\nthread: t1\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]";
+/// let document = Document::parse(text, Reading::Strict);
+/// let ids: Vec<_> = lint(&document).iter().map(|d| d.rule.id).collect();
+/// assert_eq!(ids, ["ENV-028", "LNT-001", "INT-002"]);
+/// ```
+pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
+    let mut lint = Lint {
+        document,
+        found: Vec::new(),
+    };
+    lint.direction();
+    lint.headers();
+    lint.meta();
+    lint.intent();
+    lint.hidden_characters();
+    lint.found.sort_by_key(|d| d.span.start);
+    lint.found.truncate(crate::limit::DIAGNOSTICS);
+    lint.found
+}
+
+struct Lint<'d> {
+    document: &'d Document<'d>,
+    found: Vec<Diagnostic>,
+}
+
+impl Lint<'_> {
+    /// Reports a finding at a span of the text that was read.
+    fn report(
+        &mut self,
+        rule: &'static Rule,
+        severity: Severity,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        if self.found.len() < 4 * crate::limit::DIAGNOSTICS {
+            let span = self.document.in_source(span);
+            self.found.push(Diagnostic {
+                rule,
+                severity,
+                span,
+                message: message.into(),
+            });
+        }
+    }
+
+    fn direction(&mut self) {
+        let Some(direction) = self.document.parts().direction else {
+            return;
+        };
+        for (side, span) in [
+            ("sender", direction.sender),
+            ("receiver", direction.receiver),
+        ] {
+            let text = span.of(self.document.text());
+            self.name(side, text, span.range());
+            self.address(text, span.range());
+        }
+    }
+
+    fn name(&mut self, side: &str, text: &str, span: Range<usize>) {
+        if unicode::mixes_scripts(text) || unicode::imitates_ascii(text) {
+            self.report(
+                &rule::LOOK_ALIKE,
+                Severity::Warning,
+                span,
+                format!("the {side} has letters that look like those of another alphabet"),
+            );
+        }
+    }
+
+    fn address(&mut self, text: &str, span: Range<usize>) {
+        if let Err(fault) = Address::parse(text) {
+            self.report(fault.rule, Severity::Warning, span, fault.message);
+        } else if let Some(scheme) = Address::split(text).scheme()
+            && Schemes::default().find(scheme).is_none()
+        {
+            let message = format!("the scheme `{scheme}` is not in the registry");
+            self.report(&rule::SCHEME_UNKNOWN, Severity::Note, span, message);
+        }
+    }
+
+    fn headers(&mut self) {
+        let (parts, text) = (self.document.parts(), self.document.text());
+        if let Some(entry) = parts.core(CoreHeader::User) {
+            self.name("user", entry.value.of(text), entry.value.range());
+        }
+        if let Some(session) = self.document.envelope().session
+            && (session.time.is_none() || session.word.is_empty())
+            && let Some(entry) = parts.core(CoreHeader::Session)
+        {
+            self.report(
+                &rule::SESSION_SPELLING,
+                Severity::Note,
+                entry.value.range(),
+                "the session is not a time and a word",
+            );
+        }
+        for core in [CoreHeader::Thread, CoreHeader::Parent, CoreHeader::Message] {
+            let Some(entry) = parts.core(core) else {
+                continue;
+            };
+            if IdForm::of(entry.value.of(text)) == IdForm::Opaque {
+                let message = format!("the {} id is neither a ULID nor a UUIDv7", core.as_str());
+                self.report(&rule::ID_FORM, Severity::Note, entry.value.range(), message);
+            }
+        }
+    }
+
+    fn meta(&mut self) {
+        let (parts, text) = (self.document.parts(), self.document.text());
+        let mut namespace: Option<&'static Namespace> = None;
+        for entry in &parts.entries {
+            let (name, value) = (entry.name.of(text), entry.value.of(text));
+            match entry.kind {
+                EntryKind::Header => {}
+                EntryKind::Meta => {
+                    namespace = Namespace::find(value);
+                    if namespace.is_none() && !value.starts_with("custom-") {
+                        let message = format!("the namespace `{value}` is not in the registry");
+                        self.report(
+                            &rule::NAMESPACE_UNKNOWN,
+                            Severity::Note,
+                            entry.value.range(),
+                            message,
+                        );
+                    }
+                }
+                EntryKind::Key => {
+                    self.key(namespace, name, entry.name.range());
+                    self.value(namespace, name, value, entry.value.range());
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, namespace: Option<&Namespace>, name: &str, span: Range<usize>) {
+        let known = namespace.is_some_and(|n| n.kind_of(name).is_some());
+        if !known && !is_well_styled(name) {
+            let message = format!("the key `{name}` is neither PascalCase nor begins with X-");
+            self.report(&rule::KEY_STYLE, Severity::Note, span.clone(), message);
+        }
+        if let Some(namespace) = namespace
+            && !known
+            && !name.starts_with("X-")
+        {
+            let message = format!("`meta: {}` has no key `{name}`", namespace.name);
+            self.report(&rule::KEY_UNKNOWN, Severity::Note, span, message);
+        }
+    }
+
+    fn value(&mut self, namespace: Option<&Namespace>, key: &str, value: &str, span: Range<usize>) {
+        if let Some(fault) = Flow::is_meant(value)
+            .then(|| Flow::parse(value).err())
+            .flatten()
+        {
+            self.report(
+                &rule::FLOW_MALFORMED,
+                Severity::Warning,
+                span,
+                fault.as_str(),
+            );
+            return;
+        }
+        let Some((kind, known)) = namespace.and_then(|n| n.kind_of(key)) else {
+            return;
+        };
+        if kind == ValueKind::Attachment {
+            self.attachment(value, span);
+        } else if !is_well_typed(kind, known, value) {
+            let expected = if known.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", known.join(", "))
+            };
+            let message = format!("the value of `{key}` is not what the registry says{expected}");
+            self.report(&rule::VALUE_TYPE, Severity::Warning, span, message);
+        }
+    }
+
+    fn attachment(&mut self, value: &str, span: Range<usize>) {
+        match Attachment::parse(value) {
+            Err(fault) => {
+                self.report(
+                    &rule::META_ATTACHMENTS,
+                    Severity::Warning,
+                    span,
+                    fault.to_string(),
+                );
+            }
+            Ok(attachment) => {
+                if let Err(fault) = attachment.check_embedded() {
+                    self.report(
+                        &rule::ATTACHMENT_DIGEST,
+                        Severity::Warning,
+                        span,
+                        fault.to_string(),
+                    );
+                }
+            }
+        }
+    }
+
+    fn intent(&mut self) {
+        let envelope = self.document.envelope();
+        let (Some(intent), Some(entry)) = (
+            envelope.intent,
+            self.document.parts().core(CoreHeader::Intent),
+        ) else {
+            return;
+        };
+        let span = entry.value.range();
+        if intent.is_legacy() {
+            let message = format!(
+                "`{}` is a legacy intent and means {}",
+                intent.written,
+                intent.meaning_str()
+            );
+            self.report(&rule::INTENT_LEGACY, Severity::Note, span.clone(), message);
+        }
+        match intent.meaning {
+            None => {
+                let message = format!(
+                    "the intent `{}` is not in the registry",
+                    unicode::escape(intent.written)
+                );
+                self.report(&rule::INTENT_UNKNOWN, Severity::Note, span, message);
+            }
+            Some(Intent::Broadcast) if envelope.routing().reply_to.is_some() => {
+                let message = "a BROADCAST expects no answer, but there is an X-Reply-To";
+                self.report(&rule::BROADCAST_WANTS_ANSWER, Severity::Note, span, message);
+            }
+            Some(Intent::Request) if self.document.body_lines().next().is_none() => {
+                self.report(
+                    &rule::REQUEST_EMPTY,
+                    Severity::Warning,
+                    span,
+                    "the REQUEST has an empty body",
+                );
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// One remark a kind: where the first one stands, and how many there are.
+    fn hidden_characters(&mut self) {
+        let text = self.document.text();
+        if text.is_ascii() {
+            return;
+        }
+        for (rule, is_one, what) in [
+            (
+                &rule::BIDI_CONTROL,
+                unicode::is_bidi_control as fn(char) -> bool,
+                "bidirectional control",
+            ),
+            (
+                &rule::INVISIBLE,
+                unicode::is_invisible,
+                "invisible character",
+            ),
+        ] {
+            let mut places = text
+                .char_indices()
+                .filter(|(at, c)| is_one(*c) && !joins_emoji(text, *at, *c));
+            let Some((at, c)) = places.next() else {
+                continue;
+            };
+            let count = 1 + places.count();
+            let message = format!(
+                "there are {count} {what}s; the first is U+{:04X}",
+                u32::from(c)
+            );
+            self.report(rule, Severity::Warning, at..at + c.len_utf8(), message);
+        }
+    }
+}
+
+/// PascalCase, words with hyphens, or `X-` in front.
+fn is_well_styled(key: &str) -> bool {
+    key.starts_with("X-")
+        || key.split('-').all(|word| {
+            word.bytes()
+                .next()
+                .is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        }) && !key.contains(['_', '.'])
+}
+
+/// A zero-width joiner or non-joiner between two characters beyond ASCII belongs to the writing.
+fn joins_emoji(text: &str, at: usize, c: char) -> bool {
+    let before = text.get(..at).and_then(|t| t.chars().next_back());
+    let after = text.get(at + c.len_utf8()..).and_then(|t| t.chars().next());
+    matches!(c, '\u{200c}' | '\u{200d}')
+        && before.is_some_and(|b| !b.is_ascii())
+        && after.is_some_and(|a| !a.is_ascii())
+}

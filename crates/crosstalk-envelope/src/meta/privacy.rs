@@ -1,0 +1,128 @@
+//! `meta: privacy` (MET-011).
+
+use super::value::{list, words};
+use crate::document::Document;
+use crate::time::Timestamp;
+use std::borrow::Cow;
+
+/// Consent, personal data, compliance.
+#[derive(Clone, Debug, Default)]
+pub struct Privacy<'d> {
+    /// `PII`: present, redacted, none, as it was written.
+    pub pii: Option<&'d str>,
+    /// `Consent` with its time.
+    pub consent: Option<Consent<'d>>,
+    /// `Scope`, as it was written.
+    pub scope: Option<&'d str>,
+    /// `Expires`, where it is a time.
+    pub expires: Option<Timestamp>,
+    /// `Jurisdiction`, as it was written.
+    pub jurisdiction: Option<&'d str>,
+    /// `Consent-ID`.
+    pub consent_id: Option<&'d str>,
+}
+
+impl<'d> Privacy<'d> {
+    pub(super) fn of(document: &'d Document<'d>) -> Self {
+        let mut privacy = Self::default();
+        let Some(block) = document.block("privacy") else {
+            return privacy;
+        };
+        for (key, value) in block.fields() {
+            match key {
+                "PII" => privacy.pii = Some(value),
+                "Consent" => privacy.consent = Some(Consent::parse(value)),
+                "Scope" => privacy.scope = Some(value),
+                "Expires" => privacy.expires = Timestamp::parse(value),
+                "Jurisdiction" => privacy.jurisdiction = Some(value),
+                "Consent-ID" => privacy.consent_id = Some(value),
+                _ => {}
+            }
+        }
+        privacy
+    }
+
+    /// The words of `Scope`.
+    pub fn scopes(&self) -> Vec<Cow<'d, str>> {
+        self.scope.map(words).unwrap_or_default()
+    }
+
+    /// The jurisdictions that are named.
+    pub fn jurisdictions(&self) -> Vec<Cow<'d, str>> {
+        self.jurisdiction.map(list).unwrap_or_default()
+    }
+}
+
+/// A consent as it is declared, such as `explicit_yes_2025-10-09T16:00Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consent<'d> {
+    /// As it was written.
+    pub text: &'d str,
+    /// What it says.
+    pub kind: ConsentKind,
+    /// When it was given, where the value says so.
+    pub at: Option<Timestamp>,
+}
+
+/// What a consent says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsentKind {
+    /// `explicit_yes`
+    ExplicitYes,
+    /// `explicit_no`
+    ExplicitNo,
+    /// `implicit`
+    Implicit,
+    /// `transferred_with_approval`
+    Transferred,
+    /// Anything else; it permits nothing.
+    Unknown,
+}
+
+impl<'d> Consent<'d> {
+    /// Reads a consent. What is not known permits nothing.
+    ///
+    /// ```
+    /// use crosstalk_envelope::meta::{Consent, ConsentKind};
+    /// let consent = Consent::parse("explicit_yes_2025-10-09T16:00Z");
+    /// assert_eq!(consent.kind, ConsentKind::ExplicitYes);
+    /// assert_eq!(consent.at.unwrap().to_string(), "2025-10-09T16:00:00Z");
+    /// assert_eq!(Consent::parse("explicit_yesterday").kind, ConsentKind::Unknown);
+    /// ```
+    pub fn parse(text: &'d str) -> Self {
+        for (word, kind) in [
+            ("explicit_yes", ConsentKind::ExplicitYes),
+            ("explicit_no", ConsentKind::ExplicitNo),
+            ("implicit", ConsentKind::Implicit),
+            ("transferred_with_approval", ConsentKind::Transferred),
+        ] {
+            let Some(rest) = text.strip_prefix(word) else {
+                continue;
+            };
+            if rest.is_empty() {
+                return Self {
+                    text,
+                    kind,
+                    at: None,
+                };
+            }
+            if let Some(at) = rest.strip_prefix('_').and_then(Timestamp::parse) {
+                return Self {
+                    text,
+                    kind,
+                    at: Some(at),
+                };
+            }
+        }
+        Self {
+            text,
+            kind: ConsentKind::Unknown,
+            at: None,
+        }
+    }
+
+    /// Whether it is one of the registry.
+    pub fn is_known(&self) -> bool {
+        self.kind != ConsentKind::Unknown
+    }
+}

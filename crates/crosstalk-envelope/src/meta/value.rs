@@ -1,0 +1,122 @@
+//! Values by the kind that the registry gives them (MET-002).
+
+use super::{Attachment, Consent};
+use crate::address::Address;
+use crate::base64;
+use crate::flow::Flow;
+use crate::registry::{ErrorCode, ValueKind};
+use crate::time::Timestamp;
+use std::borrow::Cow;
+
+/// Whether a value is what the registry says that it is.
+pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
+    match kind {
+        ValueKind::Text => true,
+        ValueKind::Word => known.contains(&value),
+        ValueKind::Words => {
+            let words = words(value);
+            !words.is_empty() && words.iter().all(|w| known.contains(&w.as_ref()))
+        }
+        ValueKind::List => !list(value).is_empty(),
+        ValueKind::Options => options(value).len() >= 2,
+        ValueKind::Time => Timestamp::parse(value).is_some(),
+        ValueKind::Consent => Consent::parse(value).is_known(),
+        ValueKind::Address => Address::parse(value).is_ok(),
+        ValueKind::Addresses => {
+            let list = list(value);
+            !list.is_empty() && list.iter().all(|a| Address::parse(a).is_ok())
+        }
+        ValueKind::Route => route(value).all(|a| Address::parse(a).is_ok()),
+        ValueKind::Attachment => Attachment::parse(value).is_ok(),
+        ValueKind::ErrorCode => ErrorCode::from_wire(value).is_some(),
+        ValueKind::Integer => value.parse::<u64>().is_ok(),
+        ValueKind::Digest => Digest::parse(value).is_some(),
+        ValueKind::Base64 => base64::decode(value).is_some(),
+    }
+}
+
+/// A list: a flow, or texts separated by commas.
+///
+/// ```
+/// use crosstalk_envelope::meta::list;
+/// assert_eq!(list(r#"["a", "b"]"#), ["a", "b"]);
+/// assert_eq!(list("a, b"), ["a", "b"]);
+/// assert!(list("[a").is_empty());
+/// ```
+pub fn list(value: &str) -> Vec<Cow<'_, str>> {
+    separated(value, ',')
+}
+
+/// A poll's options: a flow, or texts separated by `|`.
+pub fn options(value: &str) -> Vec<Cow<'_, str>> {
+    separated(value, '|')
+}
+
+/// Some words, separated by commas, spaces or `|`, or as a flow.
+pub fn words(value: &str) -> Vec<Cow<'_, str>> {
+    if Flow::is_meant(value) {
+        return separated(value, ',');
+    }
+    let parts = value.split([',', '|', ' ', '\t', ';']);
+    parts.filter(|p| !p.is_empty()).map(Cow::Borrowed).collect()
+}
+
+fn separated(value: &str, mark: char) -> Vec<Cow<'_, str>> {
+    if Flow::is_meant(value) {
+        let flow = Flow::parse(value).unwrap_or(Flow::List(Vec::new()));
+        return flow
+            .texts()
+            .into_iter()
+            .map(|t| Cow::Owned(t.to_owned()))
+            .collect();
+    }
+    value
+        .split(mark)
+        .map(crate::text::trim)
+        .filter(|p| !p.is_empty())
+        .map(Cow::Borrowed)
+        .collect()
+}
+
+/// The addresses of a route, separated by `→` or `->`.
+pub(super) fn route(value: &str) -> impl Iterator<Item = &str> {
+    value
+        .split('→')
+        .flat_map(|part| part.split("->"))
+        .map(crate::text::trim)
+}
+
+/// A SHA-256 digest as it is written: `sha256:` and 64 hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// Reads a digest; hex digits may be in either case.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix("sha256:")?.as_bytes();
+        if hex.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks(2)) {
+            for digit in pair {
+                let value = char::from(*digit).to_digit(16)?;
+                *byte = (*byte << 4) | u8::try_from(value).ok()?;
+            }
+        }
+        Some(Self(bytes))
+    }
+
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        use sha2::Digest as _;
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}

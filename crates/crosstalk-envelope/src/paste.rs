@@ -1,0 +1,256 @@
+//! The paste reading: find the envelopes in a text, repair each one, read it with the same grammar.
+//!
+//! Implements SCN-001 to SCN-006, PST-001 to PST-028, TRN-001 and TRN-003. Repairing writes a text for the
+//! strict grammar and says what it changed; it never decides what a message means.
+
+mod clean;
+mod find;
+mod frame;
+mod head;
+mod marker;
+mod repair;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::{Document, Reading};
+use crate::grammar::CoreHeader;
+use crate::limit;
+use crate::registry::rule;
+use find::{Region, regions};
+pub(crate) use repair::Repaired;
+use std::borrow::Cow;
+
+/// What a text holds: the envelopes that were accepted, and what was found besides.
+#[derive(Debug, Default)]
+pub struct Scan<'a> {
+    /// The accepted envelopes, in the order of the text.
+    pub documents: Vec<Document<'a>>,
+    /// Findings that belong to no accepted envelope: why the others were refused, stray markers.
+    pub refused: Vec<Diagnostic>,
+}
+
+/// Finds every envelope in a text and checks each one, the rules of its intent included.
+///
+/// In the strict reading only blank lines may stand between envelopes (TRN-001).
+///
+/// ```
+/// use crosstalk_envelope::{Reading, scan};
+/// let chat = "Sure! Here it is:\n\n```\n[[CHATGPT=>CLAUDE v1]]\nUser: kalle\nSession: 2025-10-09T16Z abc123\n\
+///             Context: auth\nIntent: ANSWER\nBody: |\nYes, with short expiry.\n[[END]]\n```\nAnything else?";
+/// let found = scan(chat, Reading::Paste);
+/// assert_eq!(found.documents[0].body_text(), "Yes, with short expiry.");
+/// assert!(found.documents[0].diagnostics().len() > 4);
+/// ```
+pub fn scan(text: &str, reading: Reading) -> Scan<'_> {
+    let mut scan = Scan::default();
+    if text.len() > limit::PASTE_BYTES {
+        scan.refused.push(too_large(text.len()));
+        return scan;
+    }
+    match reading {
+        Reading::Strict => scan_strict(text, &mut scan),
+        Reading::Paste => scan_paste(text, &mut scan),
+    }
+    scan
+}
+
+/// The text of some bytes: UTF-8 (ENV-001), within the limit of a paste (ENV-063).
+///
+/// # Errors
+/// The finding, whose place is in the text that `String::from_utf8_lossy` gives.
+pub fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
+    if bytes.len() > limit::PASTE_BYTES {
+        return Err(too_large(bytes.len()));
+    }
+    std::str::from_utf8(bytes).map_err(|fault| Diagnostic {
+        rule: &rule::NOT_UTF8,
+        severity: Severity::Error,
+        span: fault.valid_up_to()..fault.valid_up_to(),
+        message: "the text is not UTF-8 from here on".into(),
+    })
+}
+
+fn too_large(bytes: usize) -> Diagnostic {
+    Diagnostic {
+        rule: &rule::PASTE_TOO_LARGE,
+        severity: Severity::Error,
+        span: 0..0,
+        message: format!(
+            "the text has {bytes} bytes or more; a paste has at most {}",
+            limit::PASTE_BYTES
+        )
+        .into(),
+    }
+}
+
+fn no_envelope() -> Diagnostic {
+    Diagnostic {
+        rule: &rule::NO_ENVELOPE,
+        severity: Severity::Error,
+        span: 0..0,
+        message: "there is no envelope in the text".into(),
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// Takes a document that was read: checks its intent, keeps it or says why not.
+    fn take(&mut self, mut document: Document<'a>) {
+        document.check();
+        if document.is_accepted() {
+            self.documents.push(document);
+        } else {
+            self.refuse(document.diagnostics().iter().cloned());
+        }
+    }
+
+    fn refuse(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
+        // Bounded over all envelopes of a paste; the first ones tell what is wrong.
+        let room = (16 * limit::DIAGNOSTICS).saturating_sub(self.refused.len());
+        self.refused.extend(findings.into_iter().take(room));
+    }
+}
+
+/// One envelope after the other, each up to its `[[END]]` line.
+fn scan_strict<'a>(text: &'a str, scan: &mut Scan<'a>) {
+    let mut start = 0;
+    let mut found = false;
+    while let Some(rest) = text
+        .get(start..)
+        .filter(|r| !r.trim_matches([' ', '\t', '\r', '\n']).is_empty())
+    {
+        let length = through_end_line(rest);
+        scan.take(Document::read_strict(
+            rest.get(..length).unwrap_or(rest),
+            start,
+        ));
+        start += length;
+        found = true;
+    }
+    if !found {
+        scan.refuse([no_envelope()]);
+    }
+}
+
+/// How many bytes there are up to the end of the first line `[[END]]`, or in all.
+fn through_end_line(text: &str) -> usize {
+    let finder = memchr::memmem::Finder::new(crate::grammar::END);
+    for at in finder.find_iter(text.as_bytes()) {
+        let before = text.as_bytes().get(..at).unwrap_or(&[]);
+        let starts_line = before.last().is_none_or(|b| *b == b'\n');
+        let tail = text.get(at + crate::grammar::END.len()..).unwrap_or("");
+        let line_end = memchr::memchr(b'\n', tail.as_bytes()).map_or(tail.len(), |i| i + 1);
+        let rest = tail.get(..line_end).unwrap_or("");
+        if starts_line && rest.trim_matches([' ', '\t', '\r', '\n']).is_empty() {
+            return at + crate::grammar::END.len() + line_end;
+        }
+    }
+    text.len()
+}
+
+fn scan_paste<'a>(text: &'a str, scan: &mut Scan<'a>) {
+    let mut found = false;
+    regions(text, &mut |region| match region {
+        Ok(region) => {
+            found = true;
+            scan.take(read_region(text, &region));
+        }
+        Err(findings) => {
+            found |= findings.iter().any(Diagnostic::is_error);
+            scan.refuse(findings);
+        }
+    });
+    if !found {
+        scan.refuse([no_envelope()]);
+    }
+}
+
+/// The only envelope of a text (TRN-003), with the whole text as its source where it could not be read.
+pub(crate) fn read_one(text: &str) -> Document<'_> {
+    let mut first = None;
+    let mut faults = Vec::new();
+    regions(text, &mut |region| match region {
+        Ok(region) if first.is_none() => first = Some(read_region(text, &region)),
+        Ok(region) => faults.push(Diagnostic {
+            rule: &rule::ONE_PER_REQUEST,
+            severity: Severity::Error,
+            span: region.span.start..region.span.start,
+            message: "there is a second envelope where one is expected".into(),
+        }),
+        Err(findings) => faults.extend(findings),
+    });
+    match first {
+        Some(mut document) => {
+            for fault in faults {
+                document.report(fault);
+            }
+            document
+        }
+        None => {
+            if !faults.iter().any(Diagnostic::is_error) {
+                faults.push(no_envelope());
+            }
+            Document::unreadable(text, Reading::Paste, faults)
+        }
+    }
+}
+
+fn read_region<'a>(text: &'a str, region: &Region<'a>) -> Document<'a> {
+    let source = text.get(region.span.clone()).unwrap_or("");
+    if region.is_plain() {
+        let strict = Document::read_strict(source, region.span.start);
+        if strict.is_accepted() && !needs_repair(&strict) {
+            return strict.as_clean_paste(harmless_repairs(source, region));
+        }
+    }
+    let repaired = repair::repair(source, region);
+    Document::read_repaired(source, region.span.start, repaired)
+}
+
+/// What the grammar takes and the paste reading would still mend: see PST-005, PST-006, PST-015, PST-019.
+fn needs_repair(document: &Document<'_>) -> bool {
+    let head_end = document.parts().body.map_or(0, |b| b.mark.start());
+    let head = document.text().get(..head_end).unwrap_or("");
+    let ids = [CoreHeader::Thread, CoreHeader::Parent, CoreHeader::Message];
+    clean::needs_cleaning(head)
+        || ids
+            .iter()
+            .filter_map(|id| document.header(*id))
+            .any(|v| v.contains('#'))
+        || document
+            .header(CoreHeader::Intent)
+            .is_some_and(|i| head::intent_in_another_case(i).is_some())
+        || document.blocks().any(|b| {
+            b.fields()
+                .any(|(_, value)| value.is_empty() || value == "[")
+        })
+}
+
+/// Repairs that change nothing about the text between the markers.
+fn harmless_repairs(source: &str, region: &Region<'_>) -> Vec<Diagnostic> {
+    let mut repairs: Vec<Diagnostic> = region.repairs().collect();
+    let padded = |end: &[u8]| memchr::memmem::find(source.as_bytes(), end);
+    if let Some(at) = [&b" \n"[..], b"\t\n", b" \r\n"]
+        .into_iter()
+        .find_map(padded)
+    {
+        let at = region.span.start + at;
+        repairs.push(repaired(
+            &rule::PADDING,
+            at..at + 1,
+            "spaces at the ends of lines were removed",
+        ));
+    }
+    repairs
+}
+
+fn repaired(
+    rule: &'static crate::registry::Rule,
+    span: std::ops::Range<usize>,
+    message: impl Into<Cow<'static, str>>,
+) -> Diagnostic {
+    Diagnostic {
+        rule,
+        severity: Severity::Repair,
+        span,
+        message: message.into(),
+    }
+}

@@ -1,0 +1,2027 @@
+// Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.
+
+use super::{Key, Namespace, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};
+
+/// A code of the error taxonomy (ERR-001).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorCode {
+    /// `E-ROUTE`: Routing failed, destination unreachable.
+    Route,
+    /// `E-CONSENT`: Consent denied or expired.
+    Consent,
+    /// `E-FORMAT`: Malformed envelope.
+    Format,
+    /// `E-TOO-LARGE`: Message exceeds size limits.
+    TooLarge,
+    /// `E-PERM`: Permission denied.
+    Perm,
+    /// `E-UNSUPPORTED`: Feature not supported.
+    Unsupported,
+    /// `E-TIMEOUT`: Response timeout.
+    Timeout,
+    /// `E-RATE`: Rate limit exceeded.
+    Rate,
+}
+
+impl ErrorCode {
+    /// All of them, in the order of the registry.
+    pub const ALL: &'static [Self] = &[
+        Self::Route,
+        Self::Consent,
+        Self::Format,
+        Self::TooLarge,
+        Self::Perm,
+        Self::Unsupported,
+        Self::Timeout,
+        Self::Rate,
+    ];
+
+    /// The spelling on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Route => "E-ROUTE",
+            Self::Consent => "E-CONSENT",
+            Self::Format => "E-FORMAT",
+            Self::TooLarge => "E-TOO-LARGE",
+            Self::Perm => "E-PERM",
+            Self::Unsupported => "E-UNSUPPORTED",
+            Self::Timeout => "E-TIMEOUT",
+            Self::Rate => "E-RATE",
+        }
+    }
+
+    /// What it means, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Route => "Routing failed, destination unreachable",
+            Self::Consent => "Consent denied or expired",
+            Self::Format => "Malformed envelope",
+            Self::TooLarge => "Message exceeds size limits",
+            Self::Perm => "Permission denied",
+            Self::Unsupported => "Feature not supported",
+            Self::Timeout => "Response timeout",
+            Self::Rate => "Rate limit exceeded",
+        }
+    }
+
+    /// The one with this exact spelling.
+    pub fn from_wire(text: &str) -> Option<Self> {
+        match text {
+            "E-ROUTE" => Some(Self::Route),
+            "E-CONSENT" => Some(Self::Consent),
+            "E-FORMAT" => Some(Self::Format),
+            "E-TOO-LARGE" => Some(Self::TooLarge),
+            "E-PERM" => Some(Self::Perm),
+            "E-UNSUPPORTED" => Some(Self::Unsupported),
+            "E-TIMEOUT" => Some(Self::Timeout),
+            "E-RATE" => Some(Self::Rate),
+            _ => None,
+        }
+    }
+}
+
+impl ErrorCode {
+    /// The HTTP status of the binding.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::Route => 404,
+            Self::Consent => 403,
+            Self::Format => 400,
+            Self::TooLarge => 413,
+            Self::Perm => 403,
+            Self::Unsupported => 422,
+            Self::Timeout => 504,
+            Self::Rate => 429,
+        }
+    }
+
+    /// The exit code of the command line.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Route => 10,
+            Self::Consent => 11,
+            Self::Format => 12,
+            Self::TooLarge => 13,
+            Self::Perm => 14,
+            Self::Unsupported => 15,
+            Self::Timeout => 16,
+            Self::Rate => 17,
+        }
+    }
+}
+
+/// A core intent (INT-001).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Intent {
+    /// `REQUEST`: Ask for information, an action or a decision; expects RESPOND.
+    Request,
+    /// `RESPOND`: Answer a REQUEST or a POLL; references its parent.
+    Respond,
+    /// `ESCALATE`: Ask for a person, with the reason and the state of the conversation.
+    Escalate,
+    /// `HANDOFF`: Transfer the conversation to another agent or person.
+    Handoff,
+    /// `POLL`: Ask several recipients; expects one RESPOND from each.
+    Poll,
+    /// `ACK`: Acknowledge receipt of the parent.
+    Ack,
+    /// `NACK`: Refuse or reject the parent.
+    Nack,
+    /// `ERROR`: Report a failure with a code of the taxonomy.
+    Error,
+    /// `BROADCAST`: Announce something; no answer is expected.
+    Broadcast,
+    /// `REVOKE`: Withdraw a consent, a key or a permission; must be signed.
+    Revoke,
+    /// `CLOSE`: End the thread or the session.
+    Close,
+}
+
+impl Intent {
+    /// All of them, in the order of the registry.
+    pub const ALL: &'static [Self] = &[
+        Self::Request,
+        Self::Respond,
+        Self::Escalate,
+        Self::Handoff,
+        Self::Poll,
+        Self::Ack,
+        Self::Nack,
+        Self::Error,
+        Self::Broadcast,
+        Self::Revoke,
+        Self::Close,
+    ];
+
+    /// The spelling on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "REQUEST",
+            Self::Respond => "RESPOND",
+            Self::Escalate => "ESCALATE",
+            Self::Handoff => "HANDOFF",
+            Self::Poll => "POLL",
+            Self::Ack => "ACK",
+            Self::Nack => "NACK",
+            Self::Error => "ERROR",
+            Self::Broadcast => "BROADCAST",
+            Self::Revoke => "REVOKE",
+            Self::Close => "CLOSE",
+        }
+    }
+
+    /// What it means, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Request => "Ask for information, an action or a decision; expects RESPOND",
+            Self::Respond => "Answer a REQUEST or a POLL; references its parent",
+            Self::Escalate => "Ask for a person, with the reason and the state of the conversation",
+            Self::Handoff => "Transfer the conversation to another agent or person",
+            Self::Poll => "Ask several recipients; expects one RESPOND from each",
+            Self::Ack => "Acknowledge receipt of the parent",
+            Self::Nack => "Refuse or reject the parent",
+            Self::Error => "Report a failure with a code of the taxonomy",
+            Self::Broadcast => "Announce something; no answer is expected",
+            Self::Revoke => "Withdraw a consent, a key or a permission; must be signed",
+            Self::Close => "End the thread or the session",
+        }
+    }
+
+    /// The one with this exact spelling.
+    pub fn from_wire(text: &str) -> Option<Self> {
+        match text {
+            "REQUEST" => Some(Self::Request),
+            "RESPOND" => Some(Self::Respond),
+            "ESCALATE" => Some(Self::Escalate),
+            "HANDOFF" => Some(Self::Handoff),
+            "POLL" => Some(Self::Poll),
+            "ACK" => Some(Self::Ack),
+            "NACK" => Some(Self::Nack),
+            "ERROR" => Some(Self::Error),
+            "BROADCAST" => Some(Self::Broadcast),
+            "REVOKE" => Some(Self::Revoke),
+            "CLOSE" => Some(Self::Close),
+            _ => None,
+        }
+    }
+}
+
+/// The legacy intents and the core ones that they mean (INT-002).
+pub static LEGACY_INTENTS: &[(&str, Intent)] = &[
+    ("QUESTION", Intent::Request),
+    ("ANSWER", Intent::Respond),
+    ("STATUS", Intent::Broadcast),
+    ("PATCH", Intent::Request),
+    ("NOTE", Intent::Broadcast),
+];
+
+/// The address schemes of the registry.
+pub static SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "human",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Person,
+        summary: "A person, a role or a queue of people",
+    },
+    Scheme {
+        name: "claude",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Assistant,
+        summary: "A Claude session, workspace or project",
+    },
+    Scheme {
+        name: "chatgpt",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Assistant,
+        summary: "A ChatGPT thread",
+    },
+    Scheme {
+        name: "gemini",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Assistant,
+        summary: "A Gemini conversation",
+    },
+    Scheme {
+        name: "email",
+        form: SchemeForm::Opaque,
+        kind: SchemeKind::Mail,
+        summary: "A mail address",
+    },
+    Scheme {
+        name: "tel",
+        form: SchemeForm::Opaque,
+        kind: SchemeKind::Phone,
+        summary: "A phone number",
+    },
+    Scheme {
+        name: "mcp",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Tool,
+        summary: "A tool of a Model Context Protocol server: mcp://tool@host",
+    },
+    Scheme {
+        name: "matrix",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Room,
+        summary: "A Matrix room",
+    },
+    Scheme {
+        name: "xmpp",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Room,
+        summary: "An XMPP user or room",
+    },
+    Scheme {
+        name: "slack",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Room,
+        summary: "A Slack channel",
+    },
+    Scheme {
+        name: "discord",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Room,
+        summary: "A Discord channel",
+    },
+];
+
+/// The META namespaces of the registry.
+pub static NAMESPACES: &[Namespace] = &[
+    Namespace {
+        name: "routing",
+        summary: "Routing hints and delivery preferences",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "X-Route",
+                kind: ValueKind::Route,
+                values: &[],
+                hop: true,
+            },
+            Key {
+                name: "X-Reply-To",
+                kind: ValueKind::Address,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "X-Priority",
+                kind: ValueKind::Word,
+                values: &["high", "normal", "low"],
+                hop: false,
+            },
+            Key {
+                name: "X-Delivery",
+                kind: ValueKind::Word,
+                values: &[
+                    "copy_paste",
+                    "http",
+                    "email",
+                    "file",
+                    "inbox",
+                    "exec",
+                    "relay",
+                ],
+                hop: false,
+            },
+            Key {
+                name: "X-Policy",
+                kind: ValueKind::Words,
+                values: &["no_third_party", "ok_to_cache", "pii_redacted"],
+                hop: false,
+            },
+            Key {
+                name: "X-Capabilities-Required",
+                kind: ValueKind::List,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "X-Deadline",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Targets",
+                kind: ValueKind::Addresses,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "privacy",
+        summary: "Consent, personal data, compliance",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "PII",
+                kind: ValueKind::Word,
+                values: &["present", "redacted", "none"],
+                hop: false,
+            },
+            Key {
+                name: "Consent",
+                kind: ValueKind::Consent,
+                values: &[
+                    "explicit_yes",
+                    "explicit_no",
+                    "implicit",
+                    "transferred_with_approval",
+                ],
+                hop: false,
+            },
+            Key {
+                name: "Scope",
+                kind: ValueKind::Words,
+                values: &[
+                    "general",
+                    "pii",
+                    "medical",
+                    "phi",
+                    "financial",
+                    "biometric",
+                    "location",
+                    "custom",
+                ],
+                hop: false,
+            },
+            Key {
+                name: "Expires",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Jurisdiction",
+                kind: ValueKind::List,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Consent-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Original-Consent-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Redacted-Fields",
+                kind: ValueKind::List,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "attachments",
+        summary: "Files beside the message, or embedded in it",
+        repeats: false,
+        hop: false,
+        numbered: Some(("A", ValueKind::Attachment)),
+        keys: &[],
+    },
+    Namespace {
+        name: "error",
+        summary: "The code and reason of an ERROR",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Code",
+                kind: ValueKind::ErrorCode,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Original-Intent",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Rule",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Line",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Column",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Retry-After",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "audit",
+        summary: "One hop of the way the message took",
+        repeats: true,
+        hop: true,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Hop",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Received-At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Received-By",
+                kind: ValueKind::Address,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Previous-Hop",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Chain",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Previous-Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Hop-Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Hop-Signature",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "safety",
+        summary: "Content warnings and allowed use",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Content-Warning",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Allowed-Use",
+                kind: ValueKind::List,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "email",
+        summary: "What a mail gateway adds",
+        repeats: true,
+        hop: true,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Message-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "In-Reply-To",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "References",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Subject",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Date",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "payment",
+        summary: "Payment and billing",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Amount",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Currency",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Invoice",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Due",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "poll",
+        summary: "What a POLL asks and how it is counted",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Type",
+                kind: ValueKind::Word,
+                values: &[
+                    "plurality",
+                    "majority",
+                    "consensus",
+                    "approval",
+                    "ranked",
+                    "score",
+                    "open",
+                ],
+                hop: false,
+            },
+            Key {
+                name: "Options",
+                kind: ValueKind::Options,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Quorum",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Deadline",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Secrecy",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Ties",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "vote",
+        summary: "A ballot, in the RESPOND to a POLL",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Choice",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Abstain",
+                kind: ValueKind::Word,
+                values: &["yes", "no", "true", "false"],
+                hop: false,
+            },
+            Key {
+                name: "Confidence",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "revocation",
+        summary: "What a REVOKE withdraws",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Consent-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Key-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Permission",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Effective",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "refusal",
+        summary: "Why a NACK refuses, or a person refused an approval",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "closure",
+        summary: "How a CLOSE ends the conversation",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Outcome",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "escalation",
+        summary: "Why a person is needed",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Urgency",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "key",
+        summary: "A public key, at first contact or at rotation",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Key-ID",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Public-Key",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Replaces",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "integrity",
+        summary: "What the body was when the message was written",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Signed-At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Words",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Lines",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Bytes",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Marks",
+                kind: ValueKind::Base64,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+];
+
+/// Every numbered rule of `spec/` by name.
+pub mod rule {
+    use super::{ErrorCode, Rule};
+
+    /// ENV-001: An envelope is UTF-8 text; one leading byte order mark is dropped.
+    pub static NOT_UTF8: Rule = Rule {
+        id: "ENV-001",
+        code: Some(ErrorCode::Format),
+        title: "An envelope is UTF-8 text; one leading byte order mark is dropped",
+        help: "save the text as UTF-8",
+    };
+    /// ENV-002: A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read.
+    pub static LINES: Rule = Rule {
+        id: "ENV-002",
+        code: None,
+        title: "A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read",
+        help: "",
+    };
+    /// ENV-003: No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
+    pub static FORBIDDEN_CHARACTER: Rule = Rule {
+        id: "ENV-003",
+        code: Some(ErrorCode::Format),
+        title: "No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029",
+        help: "remove the character; a line ends with LF or CRLF",
+    };
+    /// ENV-004: Outside the body a blank line means nothing.
+    pub static BLANK_LINES: Rule = Rule {
+        id: "ENV-004",
+        code: None,
+        title: "Outside the body a blank line means nothing",
+        help: "",
+    };
+    /// ENV-010: The first line is \[\[SENDER→RECEIVER v1\]\].
+    pub static DIRECTION_MALFORMED: Rule = Rule {
+        id: "ENV-010",
+        code: Some(ErrorCode::Format),
+        title: "The first line is [[SENDER→RECEIVER v1]]",
+        help: "begin with a line such as [[CLAUDE→CHATGPT v1]]",
+    };
+    /// ENV-011: The direction line has exactly one arrow, → or ->.
+    pub static DIRECTION_ARROW: Rule = Rule {
+        id: "ENV-011",
+        code: Some(ErrorCode::Format),
+        title: "The direction line has exactly one arrow, → or ->",
+        help: "write one arrow between sender and receiver",
+    };
+    /// ENV-012: Sender and receiver are not empty.
+    pub static DIRECTION_PARTY: Rule = Rule {
+        id: "ENV-012",
+        code: Some(ErrorCode::Format),
+        title: "Sender and receiver are not empty",
+        help: "name both sides: [[CLAUDE→CHATGPT v1]]",
+    };
+    /// ENV-013: The version is v1; another one is not supported.
+    pub static VERSION_UNSUPPORTED: Rule = Rule {
+        id: "ENV-013",
+        code: Some(ErrorCode::Unsupported),
+        title: "The version is v1; another one is not supported",
+        help: "this program reads v1 (v1.0 and v1.1 envelopes both say v1)",
+    };
+    /// ENV-020: A header is Name: value, the name at column 0.
+    pub static HEADER_MALFORMED: Rule = Rule {
+        id: "ENV-020",
+        code: Some(ErrorCode::Format),
+        title: "A header is Name: value, the name at column 0",
+        help: "write Name: value at the start of the line, or indent it by two spaces below body: |",
+    };
+    /// ENV-021: The names of the format are lower case.
+    pub static RESERVED_CASE: Rule = Rule {
+        id: "ENV-021",
+        code: Some(ErrorCode::Format),
+        title: "The names of the format are lower case",
+        help: "write the name in lower case",
+    };
+    /// ENV-022: A header stands once, without regard to case.
+    pub static HEADER_DUPLICATE: Rule = Rule {
+        id: "ENV-022",
+        code: Some(ErrorCode::Format),
+        title: "A header stands once, without regard to case",
+        help: "keep one of the two lines",
+    };
+    /// ENV-023: A core header that is present has a value.
+    pub static HEADER_EMPTY: Rule = Rule {
+        id: "ENV-023",
+        code: Some(ErrorCode::Format),
+        title: "A core header that is present has a value",
+        help: "give it a value or leave the line out",
+    };
+    /// ENV-024: There is a session or a thread.
+    pub static SESSION_OR_THREAD: Rule = Rule {
+        id: "ENV-024",
+        code: Some(ErrorCode::Format),
+        title: "There is a session or a thread",
+        help: "add a line such as session: 2025-10-09T16Z abc123",
+    };
+    /// ENV-025: user, context and intent are present, except in a v1.0 response.
+    pub static HEADER_MISSING: Rule = Rule {
+        id: "ENV-025",
+        code: Some(ErrorCode::Format),
+        title: "user, context and intent are present, except in a v1.0 response",
+        help: "add the missing header",
+    };
+    /// ENV-026: An unknown header is kept in place.
+    pub static UNKNOWN_HEADER: Rule = Rule {
+        id: "ENV-026",
+        code: None,
+        title: "An unknown header is kept in place",
+        help: "",
+    };
+    /// ENV-027: After the first META block there is no core header.
+    pub static CORE_IN_BLOCK: Rule = Rule {
+        id: "ENV-027",
+        code: Some(ErrorCode::Format),
+        title: "After the first META block there is no core header",
+        help: "move the header above the first meta: line",
+    };
+    /// ENV-028: A session is a time, to the hour or finer, and a word of its own; other spellings are kept.
+    pub static SESSION_SPELLING: Rule = Rule {
+        id: "ENV-028",
+        code: None,
+        title: "A session is a time, to the hour or finer, and a word of its own; other spellings are kept",
+        help: "write it as session: 2025-10-09T16Z abc123",
+    };
+    /// ENV-030: A META block opens with meta: and a lower-case namespace.
+    pub static NAMESPACE_MALFORMED: Rule = Rule {
+        id: "ENV-030",
+        code: Some(ErrorCode::Format),
+        title: "A META block opens with meta: and a lower-case namespace",
+        help: "write meta: routing, or meta: custom-yourorg for your own",
+    };
+    /// ENV-031: A key stands once in its block, without regard to case.
+    pub static KEY_DUPLICATE: Rule = Rule {
+        id: "ENV-031",
+        code: Some(ErrorCode::Format),
+        title: "A key stands once in its block, without regard to case",
+        help: "keep one of the two lines",
+    };
+    /// ENV-032: A namespace stands once; audit and email may repeat.
+    pub static NAMESPACE_DUPLICATE: Rule = Rule {
+        id: "ENV-032",
+        code: Some(ErrorCode::Format),
+        title: "A namespace stands once; audit and email may repeat",
+        help: "put the keys into one block",
+    };
+    /// ENV-033: Unknown namespaces and keys are kept byte for byte.
+    pub static UNKNOWN_META: Rule = Rule {
+        id: "ENV-033",
+        code: None,
+        title: "Unknown namespaces and keys are kept byte for byte",
+        help: "",
+    };
+    /// ENV-034: Keys are case-sensitive.
+    pub static KEY_CASE: Rule = Rule {
+        id: "ENV-034",
+        code: None,
+        title: "Keys are case-sensitive",
+        help: "",
+    };
+    /// ENV-040: The body opens with body: or response: and the value |.
+    pub static BODY_MARK: Rule = Rule {
+        id: "ENV-040",
+        code: Some(ErrorCode::Format),
+        title: "The body opens with body: or response: and the value |",
+        help: "write body: | and the text below it, each line indented by two spaces",
+    };
+    /// ENV-041: There is a body.
+    pub static BODY_MISSING: Rule = Rule {
+        id: "ENV-041",
+        code: Some(ErrorCode::Format),
+        title: "There is a body",
+        help: "add body: | after the headers",
+    };
+    /// ENV-042: A body line is empty or starts with two spaces or a tab.
+    pub static BODY_INDENT: Rule = Rule {
+        id: "ENV-042",
+        code: Some(ErrorCode::Format),
+        title: "A body line is empty or starts with two spaces or a tab",
+        help: "indent the line by two spaces",
+    };
+    /// ENV-043: The body text is its lines without the indent, without trailing empty lines.
+    pub static BODY_TEXT: Rule = Rule {
+        id: "ENV-043",
+        code: None,
+        title: "The body text is its lines without the indent, without trailing empty lines",
+        help: "",
+    };
+    /// ENV-050: One sig: line follows the body; a v1.0 response may have none.
+    pub static SIG_MISSING: Rule = Rule {
+        id: "ENV-050",
+        code: Some(ErrorCode::Format),
+        title: "One sig: line follows the body; a v1.0 response may have none",
+        help: "add sig: none below the body",
+    };
+    /// ENV-051: A signature is none or algorithm:pkid=key-id;sig=base64.
+    pub static SIG_MALFORMED: Rule = Rule {
+        id: "ENV-051",
+        code: Some(ErrorCode::Format),
+        title: "A signature is none or algorithm:pkid=key-id;sig=base64",
+        help: "write sig: none, or sign the message again",
+    };
+    /// ENV-052: \[\[END\]\] ends the envelope.
+    pub static END_MISSING: Rule = Rule {
+        id: "ENV-052",
+        code: Some(ErrorCode::Format),
+        title: "[[END]] ends the envelope",
+        help: "the text was probably cut off: copy it again, to the line [[END]]",
+    };
+    /// ENV-053: Nothing follows sig: but \[\[END\]\], and nothing follows \[\[END\]\].
+    pub static TEXT_AFTER_END: Rule = Rule {
+        id: "ENV-053",
+        code: Some(ErrorCode::Format),
+        title: "Nothing follows sig: but [[END]], and nothing follows [[END]]",
+        help: "send one envelope at a time and nothing around it",
+    };
+    /// ENV-060: An envelope has at most 1 MiB, before and after NFC.
+    pub static ENVELOPE_TOO_LARGE: Rule = Rule {
+        id: "ENV-060",
+        code: Some(ErrorCode::TooLarge),
+        title: "An envelope has at most 1 MiB, before and after NFC",
+        help: "shorten the body, or attach the text as a file",
+    };
+    /// ENV-061: A line has at most 64 KiB.
+    pub static LINE_TOO_LONG: Rule = Rule {
+        id: "ENV-061",
+        code: Some(ErrorCode::TooLarge),
+        title: "A line has at most 64 KiB",
+        help: "break the line",
+    };
+    /// ENV-062: Headers, META lines and keys are at most 256 in all.
+    pub static TOO_MANY_HEADERS: Rule = Rule {
+        id: "ENV-062",
+        code: Some(ErrorCode::TooLarge),
+        title: "Headers, META lines and keys are at most 256 in all",
+        help: "send fewer headers and keys",
+    };
+    /// ENV-063: A whole paste or file has at most 64 MiB.
+    pub static PASTE_TOO_LARGE: Rule = Rule {
+        id: "ENV-063",
+        code: Some(ErrorCode::TooLarge),
+        title: "A whole paste or file has at most 64 MiB",
+        help: "split the text into several files",
+    };
+    /// ENV-080: Who passes an envelope on changes no byte but those it adds.
+    pub static PASS_ON: Rule = Rule {
+        id: "ENV-080",
+        code: None,
+        title: "Who passes an envelope on changes no byte but those it adds",
+        help: "",
+    };
+    /// ENV-090: A v1.0 reply with response: | is read.
+    pub static V10_RESPONSE: Rule = Rule {
+        id: "ENV-090",
+        code: None,
+        title: "A v1.0 reply with response: | is read",
+        help: "",
+    };
+    /// ENV-091: Missing thread and message ids are generated beside the envelope, never written into it.
+    pub static V10_IDS: Rule = Rule {
+        id: "ENV-091",
+        code: None,
+        title: "Missing thread and message ids are generated beside the envelope, never written into it",
+        help: "",
+    };
+    /// ENV-092: What is written lets a v1.0 reader find the core.
+    pub static V10_READER: Rule = Rule {
+        id: "ENV-092",
+        code: None,
+        title: "What is written lets a v1.0 reader find the core",
+        help: "",
+    };
+    /// ENV-093: A v1.0 envelope is migrated without loss.
+    pub static V10_MIGRATE: Rule = Rule {
+        id: "ENV-093",
+        code: None,
+        title: "A v1.0 envelope is migrated without loss",
+        help: "",
+    };
+    /// INT-001: There are eleven core intents, in upper case.
+    pub static INTENT_CORE: Rule = Rule {
+        id: "INT-001",
+        code: None,
+        title: "There are eleven core intents, in upper case",
+        help: "",
+    };
+    /// INT-002: A legacy intent is kept as written and means a core one.
+    pub static INTENT_LEGACY: Rule = Rule {
+        id: "INT-002",
+        code: None,
+        title: "A legacy intent is kept as written and means a core one",
+        help: "use the core intent in new messages",
+    };
+    /// INT-003: An unknown intent is kept and passed on.
+    pub static INTENT_UNKNOWN: Rule = Rule {
+        id: "INT-003",
+        code: None,
+        title: "An unknown intent is kept and passed on",
+        help: "use one of the eleven core intents",
+    };
+    /// INT-010: RESPOND, ACK and NACK with a message id name their parent.
+    pub static PARENT_MISSING: Rule = Rule {
+        id: "INT-010",
+        code: Some(ErrorCode::Format),
+        title: "RESPOND, ACK and NACK with a message id name their parent",
+        help: "add parent: with the id of the message that this one answers",
+    };
+    /// INT-011: ERROR has meta: error with a code of the taxonomy.
+    pub static ERROR_CODE_MISSING: Rule = Rule {
+        id: "INT-011",
+        code: Some(ErrorCode::Format),
+        title: "ERROR has meta: error with a code of the taxonomy",
+        help: "add meta: error with Code: and one of the eight codes",
+    };
+    /// INT-012: REVOKE is signed.
+    pub static REVOKE_UNSIGNED: Rule = Rule {
+        id: "INT-012",
+        code: Some(ErrorCode::Perm),
+        title: "REVOKE is signed",
+        help: "sign the message: an unsigned REVOKE withdraws nothing",
+    };
+    /// INT-013: POLL names its Targets in meta: routing.
+    pub static POLL_WITHOUT_TARGETS: Rule = Rule {
+        id: "INT-013",
+        code: Some(ErrorCode::Format),
+        title: "POLL names its Targets in meta: routing",
+        help: "add Targets: [\"claude://session/a\", \"human://b.example\"] to meta: routing",
+    };
+    /// INT-014: ESCALATE gives a reason, in meta: escalation or in its body.
+    pub static ESCALATE_WITHOUT_REASON: Rule = Rule {
+        id: "INT-014",
+        code: Some(ErrorCode::Format),
+        title: "ESCALATE gives a reason, in meta: escalation or in its body",
+        help: "add meta: escalation with Reason:",
+    };
+    /// INT-015: HANDOFF says what is needed, by X-Capabilities-Required or in its body.
+    pub static HANDOFF_WITHOUT_REQUIREMENTS: Rule = Rule {
+        id: "INT-015",
+        code: Some(ErrorCode::Format),
+        title: "HANDOFF says what is needed, by X-Capabilities-Required or in its body",
+        help: "add X-Capabilities-Required: to meta: routing",
+    };
+    /// INT-016: BROADCAST expects no answer.
+    pub static BROADCAST_WANTS_ANSWER: Rule = Rule {
+        id: "INT-016",
+        code: None,
+        title: "BROADCAST expects no answer",
+        help: "leave X-Reply-To out, or send a REQUEST",
+    };
+    /// INT-017: CLOSE ends its thread, or without a thread its session.
+    pub static CLOSE_SCOPE: Rule = Rule {
+        id: "INT-017",
+        code: None,
+        title: "CLOSE ends its thread, or without a thread its session",
+        help: "",
+    };
+    /// INT-018: A REQUEST says what is asked.
+    pub static REQUEST_EMPTY: Rule = Rule {
+        id: "INT-018",
+        code: None,
+        title: "A REQUEST says what is asked",
+        help: "say in the body what you ask for",
+    };
+    /// MET-001: A value may be a YAML or JSON flow on one line.
+    pub static FLOW_MALFORMED: Rule = Rule {
+        id: "MET-001",
+        code: None,
+        title: "A value may be a YAML or JSON flow on one line",
+        help: "close every bracket and quote on the same line",
+    };
+    /// MET-002: A known key has a value of its type; others are kept.
+    pub static VALUE_TYPE: Rule = Rule {
+        id: "MET-002",
+        code: None,
+        title: "A known key has a value of its type; others are kept",
+        help: "see the registry of namespaces for the values of this key",
+    };
+    /// MET-010: meta: routing carries route, reply address, priority, delivery, policy and targets.
+    pub static META_ROUTING: Rule = Rule {
+        id: "MET-010",
+        code: None,
+        title: "meta: routing carries route, reply address, priority, delivery, policy and targets",
+        help: "",
+    };
+    /// MET-011: meta: privacy carries consent with its time, scope, expiry, jurisdiction and id.
+    pub static META_PRIVACY: Rule = Rule {
+        id: "MET-011",
+        code: None,
+        title: "meta: privacy carries consent with its time, scope, expiry, jurisdiction and id",
+        help: "",
+    };
+    /// MET-012: meta: attachments lists A1, A2 … with type, name, digest, and data when embedded.
+    pub static META_ATTACHMENTS: Rule = Rule {
+        id: "MET-012",
+        code: None,
+        title: "meta: attachments lists A1, A2 … with type, name, digest, and data when embedded",
+        help: "write A1: text/plain;name=file.txt;digest=sha256:<64 hex digits>",
+    };
+    /// MET-013: An attachment's bytes have its digest.
+    pub static ATTACHMENT_DIGEST: Rule = Rule {
+        id: "MET-013",
+        code: Some(ErrorCode::Format),
+        title: "An attachment's bytes have its digest",
+        help: "ask for the file again: these are not the bytes that were sent",
+    };
+    /// MET-014: meta: error carries code, reason and original intent.
+    pub static META_ERROR: Rule = Rule {
+        id: "MET-014",
+        code: None,
+        title: "meta: error carries code, reason and original intent",
+        help: "",
+    };
+    /// MET-015: meta: audit is one hop, and repeats.
+    pub static META_AUDIT: Rule = Rule {
+        id: "MET-015",
+        code: None,
+        title: "meta: audit is one hop, and repeats",
+        help: "",
+    };
+    /// MET-016: meta: safety carries content warnings and allowed use.
+    pub static META_SAFETY: Rule = Rule {
+        id: "MET-016",
+        code: None,
+        title: "meta: safety carries content warnings and allowed use",
+        help: "",
+    };
+    /// MET-017: meta: email is what a mail gateway adds, and repeats.
+    pub static META_EMAIL: Rule = Rule {
+        id: "MET-017",
+        code: None,
+        title: "meta: email is what a mail gateway adds, and repeats",
+        help: "",
+    };
+    /// MET-018: meta: payment carries amounts and references.
+    pub static META_PAYMENT: Rule = Rule {
+        id: "MET-018",
+        code: None,
+        title: "meta: payment carries amounts and references",
+        help: "",
+    };
+    /// MET-019: meta: custom-name is an organisation's own.
+    pub static META_CUSTOM: Rule = Rule {
+        id: "MET-019",
+        code: None,
+        title: "meta: custom-name is an organisation's own",
+        help: "",
+    };
+    /// MET-020: meta: poll and meta: vote carry a question and a ballot.
+    pub static META_POLL: Rule = Rule {
+        id: "MET-020",
+        code: None,
+        title: "meta: poll and meta: vote carry a question and a ballot",
+        help: "",
+    };
+    /// MET-021: meta: revocation names what a REVOKE withdraws.
+    pub static META_REVOCATION: Rule = Rule {
+        id: "MET-021",
+        code: None,
+        title: "meta: revocation names what a REVOKE withdraws",
+        help: "",
+    };
+    /// MET-022: meta: refusal, closure and escalation give reasons.
+    pub static META_STATE: Rule = Rule {
+        id: "MET-022",
+        code: None,
+        title: "meta: refusal, closure and escalation give reasons",
+        help: "",
+    };
+    /// MET-023: meta: key carries a public key.
+    pub static META_KEY: Rule = Rule {
+        id: "MET-023",
+        code: None,
+        title: "meta: key carries a public key",
+        help: "",
+    };
+    /// MET-024: meta: integrity describes the body when it was written.
+    pub static META_INTEGRITY: Rule = Rule {
+        id: "MET-024",
+        code: None,
+        title: "meta: integrity describes the body when it was written",
+        help: "",
+    };
+    /// LNT-001: An id is a ULID or a UUIDv7; another one is kept as it is.
+    pub static ID_FORM: Rule = Rule {
+        id: "LNT-001",
+        code: None,
+        title: "An id is a ULID or a UUIDv7; another one is kept as it is",
+        help: "let crosstalk id new make the id",
+    };
+    /// LNT-002: A META key is PascalCase or begins with X-.
+    pub static KEY_STYLE: Rule = Rule {
+        id: "LNT-002",
+        code: None,
+        title: "A META key is PascalCase or begins with X-",
+        help: "write Reply-To or X-Reply-To",
+    };
+    /// LNT-003: A namespace is in the registry or begins with custom-.
+    pub static NAMESPACE_UNKNOWN: Rule = Rule {
+        id: "LNT-003",
+        code: None,
+        title: "A namespace is in the registry or begins with custom-",
+        help: "write meta: custom-yourorg for your own namespace",
+    };
+    /// LNT-004: A key of a known namespace is in the registry or begins with X-.
+    pub static KEY_UNKNOWN: Rule = Rule {
+        id: "LNT-004",
+        code: None,
+        title: "A key of a known namespace is in the registry or begins with X-",
+        help: "check the spelling, or begin the key with X-",
+    };
+    /// LNT-005: A name does not mix scripts.
+    pub static LOOK_ALIKE: Rule = Rule {
+        id: "LNT-005",
+        code: None,
+        title: "A name does not mix scripts",
+        help: "check the name letter by letter: letters of several alphabets look alike",
+    };
+    /// LNT-006: There are no bidirectional controls.
+    pub static BIDI_CONTROL: Rule = Rule {
+        id: "LNT-006",
+        code: None,
+        title: "There are no bidirectional controls",
+        help: "what you see may not be the order of what is there: read it escaped",
+    };
+    /// LNT-007: There are no invisible characters.
+    pub static INVISIBLE: Rule = Rule {
+        id: "LNT-007",
+        code: None,
+        title: "There are no invisible characters",
+        help: "the text holds characters that do not show: read it escaped",
+    };
+    /// LNT-008: The scheme of an address is in the registry.
+    pub static SCHEME_UNKNOWN: Rule = Rule {
+        id: "LNT-008",
+        code: None,
+        title: "The scheme of an address is in the registry",
+        help: "check the spelling, or register the scheme",
+    };
+    /// ADR-001: An address is not empty and has no control characters.
+    pub static ADDRESS_EMPTY: Rule = Rule {
+        id: "ADR-001",
+        code: Some(ErrorCode::Format),
+        title: "An address is not empty and has no control characters",
+        help: "give a name such as CLAUDE or a URL such as claude://session/abc123",
+    };
+    /// ADR-002: An address is a simple name or a URL; each is printed as it was read.
+    pub static ADDRESS_FORM: Rule = Rule {
+        id: "ADR-002",
+        code: None,
+        title: "An address is a simple name or a URL; each is printed as it was read",
+        help: "",
+    };
+    /// ADR-003: A scheme of the form scheme://authority has an authority.
+    pub static ADDRESS_AUTHORITY: Rule = Rule {
+        id: "ADR-003",
+        code: Some(ErrorCode::Format),
+        title: "A scheme of the form scheme://authority has an authority",
+        help: "write scheme://authority/path",
+    };
+    /// ADR-004: An email: address has a local part and a domain.
+    pub static ADDRESS_MAIL: Rule = Rule {
+        id: "ADR-004",
+        code: Some(ErrorCode::Format),
+        title: "An email: address has a local part and a domain",
+        help: "write email:name@example.com",
+    };
+    /// ADR-005: A tel: address is a number.
+    pub static ADDRESS_PHONE: Rule = Rule {
+        id: "ADR-005",
+        code: Some(ErrorCode::Format),
+        title: "A tel: address is a number",
+        help: "write tel:+1-555-0100",
+    };
+    /// ADR-006: A URL has no white space.
+    pub static ADDRESS_SPACE: Rule = Rule {
+        id: "ADR-006",
+        code: Some(ErrorCode::Format),
+        title: "A URL has no white space",
+        help: "write %20 for a space",
+    };
+    /// ADR-007: A percent sign in a URL is followed by two hex digits.
+    pub static ADDRESS_PERCENT: Rule = Rule {
+        id: "ADR-007",
+        code: Some(ErrorCode::Format),
+        title: "A percent sign in a URL is followed by two hex digits",
+        help: "write %25 for a percent sign",
+    };
+    /// ADR-008: The scheme registry can be extended.
+    pub static SCHEME_REGISTRY: Rule = Rule {
+        id: "ADR-008",
+        code: None,
+        title: "The scheme registry can be extended",
+        help: "",
+    };
+    /// IDS-001: A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
+    pub static ULID: Rule = Rule {
+        id: "IDS-001",
+        code: None,
+        title: "A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+        help: "",
+    };
+    /// IDS-002: A UUIDv7 is 36 characters, lower-case hex, version 7.
+    pub static UUIDV7: Rule = Rule {
+        id: "IDS-002",
+        code: None,
+        title: "A UUIDv7 is 36 characters, lower-case hex, version 7",
+        help: "",
+    };
+    /// IDS-003: Ids of one process grow, and their text order is their time order.
+    pub static ID_ORDER: Rule = Rule {
+        id: "IDS-003",
+        code: None,
+        title: "Ids of one process grow, and their text order is their time order",
+        help: "",
+    };
+    /// ERR-001: There are eight error codes, each with an HTTP status and an exit code.
+    pub static TAXONOMY: Rule = Rule {
+        id: "ERR-001",
+        code: None,
+        title: "There are eight error codes, each with an HTTP status and an exit code",
+        help: "",
+    };
+    /// ERR-002: A refusal becomes an ERROR envelope in the draft's format.
+    pub static ERROR_ENVELOPE: Rule = Rule {
+        id: "ERR-002",
+        code: None,
+        title: "A refusal becomes an ERROR envelope in the draft's format",
+        help: "",
+    };
+    /// ERR-003: Where the message could not be read, SYSTEM answers.
+    pub static ERROR_SYSTEM: Rule = Rule {
+        id: "ERR-003",
+        code: None,
+        title: "Where the message could not be read, SYSTEM answers",
+        help: "",
+    };
+    /// ERR-004: ACK and NACK keep thread, parent, session and context.
+    pub static ACK_ENVELOPE: Rule = Rule {
+        id: "ERR-004",
+        code: None,
+        title: "ACK and NACK keep thread, parent, session and context",
+        help: "",
+    };
+    /// ERR-005: RESPOND keeps thread, parent, session and context.
+    pub static RESPOND_ENVELOPE: Rule = Rule {
+        id: "ERR-005",
+        code: None,
+        title: "RESPOND keeps thread, parent, session and context",
+        help: "",
+    };
+    /// CAN-001: The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest.
+    pub static CANONICAL_ORDER: Rule = Rule {
+        id: "CAN-001",
+        code: None,
+        title: "The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest",
+        help: "",
+    };
+    /// CAN-002: The canonical direction is \[\[S→R v1\]\].
+    pub static CANONICAL_ARROW: Rule = Rule {
+        id: "CAN-002",
+        code: None,
+        title: "The canonical direction is [[S→R v1]]",
+        help: "",
+    };
+    /// CAN-003: A canonical line is name, colon, one space, value.
+    pub static CANONICAL_VALUE: Rule = Rule {
+        id: "CAN-003",
+        code: None,
+        title: "A canonical line is name, colon, one space, value",
+        help: "",
+    };
+    /// CAN-004: What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig.
+    pub static CANONICAL_HOP: Rule = Rule {
+        id: "CAN-004",
+        code: None,
+        title: "What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig",
+        help: "",
+    };
+    /// CAN-005: Unknown headers and META are covered.
+    pub static CANONICAL_UNKNOWN: Rule = Rule {
+        id: "CAN-005",
+        code: None,
+        title: "Unknown headers and META are covered",
+        help: "",
+    };
+    /// CAN-006: The last line is the SHA-256 of the body text, one LF after each line.
+    pub static CANONICAL_BODY: Rule = Rule {
+        id: "CAN-006",
+        code: None,
+        title: "The last line is the SHA-256 of the body text, one LF after each line",
+        help: "",
+    };
+    /// CAN-007: Only what passes the strict reading has a canonical form.
+    pub static CANONICAL_STRICT: Rule = Rule {
+        id: "CAN-007",
+        code: Some(ErrorCode::Format),
+        title: "Only what passes the strict reading has a canonical form",
+        help: "repair the text first: crosstalk fmt",
+    };
+    /// CAN-010: Digest is the body digest of the canonical form.
+    pub static INTEGRITY_DIGEST: Rule = Rule {
+        id: "CAN-010",
+        code: None,
+        title: "Digest is the body digest of the canonical form",
+        help: "",
+    };
+    /// CAN-011: Words is the SHA-256 of the body text with each run of white space as one space.
+    pub static INTEGRITY_WORDS: Rule = Rule {
+        id: "CAN-011",
+        code: None,
+        title: "Words is the SHA-256 of the body text with each run of white space as one space",
+        help: "",
+    };
+    /// CAN-012: Marks is base64 of the first two bytes of each line's SHA-256.
+    pub static INTEGRITY_MARKS: Rule = Rule {
+        id: "CAN-012",
+        code: None,
+        title: "Marks is base64 of the first two bytes of each line's SHA-256",
+        help: "",
+    };
+    /// CAN-013: A body is intact, reflowed, truncated or altered.
+    pub static DIAGNOSIS: Rule = Rule {
+        id: "CAN-013",
+        code: None,
+        title: "A body is intact, reflowed, truncated or altered",
+        help: "",
+    };
+    /// SCN-001: A paste holds at least one envelope.
+    pub static NO_ENVELOPE: Rule = Rule {
+        id: "SCN-001",
+        code: Some(ErrorCode::Format),
+        title: "A paste holds at least one envelope",
+        help: "copy the text again, from the line [[SENDER→RECEIVER v1]] to [[END]]",
+    };
+    /// SCN-002: What is quoted inside a message is not a message.
+    pub static QUOTED_INSIDE: Rule = Rule {
+        id: "SCN-002",
+        code: None,
+        title: "What is quoted inside a message is not a message",
+        help: "",
+    };
+    /// SCN-003: A direction line before the \[\[END\]\] of another is an error for both.
+    pub static DIRECTION_INSIDE: Rule = Rule {
+        id: "SCN-003",
+        code: Some(ErrorCode::Format),
+        title: "A direction line before the [[END]] of another is an error for both",
+        help: "one of the two was cut off: copy each envelope to its [[END]]",
+    };
+    /// SCN-004: With a declared line count the end of the body is known.
+    pub static LINE_COUNT: Rule = Rule {
+        id: "SCN-004",
+        code: None,
+        title: "With a declared line count the end of the body is known",
+        help: "",
+    };
+    /// SCN-005: Several envelopes in one paste are read one by one.
+    pub static SEVERAL: Rule = Rule {
+        id: "SCN-005",
+        code: None,
+        title: "Several envelopes in one paste are read one by one",
+        help: "",
+    };
+    /// SCN-006: An \[\[END\]\] without a beginning is reported.
+    pub static STRAY_END: Rule = Rule {
+        id: "SCN-006",
+        code: None,
+        title: "An [[END]] without a beginning is reported",
+        help: "copy the message again from its first line",
+    };
+    /// PST-001: A code fence around the envelope is removed.
+    pub static CODE_FENCE: Rule = Rule {
+        id: "PST-001",
+        code: Some(ErrorCode::Format),
+        title: "A code fence around the envelope is removed",
+        help: "",
+    };
+    /// PST-002: A uniform prefix such as > is removed.
+    pub static QUOTE_PREFIX: Rule = Rule {
+        id: "PST-002",
+        code: Some(ErrorCode::Format),
+        title: "A uniform prefix such as > is removed",
+        help: "",
+    };
+    /// PST-003: A uniform extra indent is removed.
+    pub static EXTRA_INDENT: Rule = Rule {
+        id: "PST-003",
+        code: Some(ErrorCode::Format),
+        title: "A uniform extra indent is removed",
+        help: "",
+    };
+    /// PST-004: Trailing padding is removed.
+    pub static PADDING: Rule = Rule {
+        id: "PST-004",
+        code: Some(ErrorCode::Format),
+        title: "Trailing padding is removed",
+        help: "",
+    };
+    /// PST-005: A no-break space outside the body text is read as a space.
+    pub static NBSP: Rule = Rule {
+        id: "PST-005",
+        code: Some(ErrorCode::Format),
+        title: "A no-break space outside the body text is read as a space",
+        help: "",
+    };
+    /// PST-006: A zero-width character outside the body is removed.
+    pub static ZERO_WIDTH: Rule = Rule {
+        id: "PST-006",
+        code: Some(ErrorCode::Format),
+        title: "A zero-width character outside the body is removed",
+        help: "",
+    };
+    /// PST-007: Another arrow in the direction line is read as →.
+    pub static ARROW: Rule = Rule {
+        id: "PST-007",
+        code: Some(ErrorCode::Format),
+        title: "Another arrow in the direction line is read as →",
+        help: "write → or ->",
+    };
+    /// PST-008: A name of the format in another case is read.
+    pub static NAME_CASE: Rule = Rule {
+        id: "PST-008",
+        code: Some(ErrorCode::Format),
+        title: "A name of the format in another case is read",
+        help: "write the name in lower case",
+    };
+    /// PST-009: Markdown around a name or a marker is removed.
+    pub static MARKDOWN: Rule = Rule {
+        id: "PST-009",
+        code: Some(ErrorCode::Format),
+        title: "Markdown around a name or a marker is removed",
+        help: "write the line without Markdown",
+    };
+    /// PST-010: An unindented body is read.
+    pub static BODY_UNINDENTED: Rule = Rule {
+        id: "PST-010",
+        code: Some(ErrorCode::Format),
+        title: "An unindented body is read",
+        help: "indent each body line by two spaces",
+    };
+    /// PST-011: An envelope whose newlines were collapsed into spaces is read.
+    pub static COLLAPSED: Rule = Rule {
+        id: "PST-011",
+        code: Some(ErrorCode::Format),
+        title: "An envelope whose newlines were collapsed into spaces is read",
+        help: "paste it inside a code fence: the line breaks of the body are lost",
+    };
+    /// PST-012: A wrapped value is joined again.
+    pub static WRAPPED: Rule = Rule {
+        id: "PST-012",
+        code: Some(ErrorCode::Format),
+        title: "A wrapped value is joined again",
+        help: "",
+    };
+    /// PST-013: A body on the line of its name is read.
+    pub static INLINE_BODY: Rule = Rule {
+        id: "PST-013",
+        code: Some(ErrorCode::Format),
+        title: "A body on the line of its name is read",
+        help: "write body: | and the text below it",
+    };
+    /// PST-014: A flow or list over several lines is joined.
+    pub static FLOW_LINES: Rule = Rule {
+        id: "PST-014",
+        code: Some(ErrorCode::Format),
+        title: "A flow or list over several lines is joined",
+        help: "write the list on one line: [\"a\", \"b\"]",
+    };
+    /// PST-015: A comment after an id is removed.
+    pub static ID_COMMENT: Rule = Rule {
+        id: "PST-015",
+        code: Some(ErrorCode::Format),
+        title: "A comment after an id is removed",
+        help: "",
+    };
+    /// PST-016: A missing sig: line is read as none.
+    pub static SIG_ADDED: Rule = Rule {
+        id: "PST-016",
+        code: Some(ErrorCode::Format),
+        title: "A missing sig: line is read as none",
+        help: "",
+    };
+    /// PST-017: Text on the line of a marker is left out.
+    pub static TEXT_AROUND: Rule = Rule {
+        id: "PST-017",
+        code: Some(ErrorCode::Format),
+        title: "Text on the line of a marker is left out",
+        help: "",
+    };
+    /// PST-018: Of two equal names the first wins.
+    pub static DUPLICATE_DROPPED: Rule = Rule {
+        id: "PST-018",
+        code: Some(ErrorCode::Format),
+        title: "Of two equal names the first wins",
+        help: "keep one of the two lines",
+    };
+    /// PST-019: An intent in another case is read.
+    pub static INTENT_CASE: Rule = Rule {
+        id: "PST-019",
+        code: Some(ErrorCode::Format),
+        title: "An intent in another case is read",
+        help: "write the intent in upper case",
+    };
+    /// PST-020: Backslash escapes and HTML entities outside the body are resolved.
+    pub static ESCAPES: Rule = Rule {
+        id: "PST-020",
+        code: Some(ErrorCode::Format),
+        title: "Backslash escapes and HTML entities outside the body are resolved",
+        help: "",
+    };
+    /// PST-021: Terminal escapes and stray control characters are removed.
+    pub static CONTROLS: Rule = Rule {
+        id: "PST-021",
+        code: Some(ErrorCode::Format),
+        title: "Terminal escapes and stray control characters are removed",
+        help: "",
+    };
+    /// PST-022: A lone CR, or U+2028 or U+2029 in the body, is read as a line end.
+    pub static LINE_SEPARATORS: Rule = Rule {
+        id: "PST-022",
+        code: Some(ErrorCode::Format),
+        title: "A lone CR, or U+2028 or U+2029 in the body, is read as a line end",
+        help: "",
+    };
+    /// PST-023: Line numbers in front of the lines are removed.
+    pub static LINE_NUMBERS: Rule = Rule {
+        id: "PST-023",
+        code: Some(ErrorCode::Format),
+        title: "Line numbers in front of the lines are removed",
+        help: "",
+    };
+    /// PST-024: A frame around the lines is removed.
+    pub static BOX: Rule = Rule {
+        id: "PST-024",
+        code: Some(ErrorCode::Format),
+        title: "A frame around the lines is removed",
+        help: "",
+    };
+    /// PST-025: A marker in another spelling is read.
+    pub static MARKER_SPELLING: Rule = Rule {
+        id: "PST-025",
+        code: Some(ErrorCode::Format),
+        title: "A marker in another spelling is read",
+        help: "write [[END]]",
+    };
+    /// PST-026: An empty core header is left out.
+    pub static EMPTY_DROPPED: Rule = Rule {
+        id: "PST-026",
+        code: Some(ErrorCode::Format),
+        title: "An empty core header is left out",
+        help: "",
+    };
+    /// PST-027: Missing headers are reported and the rest is read.
+    pub static HEADERS_LACKING: Rule = Rule {
+        id: "PST-027",
+        code: Some(ErrorCode::Format),
+        title: "Missing headers are reported and the rest is read",
+        help: "add the missing header",
+    };
+    /// PST-028: A namespace in another case is read.
+    pub static NAMESPACE_CASE: Rule = Rule {
+        id: "PST-028",
+        code: Some(ErrorCode::Format),
+        title: "A namespace in another case is read",
+        help: "write the namespace in lower case",
+    };
+    /// TRN-001: A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict.
+    pub static FILE_BINDING: Rule = Rule {
+        id: "TRN-001",
+        code: None,
+        title: "A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict",
+        help: "",
+    };
+    /// TRN-002: A writer fences with more backticks than any run inside.
+    pub static FENCE: Rule = Rule {
+        id: "TRN-002",
+        code: None,
+        title: "A writer fences with more backticks than any run inside",
+        help: "",
+    };
+    /// TRN-003: Where one envelope is expected, a second one is refused.
+    pub static ONE_PER_REQUEST: Rule = Rule {
+        id: "TRN-003",
+        code: Some(ErrorCode::Format),
+        title: "Where one envelope is expected, a second one is refused",
+        help: "send one envelope at a time",
+    };
+    /// TRN-004: With several envelopes the exit code is the worst one.
+    pub static WORST_EXIT: Rule = Rule {
+        id: "TRN-004",
+        code: None,
+        title: "With several envelopes the exit code is the worst one",
+        help: "",
+    };
+
+    /// All of them, in the order of the registry.
+    pub static ALL: &[&Rule] = &[
+        &NOT_UTF8,
+        &LINES,
+        &FORBIDDEN_CHARACTER,
+        &BLANK_LINES,
+        &DIRECTION_MALFORMED,
+        &DIRECTION_ARROW,
+        &DIRECTION_PARTY,
+        &VERSION_UNSUPPORTED,
+        &HEADER_MALFORMED,
+        &RESERVED_CASE,
+        &HEADER_DUPLICATE,
+        &HEADER_EMPTY,
+        &SESSION_OR_THREAD,
+        &HEADER_MISSING,
+        &UNKNOWN_HEADER,
+        &CORE_IN_BLOCK,
+        &SESSION_SPELLING,
+        &NAMESPACE_MALFORMED,
+        &KEY_DUPLICATE,
+        &NAMESPACE_DUPLICATE,
+        &UNKNOWN_META,
+        &KEY_CASE,
+        &BODY_MARK,
+        &BODY_MISSING,
+        &BODY_INDENT,
+        &BODY_TEXT,
+        &SIG_MISSING,
+        &SIG_MALFORMED,
+        &END_MISSING,
+        &TEXT_AFTER_END,
+        &ENVELOPE_TOO_LARGE,
+        &LINE_TOO_LONG,
+        &TOO_MANY_HEADERS,
+        &PASTE_TOO_LARGE,
+        &PASS_ON,
+        &V10_RESPONSE,
+        &V10_IDS,
+        &V10_READER,
+        &V10_MIGRATE,
+        &INTENT_CORE,
+        &INTENT_LEGACY,
+        &INTENT_UNKNOWN,
+        &PARENT_MISSING,
+        &ERROR_CODE_MISSING,
+        &REVOKE_UNSIGNED,
+        &POLL_WITHOUT_TARGETS,
+        &ESCALATE_WITHOUT_REASON,
+        &HANDOFF_WITHOUT_REQUIREMENTS,
+        &BROADCAST_WANTS_ANSWER,
+        &CLOSE_SCOPE,
+        &REQUEST_EMPTY,
+        &FLOW_MALFORMED,
+        &VALUE_TYPE,
+        &META_ROUTING,
+        &META_PRIVACY,
+        &META_ATTACHMENTS,
+        &ATTACHMENT_DIGEST,
+        &META_ERROR,
+        &META_AUDIT,
+        &META_SAFETY,
+        &META_EMAIL,
+        &META_PAYMENT,
+        &META_CUSTOM,
+        &META_POLL,
+        &META_REVOCATION,
+        &META_STATE,
+        &META_KEY,
+        &META_INTEGRITY,
+        &ID_FORM,
+        &KEY_STYLE,
+        &NAMESPACE_UNKNOWN,
+        &KEY_UNKNOWN,
+        &LOOK_ALIKE,
+        &BIDI_CONTROL,
+        &INVISIBLE,
+        &SCHEME_UNKNOWN,
+        &ADDRESS_EMPTY,
+        &ADDRESS_FORM,
+        &ADDRESS_AUTHORITY,
+        &ADDRESS_MAIL,
+        &ADDRESS_PHONE,
+        &ADDRESS_SPACE,
+        &ADDRESS_PERCENT,
+        &SCHEME_REGISTRY,
+        &ULID,
+        &UUIDV7,
+        &ID_ORDER,
+        &TAXONOMY,
+        &ERROR_ENVELOPE,
+        &ERROR_SYSTEM,
+        &ACK_ENVELOPE,
+        &RESPOND_ENVELOPE,
+        &CANONICAL_ORDER,
+        &CANONICAL_ARROW,
+        &CANONICAL_VALUE,
+        &CANONICAL_HOP,
+        &CANONICAL_UNKNOWN,
+        &CANONICAL_BODY,
+        &CANONICAL_STRICT,
+        &INTEGRITY_DIGEST,
+        &INTEGRITY_WORDS,
+        &INTEGRITY_MARKS,
+        &DIAGNOSIS,
+        &NO_ENVELOPE,
+        &QUOTED_INSIDE,
+        &DIRECTION_INSIDE,
+        &LINE_COUNT,
+        &SEVERAL,
+        &STRAY_END,
+        &CODE_FENCE,
+        &QUOTE_PREFIX,
+        &EXTRA_INDENT,
+        &PADDING,
+        &NBSP,
+        &ZERO_WIDTH,
+        &ARROW,
+        &NAME_CASE,
+        &MARKDOWN,
+        &BODY_UNINDENTED,
+        &COLLAPSED,
+        &WRAPPED,
+        &INLINE_BODY,
+        &FLOW_LINES,
+        &ID_COMMENT,
+        &SIG_ADDED,
+        &TEXT_AROUND,
+        &DUPLICATE_DROPPED,
+        &INTENT_CASE,
+        &ESCAPES,
+        &CONTROLS,
+        &LINE_SEPARATORS,
+        &LINE_NUMBERS,
+        &BOX,
+        &MARKER_SPELLING,
+        &EMPTY_DROPPED,
+        &HEADERS_LACKING,
+        &NAMESPACE_CASE,
+        &FILE_BINDING,
+        &FENCE,
+        &ONE_PER_REQUEST,
+        &WORST_EXIT,
+    ];
+}

@@ -1,0 +1,104 @@
+//! Characters that deceive: bidirectional controls, invisible characters, mixed scripts.
+//!
+//! Implements LNT-005, LNT-006 and LNT-007.
+
+use unicode_security::MixedScript as _;
+
+/// Controls that change the order in which text is shown.
+pub const fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters that show nothing: zero-width ones, fillers, tags.
+pub const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{00ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}'
+            | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// Invisible tag characters (U+E0000 to U+E007F), which can carry text that only a model reads.
+pub const fn is_tag(c: char) -> bool {
+    matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// What must not reach a screen as it is, besides controls.
+pub const fn is_hidden(c: char) -> bool {
+    is_bidi_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// The text with everything that could move the cursor, reorder or hide something written as `\u{…}`.
+///
+/// Line feeds and tabs stay. This is how every field is shown to people.
+///
+/// ```
+/// use crosstalk_envelope::unicode::escape;
+/// assert_eq!(escape("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
+/// ```
+pub fn escape(text: &str) -> std::borrow::Cow<'_, str> {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_hidden(c);
+    if !text.contains(harmful) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if harmful(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
+/// Whether a name mixes scripts in a way that makes look-alikes (UTS 39).
+///
+/// ```
+/// use crosstalk_envelope::unicode::mixes_scripts;
+/// assert!(mixes_scripts("CL\u{0410}UDE")); // a Cyrillic А
+/// assert!(!mixes_scripts("CLAUDE"));
+/// ```
+pub fn mixes_scripts(name: &str) -> bool {
+    !name.is_ascii() && parts(name).any(|part| !part.is_single_script())
+}
+
+/// The parts of a name or a URL between ASCII punctuation: each may be in a script of its own.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace())
+        .filter(|p| !p.is_empty())
+}
+
+/// Whether a name is written in another script than Latin with letters that all look like ASCII ones.
+pub fn imitates_ascii(name: &str) -> bool {
+    parts(name).any(|part| {
+        let mut letters = part.chars().filter(|c| c.is_alphabetic()).peekable();
+        letters.peek().is_some()
+            && letters.all(|c| !c.is_ascii())
+            && unicode_security::skeleton(part).all(|c| c.is_ascii())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_alikes_are_seen() {
+        assert!(mixes_scripts("pаypal")); // Cyrillic а
+        assert!(imitates_ascii("СНАТ")); // all Cyrillic
+        assert!(!imitates_ascii("Привет"));
+        assert!(!mixes_scripts("日本語テスト"));
+        assert!(!mixes_scripts("Jürgen"));
+        assert!(!mixes_scripts("human://бюро.example"));
+    }
+
+    #[test]
+    fn escape_keeps_what_is_harmless() {
+        assert_eq!(escape("tab\tline\nend é → 日本"), "tab\tline\nend é → 日本");
+        assert_eq!(escape("\u{e0041}"), "\\u{e0041}");
+        assert_eq!(escape("\u{9b}"), "\\u{9b}");
+    }
+}

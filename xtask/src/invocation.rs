@@ -1,0 +1,124 @@
+//! A command that a task starts, and the line by which a person starts it again.
+
+use crate::ending::{Ending, Failure};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{fmt, io};
+
+/// A command line of words without spaces, with the variables set for it.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    variables: Vec<(&'static str, &'static str)>,
+    words: Vec<String>,
+}
+
+impl Invocation {
+    /// The command that this line names; it is split at white space, nothing is quoted.
+    pub fn new(line: &str) -> Self {
+        Self {
+            variables: Vec::new(),
+            words: line.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The same command with a variable of the environment set.
+    pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// The process to be, with `root` as its working folder.
+    pub fn command(&self, root: &Path) -> Command {
+        let mut words = self.words.iter();
+        let mut command = Command::new(words.next().map_or("", String::as_str));
+        command
+            .args(words)
+            .envs(self.variables.iter().copied())
+            .current_dir(root);
+        command
+    }
+
+    /// Runs it, its output going where ours goes.
+    pub fn run(&self, root: &Path) -> Result<Ending, Failure> {
+        println!("$ {self}");
+        let status = self
+            .command(root)
+            .status()
+            .map_err(|e| self.not_started(&e))?;
+        if status.success() {
+            Ok(Ending::Done(String::new()))
+        } else {
+            Err(Failure::new(
+                format!("the command failed ({status})"),
+                self.to_string(),
+            ))
+        }
+    }
+
+    /// What it writes to standard output; an error with what it wrote to standard error if it fails.
+    pub fn output(&self, root: &Path) -> Result<String, Failure> {
+        let output = self
+            .command(root)
+            .output()
+            .map_err(|e| self.not_started(&e))?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            let talk = String::from_utf8_lossy(&output.stderr);
+            Err(Failure::new(talk.trim_end(), self.to_string()))
+        }
+    }
+
+    /// Whether it can be started and succeeds; nothing is shown.
+    pub fn succeeds(&self, root: &Path) -> bool {
+        self.command(root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+
+    /// The failure to tell of when the process could not even begin.
+    pub fn not_started(&self, error: &io::Error) -> Failure {
+        Failure::new(
+            format!("the command could not be started: {error}"),
+            self.to_string(),
+        )
+    }
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.variables {
+            write!(f, "{name}={value:?} ")?;
+        }
+        f.write_str(&self.words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_shown_as_it_is_typed() {
+        let doc = Invocation::new("cargo doc --no-deps").env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(
+            doc.to_string(),
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
+        );
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let here = Path::new(".");
+        assert!(Invocation::new("true").run(here).is_ok());
+        for line in ["false", "no-such-program-anywhere --flag"] {
+            let failure = Invocation::new(line).run(here).unwrap_err();
+            assert_eq!(failure.again.as_deref(), Some(line));
+            assert!(!Invocation::new(line).succeeds(here));
+            assert!(Invocation::new(line).output(here).is_err());
+        }
+    }
+}

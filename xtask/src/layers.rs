@@ -1,0 +1,218 @@
+//! The direction of dependencies: inward only.
+//!
+//! `envelope ← protocol ← { store, dns, relay, mcp, email } ← cli`, `envelope ← wasm`. The relay and
+//! the MCP server know the ports only, so no crate of the middle ring depends on another one.
+
+use crate::ending::{Ending, Failure};
+use crate::invocation::Invocation;
+use serde::Deserialize;
+use std::path::Path;
+
+/// What a crate may depend on.
+enum Reach {
+    /// These crates of the workspace, and no others.
+    Inward(&'static [&'static str]),
+    /// All of them: it is a tool, and only tools may depend on it.
+    Tool,
+}
+
+const CORE: &[&str] = &["crosstalk-envelope"];
+const PROTOCOL: &[&str] = &["crosstalk-envelope", "crosstalk-protocol"];
+
+/// Every crate of the workspace. A crate that is not here fails the check.
+const TABLE: &[(&str, Reach)] = &[
+    ("crosstalk-envelope", Reach::Inward(&[])),
+    ("crosstalk-protocol", Reach::Inward(CORE)),
+    ("crosstalk-store", Reach::Inward(PROTOCOL)),
+    ("crosstalk-dns", Reach::Inward(PROTOCOL)),
+    ("crosstalk-relay", Reach::Inward(PROTOCOL)),
+    ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
+    ("crosstalk-email", Reach::Inward(PROTOCOL)),
+    (
+        "crosstalk-cli",
+        Reach::Inward(&[
+            "crosstalk-envelope",
+            "crosstalk-protocol",
+            "crosstalk-store",
+            "crosstalk-dns",
+            "crosstalk-relay",
+            "crosstalk-mcp",
+            "crosstalk-email",
+        ]),
+    ),
+    ("crosstalk-wasm", Reach::Inward(CORE)),
+    ("crosstalk-bench", Reach::Tool),
+    ("crosstalk-fuzz-properties", Reach::Tool),
+    ("xtask", Reach::Tool),
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `None` for a normal one, else `build` or `dev`.
+    kind: Option<String>,
+    /// Only dependencies inside the repository have one.
+    path: Option<String>,
+}
+
+/// `cargo xtask layers`.
+pub fn task(root: &Path) -> Result<Ending, Failure> {
+    const AGAIN: &str = "cargo xtask layers";
+    let metadata = Invocation::new("cargo metadata --format-version 1 --no-deps").output(root)?;
+    let (edges, problems) = check(&metadata)
+        .map_err(|e| Failure::new(format!("the output of cargo metadata: {e}"), AGAIN))?;
+    if problems.is_empty() {
+        Ok(Ending::Done(format!("{edges} edges, all inward")))
+    } else {
+        Err(Failure::new(problems.join("\n"), AGAIN))
+    }
+}
+
+fn reach(name: &str) -> Option<&'static Reach> {
+    TABLE.iter().find(|(n, _)| *n == name).map(|(_, r)| r)
+}
+
+/// How many edges there are between our crates, and what is wrong with them.
+fn check(metadata: &str) -> serde_json::Result<(usize, Vec<String>)> {
+    let metadata: Metadata = serde_json::from_str(metadata)?;
+    let mut edges = 0;
+    let mut problems = Vec::new();
+    for package in &metadata.packages {
+        let Some(from) = reach(&package.name) else {
+            problems.push(unknown(&package.name));
+            continue;
+        };
+        let ours = package
+            .dependencies
+            .iter()
+            .filter(|d| d.path.is_some() && d.name != package.name);
+        for dependency in ours {
+            edges += 1;
+            let allowed = match (from, reach(&dependency.name)) {
+                (_, None) => {
+                    problems.push(unknown(&dependency.name));
+                    continue;
+                }
+                (Reach::Tool, Some(_)) => true,
+                (Reach::Inward(_), Some(Reach::Tool)) => false,
+                (Reach::Inward(inner), Some(_)) => inner.contains(&dependency.name.as_str()),
+            };
+            if !allowed {
+                let kind = dependency.kind.as_deref().unwrap_or("normal");
+                problems.push(format!(
+                    "forbidden edge: {} → {} ({kind} dependency)",
+                    package.name, dependency.name
+                ));
+            }
+        }
+    }
+    problems.dedup();
+    Ok((edges, problems))
+}
+
+fn unknown(name: &str) -> String {
+    format!(
+        "unknown crate: {name}; add it to TABLE in xtask/src/layers.rs with what it may depend on"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Metadata of crates with edges written as `from → to`, `from → to (dev)`.
+    fn problems(edges: &[(&str, &str, Option<&str>)]) -> Vec<String> {
+        let packages: Vec<serde_json::Value> = edges
+            .iter()
+            .map(|(from, to, kind)| {
+                serde_json::json!({
+                    "name": from,
+                    "dependencies": [
+                        {"name": "serde", "kind": null, "source": "registry"},
+                        {"name": to, "kind": kind, "path": "/work/somewhere"},
+                    ],
+                })
+            })
+            .collect();
+        let metadata = serde_json::json!({ "packages": packages }).to_string();
+        let (count, problems) = check(&metadata).unwrap();
+        assert_eq!(count, edges.len());
+        problems
+    }
+
+    #[test]
+    fn inward_edges_pass() {
+        for (from, to) in [
+            ("crosstalk-protocol", "crosstalk-envelope"),
+            ("crosstalk-store", "crosstalk-protocol"),
+            ("crosstalk-cli", "crosstalk-relay"),
+            ("crosstalk-wasm", "crosstalk-envelope"),
+            ("crosstalk-bench", "crosstalk-cli"),
+            ("crosstalk-bench", "crosstalk-fuzz-properties"),
+            ("xtask", "crosstalk-envelope"),
+        ] {
+            assert_eq!(problems(&[(from, to, None)]), [""; 0], "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn outward_and_sideways_edges_fail_in_every_kind() {
+        for (from, to) in [
+            ("crosstalk-envelope", "crosstalk-protocol"),
+            ("crosstalk-protocol", "crosstalk-store"),
+            ("crosstalk-relay", "crosstalk-store"),
+            ("crosstalk-relay", "crosstalk-dns"),
+            ("crosstalk-mcp", "crosstalk-store"),
+            ("crosstalk-mcp", "crosstalk-dns"),
+            ("crosstalk-wasm", "crosstalk-protocol"),
+            ("crosstalk-cli", "crosstalk-wasm"),
+            ("crosstalk-email", "crosstalk-cli"),
+            ("crosstalk-cli", "xtask"),
+            ("crosstalk-envelope", "crosstalk-fuzz-properties"),
+        ] {
+            for kind in [None, Some("build"), Some("dev")] {
+                let name = kind.unwrap_or("normal");
+                assert_eq!(
+                    problems(&[(from, to, kind)]),
+                    [format!("forbidden edge: {from} → {to} ({name} dependency)")]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_crate_that_the_table_does_not_know_fails() {
+        for found in [
+            problems(&[("crosstalk-cli", "crosstalk-new", None)]),
+            check(r#"{"packages":[{"name":"crosstalk-new","dependencies":[]}]}"#)
+                .unwrap()
+                .1,
+        ] {
+            assert_eq!(found.len(), 1);
+            assert!(found[0].contains("unknown crate: crosstalk-new; add it to TABLE"));
+        }
+    }
+
+    #[test]
+    fn a_crate_may_test_itself_with_other_features() {
+        let metadata = r#"{"packages":[{"name":"crosstalk-envelope","dependencies":[
+            {"name":"crosstalk-envelope","kind":"dev","path":"/x"}]}]}"#;
+        assert_eq!(check(metadata).unwrap(), (0, vec![]));
+    }
+
+    #[test]
+    fn broken_metadata_is_an_error() {
+        assert!(check("{}").is_err());
+    }
+}

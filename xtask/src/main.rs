@@ -1,0 +1,87 @@
+//! The project's own commands: `cargo xtask --help`.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a task talks to the person who started it"
+)]
+
+mod ending;
+mod fuzz;
+mod invocation;
+mod layers;
+mod registry;
+#[cfg(test)]
+mod scratch;
+mod spec;
+mod suite;
+mod task;
+mod toolchain;
+mod tree;
+
+use ending::{Ending, Failure};
+use invocation::Invocation;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+use task::Task;
+
+/// The folder of the workspace, wherever the command was started.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
+    let task = match Task::parse(&arguments) {
+        Ok(task) => task,
+        Err(usage) => {
+            eprintln!("xtask: {usage}\n`cargo xtask --help` lists the tasks");
+            return ExitCode::from(2);
+        }
+    };
+    match perform(&task, &root()) {
+        Ok(Ending::Done(note) | Ending::Skipped(note)) => {
+            if !note.is_empty() {
+                println!("{note}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
+    match task {
+        Task::Help => Ok(Ending::Done(task::help())),
+        Task::Test => suite::run(root),
+        Task::Generate => generate(root),
+        Task::Spec { verbose } => spec::task(root, *verbose),
+        Task::Layers => layers::task(root),
+        Task::Fuzz { seconds } => fuzz::task(root, *seconds),
+        Task::Bench => Invocation::new("cargo run --release -p crosstalk-bench").run(root),
+        Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
+            .env("TRYCMD", "overwrite")
+            .run(root),
+    }
+}
+
+fn generate(root: &Path) -> Result<Ending, Failure> {
+    toolchain::component(root, "rustfmt", "cargo fmt --version")?;
+    let source = registry::source(root)?;
+    let path = root.join(registry::GENERATED);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, source)?;
+    Ok(Ending::Done(format!("wrote {}", registry::GENERATED)))
+}

@@ -1,0 +1,121 @@
+//! `spec/registry/*.toml` as data.
+
+mod source;
+
+pub use source::source;
+
+use serde::Deserialize;
+use std::path::Path;
+use std::{fs, io};
+
+/// Where the generated source stands.
+pub const GENERATED: &str = "crates/crosstalk-envelope/src/registry/generated.rs";
+
+#[derive(Deserialize)]
+struct Errors {
+    error: Vec<ErrorCode>,
+}
+
+#[derive(Deserialize)]
+struct ErrorCode {
+    code: String,
+    name: String,
+    http: u16,
+    exit: u8,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct Intents {
+    intent: Vec<Intent>,
+    legacy: Vec<Legacy>,
+}
+
+#[derive(Deserialize)]
+struct Intent {
+    name: String,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct Legacy {
+    name: String,
+    meaning: String,
+}
+
+#[derive(Deserialize)]
+struct Schemes {
+    scheme: Vec<Scheme>,
+}
+
+#[derive(Deserialize)]
+struct Scheme {
+    name: String,
+    form: String,
+    kind: String,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct Namespaces {
+    namespace: Vec<Namespace>,
+}
+
+#[derive(Deserialize)]
+struct Namespace {
+    name: String,
+    summary: String,
+    #[serde(default)]
+    repeats: bool,
+    #[serde(default)]
+    hop: bool,
+    numbered: Option<Numbered>,
+    keys: Vec<Key>,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    prefix: String,
+    r#type: String,
+}
+
+#[derive(Deserialize)]
+struct Key {
+    name: String,
+    r#type: String,
+    #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
+    hop: bool,
+}
+
+#[derive(Deserialize)]
+struct Rules {
+    rule: Vec<Rule>,
+}
+
+/// One numbered rule of `spec/`.
+#[derive(Deserialize)]
+pub struct Rule {
+    /// Its id, such as `ENV-022`.
+    pub id: String,
+    /// Its constant in the code.
+    pub name: String,
+    /// The code of the taxonomy that a violation carries.
+    pub code: Option<String>,
+    title: String,
+    /// The way out, for the person who sees the diagnostic.
+    pub help: Option<String>,
+}
+
+fn read<T: serde::de::DeserializeOwned>(root: &Path, name: &str) -> io::Result<T> {
+    let path = root.join("spec/registry").join(name);
+    let text = fs::read_to_string(&path)
+        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+    toml::from_str(&text).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))
+}
+
+/// The rules, in the order of the file.
+pub fn rules(root: &Path) -> io::Result<Vec<Rule>> {
+    read::<Rules>(root, "rules.toml").map(|r| r.rule)
+}

@@ -1,0 +1,220 @@
+//! The Rust source that is generated from the registry.
+
+use super::{Errors, Intents, Namespaces, Rule, Schemes, read, rules};
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+/// `E-TOO-LARGE` → `TooLarge`, `REQUEST` → `Request`, `error-code` → `ErrorCode`.
+fn camel(text: &str) -> String {
+    text.split(['-', '_'])
+        .map(|word| {
+            let mut chars = word.chars();
+            let first = chars.next().map(|c| c.to_ascii_uppercase());
+            first
+                .into_iter()
+                .chain(chars.map(|c| c.to_ascii_lowercase()))
+                .collect::<String>()
+        })
+        .collect()
+}
+
+/// The generated source, formatted by rustfmt.
+pub fn source(root: &Path) -> io::Result<String> {
+    let mut out = String::from(
+        "// Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.\n\n\
+         use super::{Key, Namespace, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};\n\n",
+    );
+    let errors: Errors = read(root, "errors.toml")?;
+    enumeration(
+        &mut out,
+        "ErrorCode",
+        "A code of the error taxonomy (ERR-001).",
+        errors
+            .error
+            .iter()
+            .map(|e| (e.name.as_str(), e.code.as_str(), e.summary.as_str())),
+    );
+    numbers(&mut out, &errors);
+
+    let intents: Intents = read(root, "intents.toml")?;
+    let names: Vec<String> = intents.intent.iter().map(|i| camel(&i.name)).collect();
+    enumeration(
+        &mut out,
+        "Intent",
+        "A core intent (INT-001).",
+        intents
+            .intent
+            .iter()
+            .zip(&names)
+            .map(|(i, name)| (name.as_str(), i.name.as_str(), i.summary.as_str())),
+    );
+    out.push_str("/// The legacy intents and the core ones that they mean (INT-002).\npub static LEGACY_INTENTS: &[(&str, Intent)] = &[\n");
+    for legacy in &intents.legacy {
+        let _ = writeln!(
+            out,
+            "({:?}, Intent::{}),",
+            legacy.name,
+            camel(&legacy.meaning)
+        );
+    }
+    out.push_str("];\n\n");
+    schemes(&mut out, &read(root, "schemes.toml")?);
+    namespaces(&mut out, &read(root, "namespaces.toml")?);
+    rule_constants(&mut out, &rules(root)?);
+    rustfmt(root, &out)
+}
+
+fn enumeration<'a>(
+    out: &mut String,
+    name: &str,
+    doc: &str,
+    variants: impl Iterator<Item = (&'a str, &'a str, &'a str)> + Clone,
+) {
+    let _ = writeln!(
+        out,
+        "/// {doc}\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{"
+    );
+    for (variant, spelling, summary) in variants.clone() {
+        let _ = writeln!(out, "/// `{spelling}`: {summary}.\n{variant},");
+    }
+    let _ = writeln!(
+        out,
+        "}}\n\nimpl {name} {{\n/// All of them, in the order of the registry.\npub const ALL: &'static [Self] = &["
+    );
+    for (variant, ..) in variants.clone() {
+        let _ = writeln!(out, "Self::{variant},");
+    }
+    out.push_str(
+        "];\n\n/// The spelling on the wire.\npub const fn as_str(self) -> &'static str {\nmatch self {\n",
+    );
+    for (variant, spelling, _) in variants.clone() {
+        let _ = writeln!(out, "Self::{variant} => {spelling:?},");
+    }
+    out.push_str("}\n}\n\n/// What it means, in a few words.\npub const fn summary(self) -> &'static str {\nmatch self {\n");
+    for (variant, _, summary) in variants.clone() {
+        let _ = writeln!(out, "Self::{variant} => {summary:?},");
+    }
+    out.push_str("}\n}\n\n/// The one with this exact spelling.\npub fn from_wire(text: &str) -> Option<Self> {\nmatch text {\n");
+    for (variant, spelling, _) in variants {
+        let _ = writeln!(out, "{spelling:?} => Some(Self::{variant}),");
+    }
+    out.push_str("_ => None,\n}\n}\n}\n\n");
+}
+
+fn numbers(out: &mut String, errors: &Errors) {
+    out.push_str("impl ErrorCode {\n");
+    for (function, doc, kind) in [
+        ("http_status", "The HTTP status of the binding.", "u16"),
+        ("exit_code", "The exit code of the command line.", "u8"),
+    ] {
+        let _ = writeln!(
+            out,
+            "/// {doc}\npub const fn {function}(self) -> {kind} {{\nmatch self {{"
+        );
+        for error in &errors.error {
+            let number = if kind == "u16" {
+                error.http.to_string()
+            } else {
+                error.exit.to_string()
+            };
+            let _ = writeln!(out, "Self::{} => {number},", error.name);
+        }
+        out.push_str("}\n}\n\n");
+    }
+    out.push_str("}\n\n");
+}
+
+fn schemes(out: &mut String, schemes: &Schemes) {
+    out.push_str("/// The address schemes of the registry.\npub static SCHEMES: &[Scheme] = &[\n");
+    for s in &schemes.scheme {
+        let _ = writeln!(
+            out,
+            "Scheme {{ name: {:?}, form: SchemeForm::{}, kind: SchemeKind::{}, summary: {:?} }},",
+            s.name,
+            camel(&s.form),
+            camel(&s.kind),
+            s.summary
+        );
+    }
+    out.push_str("];\n\n");
+}
+
+fn namespaces(out: &mut String, namespaces: &Namespaces) {
+    out.push_str(
+        "/// The META namespaces of the registry.\npub static NAMESPACES: &[Namespace] = &[\n",
+    );
+    for n in &namespaces.namespace {
+        let numbered = n.numbered.as_ref().map_or("None".to_owned(), |x| {
+            format!("Some(({:?}, ValueKind::{}))", x.prefix, camel(&x.r#type))
+        });
+        let _ = writeln!(
+            out,
+            "Namespace {{ name: {:?}, summary: {:?}, repeats: {}, hop: {}, numbered: {numbered}, keys: &[",
+            n.name, n.summary, n.repeats, n.hop
+        );
+        for k in &n.keys {
+            let _ = writeln!(
+                out,
+                "Key {{ name: {:?}, kind: ValueKind::{}, values: &{:?}, hop: {} }},",
+                k.name,
+                camel(&k.r#type),
+                k.values,
+                k.hop
+            );
+        }
+        out.push_str("] },\n");
+    }
+    out.push_str("];\n\n");
+}
+
+fn rule_constants(out: &mut String, rules: &[Rule]) {
+    out.push_str(
+        "/// Every numbered rule of `spec/` by name.\npub mod rule {\nuse super::{ErrorCode, Rule};\n\n",
+    );
+    for r in rules {
+        let code = r.code.as_ref().map_or("None".to_owned(), |c| {
+            format!("Some(ErrorCode::{})", camel(c.trim_start_matches("E-")))
+        });
+        let _ = writeln!(
+            out,
+            "/// {}: {}.\npub static {}: Rule = Rule {{ id: {:?}, code: {code}, title: {:?}, help: {:?} }};",
+            r.id,
+            r.title
+                .replace('[', "\\[")
+                .replace(']', "\\]")
+                .replace('<', "\\<"),
+            r.name,
+            r.id,
+            r.title,
+            r.help.as_deref().unwrap_or("")
+        );
+    }
+    out.push_str(
+        "\n/// All of them, in the order of the registry.\npub static ALL: &[&Rule] = &[\n",
+    );
+    for r in rules {
+        let _ = writeln!(out, "&{},", r.name);
+    }
+    out.push_str("];\n}\n");
+}
+
+fn rustfmt(root: &Path, source: &str) -> io::Result<String> {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024"])
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| io::Error::new(e.kind(), format!("rustfmt: {e}")))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(source.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        return Err(io::Error::other("rustfmt refused the generated source"));
+    }
+    String::from_utf8(output.stdout).map_err(io::Error::other)
+}

@@ -1,0 +1,158 @@
+//! The tasks and their arguments.
+
+use std::fmt::Write as _;
+
+/// How long `cargo xtask fuzz` runs each target unless it is told otherwise.
+const FUZZ_SECONDS: u32 = 60;
+
+/// Every task: how it is called, and what it does.
+const TASKS: &[(&str, &str)] = &[
+    (
+        "test",
+        "the whole check: format, generated source, layers, spec, clippy, tests, docs, fuzz",
+    ),
+    (
+        "generate",
+        "write the Rust source that is generated from spec/registry/*.toml",
+    ),
+    (
+        "spec [--verbose]",
+        "check rule ids against registry, spec, cases and code; check links",
+    ),
+    (
+        "layers",
+        "check that dependencies between the crates point inward",
+    ),
+    (
+        "fuzz [SECONDS]",
+        "run every fuzz target on nightly, 60 seconds each, and count executions",
+    ),
+    ("bench", "measure the speed ratios of bench/"),
+    (
+        "transcripts",
+        "write what the command line prints now into its transcripts",
+    ),
+];
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    /// The list of tasks.
+    Help,
+    /// Everything.
+    Test,
+    /// The generated source.
+    Generate,
+    /// The checks of `spec/`.
+    Spec {
+        /// Also list the rules that no code reports.
+        verbose: bool,
+    },
+    /// The direction of dependencies.
+    Layers,
+    /// A real fuzz run.
+    Fuzz {
+        /// The time of each target.
+        seconds: u32,
+    },
+    /// The measurements.
+    Bench,
+    /// The transcripts, written anew.
+    Transcripts,
+}
+
+impl Task {
+    /// The task that the arguments name, or what is wrong with them.
+    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [] | ["help"] => Ok(Self::Help),
+            words if words.iter().any(|w| matches!(*w, "--help" | "-h")) => Ok(Self::Help),
+            ["test"] => Ok(Self::Test),
+            ["generate"] => Ok(Self::Generate),
+            ["spec"] => Ok(Self::Spec { verbose: false }),
+            ["spec", "--verbose" | "-v"] => Ok(Self::Spec { verbose: true }),
+            ["layers"] => Ok(Self::Layers),
+            ["fuzz"] => Ok(Self::Fuzz {
+                seconds: FUZZ_SECONDS,
+            }),
+            ["fuzz", seconds] => match seconds.parse() {
+                Ok(seconds) if seconds > 0 => Ok(Self::Fuzz { seconds }),
+                _ => Err(format!(
+                    "`{seconds}` is not a number of seconds; try `cargo xtask fuzz 60`"
+                )),
+            },
+            ["bench"] => Ok(Self::Bench),
+            ["transcripts"] => Ok(Self::Transcripts),
+            [task, rest @ ..] => Err(refusal(task, rest)),
+        }
+    }
+}
+
+fn refusal(task: &str, rest: &[&str]) -> String {
+    let known = TASKS
+        .iter()
+        .find(|(usage, _)| usage.split(' ').next() == Some(task));
+    match known {
+        Some((usage, _)) => format!(
+            "`{task}` does not take `{}`; write `cargo xtask {usage}`",
+            rest.join(" ")
+        ),
+        None => format!("there is no task `{task}`"),
+    }
+}
+
+/// What `cargo xtask --help` prints.
+pub fn help() -> String {
+    let mut out = String::from("Usage: cargo xtask TASK\n\nTasks:\n");
+    for (usage, summary) in TASKS {
+        let _ = writeln!(out, "  {usage:<18}{summary}");
+    }
+    out.push_str("\nExit codes: 0 all is well, 1 something failed, 2 wrong arguments.");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Task, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Task::parse(&words)
+    }
+
+    #[test]
+    fn every_listed_task_is_known_and_listed() {
+        for (usage, _) in TASKS {
+            let name = usage.split(' ').next().unwrap();
+            assert!(parse(name).is_ok(), "{name}");
+            assert!(help().contains(usage));
+        }
+        assert_eq!(parse(""), Ok(Task::Help));
+        assert_eq!(parse("test --help"), Ok(Task::Help));
+        assert!(help().contains(&format!("{FUZZ_SECONDS} seconds each")));
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        assert_eq!(parse("fuzz 5"), Ok(Task::Fuzz { seconds: 5 }));
+        assert_eq!(parse("spec --verbose"), Ok(Task::Spec { verbose: true }));
+    }
+
+    #[test]
+    fn wrong_arguments_get_a_hint() {
+        assert!(parse("tset").unwrap_err().contains("no task `tset`"));
+        assert!(parse("--quick").unwrap_err().contains("no task"));
+        assert!(
+            parse("test --quick")
+                .unwrap_err()
+                .contains("write `cargo xtask test`")
+        );
+        for bad in ["fuzz 0", "fuzz -1", "fuzz soon", "fuzz 99999999999"] {
+            assert!(
+                parse(bad).unwrap_err().contains("not a number of seconds"),
+                "{bad}"
+            );
+        }
+    }
+}
