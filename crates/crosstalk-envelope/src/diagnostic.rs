@@ -150,6 +150,51 @@ impl Position {
     }
 }
 
+/// Finds the places of many offsets in one text.
+#[derive(Debug)]
+pub struct LineIndex<'t> {
+    text: &'t str,
+    /// How many line ends there are before each block of [`LineIndex::BLOCK`] bytes.
+    lines_before: Vec<usize>,
+}
+
+impl<'t> LineIndex<'t> {
+    const BLOCK: usize = 4096;
+
+    /// Counts the lines of a text.
+    pub fn new(text: &'t str) -> Self {
+        let mut lines = 0;
+        let count = |block: &[u8]| {
+            let before = lines;
+            lines += memchr::memchr_iter(b'\n', block).count();
+            before
+        };
+        Self {
+            text,
+            lines_before: text.as_bytes().chunks(Self::BLOCK).map(count).collect(),
+        }
+    }
+
+    /// The place of a byte offset.
+    pub fn position(&self, offset: usize) -> Position {
+        let offset = self.text.floor_char_boundary(offset);
+        let before = self.text.get(..offset).unwrap_or("");
+        let block = offset / Self::BLOCK;
+        let in_block = before.as_bytes().get(block * Self::BLOCK..).unwrap_or(&[]);
+        let whole = self
+            .lines_before
+            .get(block)
+            .or(self.lines_before.last())
+            .copied()
+            .unwrap_or(0);
+        let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |i| i + 1);
+        Position {
+            line: whole + memchr::memchr_iter(b'\n', in_block).count() + 1,
+            column: before.get(line_start..).map_or(0, |t| t.chars().count()) + 1,
+        }
+    }
+}
+
 /// Collects the findings of one reading, up to [`crate::limit::DIAGNOSTICS`].
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
@@ -191,5 +236,23 @@ impl Sink {
 
     pub(crate) fn into_findings(self) -> Vec<Diagnostic> {
         self.findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_a_position_agree() {
+        let text = "ä→b\n\nlong ".repeat(900) + "\nend";
+        let index = LineIndex::new(&text);
+        for offset in 0..=text.len() + 3 {
+            assert_eq!(
+                index.position(offset),
+                Position::of(&text, offset),
+                "{offset}"
+            );
+        }
     }
 }

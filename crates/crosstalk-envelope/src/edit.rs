@@ -1,0 +1,247 @@
+//! Changes to a document that leave every other byte alone (ENV-080): how a relay adds its hop.
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::Document;
+use crate::grammar::{CoreHeader, EntryKind, Span};
+use crate::registry::rule;
+
+/// Edits of one document; each is a line that is put in, replaced or taken out.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Edit, Reading};
+/// let text = "[[A→B v1]]\r\nuser: u  \r\nsession: s\r\ncontext: c\r\nintent: NOTE\r\nbody: |\r\n  x\r\nsig: none\r\n[[END]]\r\n";
+/// let document = Document::parse(text, Reading::Strict);
+/// let edited = Edit::new(&document).unwrap().add_block("audit", &[("Hop", "1")]).unwrap().finish();
+/// assert!(edited.contains("intent: NOTE\r\n\r\nmeta: audit\r\nHop: 1\r\n\r\nbody: |\r\n"));
+/// assert_eq!(edited.replace("\r\nmeta: audit\r\nHop: 1\r\n\r\n", ""), text);
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Edit<'d> {
+    document: &'d Document<'d>,
+    /// Byte ranges of the text and what replaces them, in the order of the calls.
+    splices: Vec<(Span, String)>,
+    newline: &'static str,
+}
+
+impl<'d> Edit<'d> {
+    /// Begins to edit. A repaired paste is edited as it was read, not as it came.
+    ///
+    /// # Errors
+    /// The first error of a document that was not accepted.
+    pub fn new(document: &'d Document<'d>) -> Result<Self, Diagnostic> {
+        if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
+            return Err(fault.clone());
+        }
+        let newline = if document.text().contains("\r\n") {
+            "\r\n"
+        } else {
+            "\n"
+        };
+        Ok(Self {
+            document,
+            splices: Vec::new(),
+            newline,
+        })
+    }
+
+    /// Adds a META block right above the body.
+    ///
+    /// # Errors
+    /// A finding if a key or a value can't be written on a line.
+    pub fn add_block(
+        mut self,
+        namespace: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<Self, Diagnostic> {
+        let mut lines = format!(
+            "{nl}meta: {}{nl}",
+            writable("meta", namespace)?,
+            nl = self.newline
+        );
+        for (key, value) in fields {
+            lines.push_str(&self.line(key, value)?);
+        }
+        lines.push_str(self.newline);
+        let at = self.document.parts().body.map_or(0, |b| b.mark.start());
+        self.splices.push((Span::new(at, 0), lines));
+        Ok(self)
+    }
+
+    /// Sets a key of the first block of a namespace; the block is added if it is missing.
+    ///
+    /// # Errors
+    /// A finding if the key or the value can't be written on a line.
+    pub fn set_key(self, namespace: &str, key: &str, value: &str) -> Result<Self, Diagnostic> {
+        let text = self.document.text();
+        let entries = &self.document.parts().entries;
+        let is_block =
+            |e: &&crate::grammar::Entry| e.kind == EntryKind::Meta && e.value.of(text) == namespace;
+        let Some(opener) = entries.iter().position(|e| is_block(&e)) else {
+            return self.add_block(namespace, &[(key, value)]);
+        };
+        let block = entries
+            .iter()
+            .skip(opener + 1)
+            .take_while(|e| e.kind == EntryKind::Key);
+        match block.clone().find(|e| e.name.of(text) == key) {
+            Some(entry) => self.replace_value(entry.value, key, value),
+            None => {
+                let last = block
+                    .last()
+                    .or(entries.get(opener))
+                    .map_or(0, |e| e.value.end());
+                self.insert_below(last, key, value)
+            }
+        }
+    }
+
+    /// Sets a core header; a missing one is put below the last header above the META blocks.
+    ///
+    /// # Errors
+    /// A finding if the value can't be written on a line.
+    pub fn set_header(self, core: CoreHeader, value: &str) -> Result<Self, Diagnostic> {
+        match self.document.parts().core(core) {
+            Some(entry) => self.replace_value(entry.value, core.as_str(), value),
+            None => {
+                let headers = self
+                    .document
+                    .parts()
+                    .entries
+                    .iter()
+                    .take_while(|e| e.kind == EntryKind::Header);
+                let direction = self.document.parts().direction.map_or(0, |d| d.line.end());
+                let last = headers.last().map_or(direction, |e| e.value.end());
+                self.insert_below(last, core.as_str(), value)
+            }
+        }
+    }
+
+    /// Sets the `sig:` line.
+    ///
+    /// # Errors
+    /// A finding if the value can't be written on a line.
+    pub fn set_sig(self, value: &str) -> Result<Self, Diagnostic> {
+        match self.document.parts().sig {
+            Some(span) => self.replace_value(span, "sig", value),
+            None => {
+                let line = self.line("sig", value)?;
+                let at = self.document.parts().end.map_or(0, Span::start);
+                Ok(self.splice(Span::new(at, 0), line))
+            }
+        }
+    }
+
+    fn replace_value(self, span: Span, name: &str, value: &str) -> Result<Self, Diagnostic> {
+        let mut value = writable(name, value)?.to_owned();
+        if span.is_empty() && !value.is_empty() {
+            value.insert(0, ' ');
+        }
+        Ok(self.splice(span, value))
+    }
+
+    /// Puts a line below the one that holds the byte `at`.
+    fn insert_below(self, at: usize, name: &str, value: &str) -> Result<Self, Diagnostic> {
+        let line = self.line(name, value)?;
+        let rest = self.document.text().as_bytes().get(at..).unwrap_or(&[]);
+        let below = memchr::memchr(b'\n', rest).map_or(at, |i| at + i + 1);
+        Ok(self.splice(Span::new(below, 0), line))
+    }
+
+    fn line(&self, name: &str, value: &str) -> Result<String, Diagnostic> {
+        Ok(format!(
+            "{}: {}{}",
+            writable(name, name)?,
+            writable(name, value)?,
+            self.newline
+        ))
+    }
+
+    fn splice(mut self, span: Span, text: String) -> Self {
+        self.splices.push((span, text));
+        self
+    }
+
+    /// The edited text.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        let text = self.document.text();
+        self.splices.sort_by_key(|(span, _)| span.start());
+        let added: usize = self.splices.iter().map(|(_, t)| t.len()).sum();
+        let mut out = String::with_capacity(text.len() + added);
+        let mut at = 0;
+        for (span, new) in &self.splices {
+            out.push_str(text.get(at..span.start()).unwrap_or(""));
+            out.push_str(new);
+            at = span.end();
+        }
+        out.push_str(text.get(at..).unwrap_or(""));
+        out
+    }
+}
+
+fn writable<'v>(name: &str, value: &'v str) -> Result<&'v str, Diagnostic> {
+    if value.contains(['\n', '\r']) {
+        return Err(Diagnostic {
+            rule: &rule::HEADER_MALFORMED,
+            severity: Severity::Error,
+            span: 0..0,
+            message: format!(
+                "the value of `{}` has a line break in it",
+                crate::unicode::escape(name)
+            )
+            .into(),
+        });
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reading;
+
+    const TEXT: &str = "[[A→B v1]]\nuser:   u \nX-Odd:\nsession: s\ncontext: c\nintent: NOTE\nmeta: routing\nX-Route: a → b\nbody: |\n  x\nsig: none\n[[END]]\n";
+
+    #[test]
+    fn only_the_edited_line_changes() {
+        let document = Document::parse(TEXT, Reading::Strict);
+        let edit = || Edit::new(&document).unwrap();
+        let routed = edit()
+            .set_key("routing", "X-Route", "a → b → c")
+            .unwrap()
+            .finish();
+        assert_eq!(routed, TEXT.replace("a → b", "a → b → c"));
+        let added = edit()
+            .set_key("routing", "X-Priority", "low")
+            .unwrap()
+            .finish();
+        assert_eq!(added, TEXT.replace("a → b\n", "a → b\nX-Priority: low\n"));
+        let header = edit()
+            .set_header(CoreHeader::Message, "m1")
+            .unwrap()
+            .finish();
+        assert_eq!(header, TEXT.replace("NOTE\n", "NOTE\nmessage: m1\n"));
+        let signed = edit().set_sig("ed25519:pkid=a;sig=AAAA").unwrap().finish();
+        assert_eq!(
+            signed,
+            TEXT.replace("sig: none", "sig: ed25519:pkid=a;sig=AAAA")
+        );
+        assert!(edit().set_sig("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_hop_leaves_the_canonical_form_alone() {
+        let document = Document::parse(TEXT, Reading::Strict);
+        let hop = Edit::new(&document)
+            .unwrap()
+            .add_block("audit", &[("Hop", "1")])
+            .unwrap();
+        let text = hop
+            .set_key("routing", "X-Route", "a → b → c")
+            .unwrap()
+            .finish();
+        let after = Document::parse(&text, Reading::Strict);
+        assert_eq!(after.canonical().unwrap(), document.canonical().unwrap());
+    }
+}

@@ -1,0 +1,395 @@
+//! The JSON form: what `crosstalk parse --json` prints and `crosstalk build` reads.
+
+use crate::builder::Builder;
+use crate::diagnostic::{Diagnostic, LineIndex};
+use crate::document::Document;
+use crate::grammar::{BodyKind, CoreHeader};
+use crate::lint::lint;
+use crate::paste::Scan;
+use crate::registry::rule;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The name and version of the form that [`report`] gives.
+pub const PARSE_SCHEMA: &str = "crosstalk.parse/1";
+
+/// What was read of a text.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// [`PARSE_SCHEMA`].
+    pub schema: &'static str,
+    /// The accepted envelopes.
+    pub envelopes: Vec<Message>,
+    /// What belongs to no accepted envelope.
+    pub errors: Vec<Finding>,
+}
+
+/// An envelope.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the envelope"
+)]
+pub struct Message {
+    pub sender: String,
+    pub receiver: String,
+    pub version: String,
+    pub user: Option<String>,
+    pub session: Option<String>,
+    pub thread: Option<String>,
+    pub parent: Option<String>,
+    pub message: Option<String>,
+    pub context: Option<String>,
+    pub intent: Option<MessageIntent>,
+    pub headers: Vec<Field>,
+    pub meta: Vec<Block>,
+    pub body: String,
+    /// `response` where the text stands under `response:`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_name: Option<String>,
+    pub sig: Option<String>,
+    #[serde(skip_deserializing)]
+    pub repairs: Vec<Finding>,
+    #[serde(skip_deserializing)]
+    pub diagnostics: Vec<Finding>,
+}
+
+/// An intent: the word alone, or what was written with what it means.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the JSON form"
+)]
+pub enum MessageIntent {
+    Word(String),
+    Both { written: String, meaning: String },
+}
+
+/// A header.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the JSON form"
+)]
+pub struct Field {
+    pub name: String,
+    pub value: String,
+}
+
+/// A META block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the JSON form"
+)]
+pub struct Block {
+    pub namespace: String,
+    pub fields: Vec<KeyValue>,
+}
+
+/// A key of a META block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the JSON form"
+)]
+pub struct KeyValue {
+    pub key: String,
+    pub value: String,
+}
+
+/// A diagnostic.
+#[derive(Clone, Debug, Default, Serialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the JSON form"
+)]
+pub struct Finding {
+    pub rule: &'static str,
+    pub severity: &'static str,
+    pub code: Option<&'static str>,
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+    pub help: &'static str,
+}
+
+/// The report on a text: `text` is what was scanned. Lints are among the diagnostics.
+///
+/// ```
+/// use crosstalk_envelope::{Reading, json, scan};
+/// let text = "[[A→B v1]]\nuser: u\nsession: 2025-10-09T16Z s\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]\n";
+/// let report = json::report(text, &scan(text, Reading::Paste));
+/// assert_eq!(report.envelopes[0].body, "x");
+/// assert!(report.errors.is_empty());
+/// ```
+pub fn report(text: &str, scan: &Scan<'_>) -> Report {
+    let lines = LineIndex::new(text);
+    Report {
+        schema: PARSE_SCHEMA,
+        envelopes: scan.documents.iter().map(|d| message(d, &lines)).collect(),
+        errors: scan.refused.iter().map(|d| finding(d, &lines)).collect(),
+    }
+}
+
+/// A diagnostic with its line and column.
+pub fn finding(diagnostic: &Diagnostic, lines: &LineIndex<'_>) -> Finding {
+    let position = lines.position(diagnostic.span.start);
+    Finding {
+        rule: diagnostic.rule.id,
+        severity: diagnostic.severity.as_str(),
+        code: diagnostic.code().map(|c| c.as_str()),
+        line: position.line,
+        column: position.column,
+        message: diagnostic.message.clone().into_owned(),
+        help: diagnostic.help(),
+    }
+}
+
+fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
+    let own = |core| document.header(core).map(str::to_owned);
+    let envelope = document.envelope();
+    let mut findings = document.diagnostics().to_vec();
+    findings.extend(lint(document));
+    findings.sort_by_key(|d| d.span.start);
+    let diagnostics: Vec<Finding> = findings.iter().map(|d| finding(d, lines)).collect();
+    Message {
+        sender: document.sender().to_owned(),
+        receiver: document.receiver().to_owned(),
+        version: document.version().to_owned(),
+        user: own(CoreHeader::User),
+        session: own(CoreHeader::Session),
+        thread: own(CoreHeader::Thread),
+        parent: own(CoreHeader::Parent),
+        message: own(CoreHeader::Message),
+        context: own(CoreHeader::Context),
+        intent: envelope.intent.map(|i| MessageIntent::Both {
+            written: i.written.to_owned(),
+            meaning: i.meaning_str().to_owned(),
+        }),
+        headers: document
+            .headers()
+            .map(|(name, value)| Field {
+                name: name.into(),
+                value: value.into(),
+            })
+            .collect(),
+        meta: document
+            .blocks()
+            .map(|b| Block {
+                namespace: b.namespace().into(),
+                fields: b
+                    .fields()
+                    .map(|(key, value)| KeyValue {
+                        key: key.into(),
+                        value: value.into(),
+                    })
+                    .collect(),
+            })
+            .collect(),
+        body: document.body_text(),
+        body_name: (document.body_kind() == Some(BodyKind::Response))
+            .then(|| "response".to_owned()),
+        sig: document.sig().map(str::to_owned),
+        repairs: diagnostics
+            .iter()
+            .filter(|d| d.severity == "repair")
+            .cloned()
+            .collect(),
+        diagnostics,
+    }
+}
+
+/// Reads the JSON form of one or several messages, as builders.
+///
+/// It takes one message, a list of messages, or a whole report. `intent` may be a word; `headers` and the
+/// fields of `meta` may be objects; `meta` may be an object of objects.
+///
+/// # Errors
+/// What is wrong with the JSON, in a sentence.
+///
+/// ```
+/// let json = r#"{"sender":"A","receiver":"B","user":"u","session":"s","context":"c","intent":"NOTE",
+///     "meta":{"routing":{"X-Priority":"high","Targets":["a","b"]}},"body":"hi"}"#;
+/// let text = crosstalk_envelope::json::builders(json).unwrap()[0].build().unwrap();
+/// assert!(text.contains("X-Priority: high\nTargets: [\"a\",\"b\"]\n"));
+/// ```
+pub fn builders(json: &str) -> Result<Vec<Builder>, String> {
+    let value: Value = serde_json::from_str(json).map_err(|e| format!("this is not JSON: {e}"))?;
+    let messages = match value {
+        Value::Array(items) => items,
+        Value::Object(mut map) => match map.remove("envelopes") {
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err("`envelopes` is not a list".into()),
+            None => vec![Value::Object(map)],
+        },
+        _ => return Err("a message is a JSON object".into()),
+    };
+    messages.into_iter().map(|m| builder(plain(m)?)).collect()
+}
+
+/// Objects for headers, META and fields become lists.
+fn plain(mut message: Value) -> Result<Message, String> {
+    let Some(map) = message.as_object_mut() else {
+        return Err("a message is a JSON object".into());
+    };
+    for (name, known) in [("sender", true), ("receiver", true)] {
+        if map.contains_key(name) != known {
+            return Err(format!("the message has no `{name}`"));
+        }
+    }
+    if let Some(headers) = map.get_mut("headers") {
+        listed(headers, "name");
+    }
+    if let Some(meta) = map.get_mut("meta") {
+        if let Value::Object(blocks) = meta {
+            let blocks = std::mem::take(blocks).into_iter();
+            *meta = blocks.map(|(namespace, fields)| serde_json::json!({"namespace": namespace, "fields": fields})).collect();
+        }
+        for block in meta.as_array_mut().into_iter().flatten() {
+            if let Some(fields) = block.get_mut("fields") {
+                listed(fields, "key");
+            }
+        }
+    }
+    serde_json::from_value(message)
+        .map_err(|e| format!("the message does not have the form of the schema: {e}"))
+}
+
+/// `{"a": 1}` becomes `[{"key": "a", "value": "1"}]`; values become texts.
+fn listed(fields: &mut Value, key: &str) {
+    if let Value::Object(map) = fields {
+        let map = std::mem::take(map).into_iter();
+        *fields = map
+            .map(|(name, value)| Value::from_iter([(key, Value::from(name)), ("value", value)]))
+            .collect();
+    }
+    for field in fields.as_array_mut().into_iter().flatten() {
+        if let Some(value) = field.get_mut("value").filter(|v| !v.is_string()) {
+            *value = Value::from(value.to_string());
+        }
+    }
+}
+
+fn builder(message: Message) -> Result<Builder, String> {
+    if !message.version.is_empty() && message.version != "v1" {
+        return Err(format!(
+            "version {} is not supported: {}",
+            message.version,
+            rule::VERSION_UNSUPPORTED.help
+        ));
+    }
+    let mut builder = Builder::new(message.sender, message.receiver)
+        .core_if(CoreHeader::User, message.user.as_deref())
+        .core_if(CoreHeader::Session, message.session.as_deref())
+        .core_if(CoreHeader::Thread, message.thread.as_deref())
+        .core_if(CoreHeader::Parent, message.parent.as_deref())
+        .core_if(CoreHeader::Message, message.message.as_deref())
+        .core_if(CoreHeader::Context, message.context.as_deref())
+        .body(message.body);
+    builder = match message.intent {
+        Some(MessageIntent::Word(written) | MessageIntent::Both { written, .. }) => {
+            builder.intent(written)
+        }
+        None => builder,
+    };
+    // Core headers stand in the list, too, as they were received; the named fields count.
+    for field in message
+        .headers
+        .into_iter()
+        .filter(|f| CoreHeader::from_name(&f.name).is_none())
+    {
+        builder = builder.header(field.name, field.value);
+    }
+    for block in message.meta {
+        builder = builder.block(&block.namespace);
+        for field in block.fields {
+            builder = builder.meta(&block.namespace, field.key, field.value);
+        }
+    }
+    if message.body_name.as_deref() == Some("response") {
+        builder = builder.response();
+    }
+    Ok(match message.sig {
+        Some(sig) => builder.sig(sig),
+        None => builder,
+    })
+}
+
+/// The JSON Schema of the form.
+pub fn schema() -> Value {
+    let text = serde_json::json!({"type": ["string", "null"]});
+    let finding = serde_json::json!({
+        "type": "object",
+        "required": ["rule", "severity", "code", "line", "column", "message", "help"],
+        "properties": {
+            "rule": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]{3}$"},
+            "severity": {"enum": ["error", "warning", "repair", "note"]},
+            "code": {"enum": std::iter::once(Value::Null).chain(crate::ErrorCode::ALL.iter().map(|c| c.as_str().into())).collect::<Vec<_>>()},
+            "line": {"type": "integer", "minimum": 1},
+            "column": {"type": "integer", "minimum": 1},
+            "message": {"type": "string"},
+            "help": {"type": "string"}
+        }
+    });
+    let findings = serde_json::json!({"type": "array", "items": {"$ref": "#/$defs/finding"}});
+    let core: BTreeMap<&str, Value> = [
+        "user", "session", "thread", "parent", "message", "context", "sig",
+    ]
+    .into_iter()
+    .map(|n| (n, text.clone()))
+    .collect();
+    let mut properties = serde_json::json!({
+        "sender": {"type": "string", "minLength": 1},
+        "receiver": {"type": "string", "minLength": 1},
+        "version": {"const": "v1"},
+        "intent": {"oneOf": [
+            {"type": ["string", "null"]},
+            {"type": "object", "required": ["written", "meaning"],
+             "properties": {"written": {"type": "string"}, "meaning": {"type": "string"}}}
+        ]},
+        "headers": {"oneOf": [
+            {"type": "array", "items": {"type": "object", "required": ["name", "value"],
+                "properties": {"name": {"type": "string"}, "value": {"type": "string"}}}},
+            {"type": "object"}
+        ]},
+        "meta": {"oneOf": [
+            {"type": "array", "items": {"type": "object", "required": ["namespace", "fields"],
+                "properties": {"namespace": {"type": "string"}, "fields": {"oneOf": [
+                    {"type": "array", "items": {"type": "object", "required": ["key", "value"],
+                        "properties": {"key": {"type": "string"}, "value": {}}}},
+                    {"type": "object"}
+                ]}}}},
+            {"type": "object"}
+        ]},
+        "body": {"type": "string"},
+        "body_name": {"const": "response"},
+        "repairs": findings,
+        "diagnostics": findings
+    });
+    if let Some(map) = properties.as_object_mut() {
+        map.extend(
+            core.into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
+    }
+    serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": PARSE_SCHEMA,
+        "description": "What `crosstalk parse --json` prints. `crosstalk build` reads the same, a message alone, or a list of messages.",
+        "type": "object",
+        "required": ["schema", "envelopes", "errors"],
+        "properties": {
+            "schema": {"const": PARSE_SCHEMA},
+            "envelopes": {"type": "array", "items": {"$ref": "#/$defs/message"}},
+            "errors": findings
+        },
+        "$defs": {
+            "message": {"type": "object", "required": ["sender", "receiver"], "properties": properties},
+            "finding": finding
+        }
+    })
+}
