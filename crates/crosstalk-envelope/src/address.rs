@@ -77,11 +77,6 @@ pub struct Address<'a> {
     text: &'a str,
     /// Length of the scheme; 0 for a simple name.
     scheme: usize,
-    /// What stands behind `//`, if it does.
-    authority: Option<&'a str>,
-    path: &'a str,
-    query: Option<&'a str>,
-    fragment: Option<&'a str>,
 }
 
 impl<'a> Address<'a> {
@@ -93,35 +88,11 @@ impl<'a> Address<'a> {
         Schemes::default().parse(text)
     }
 
-    /// Splits an address into its parts without judging it.
+    /// Takes a text for an address without judging it.
     pub fn split(text: &'a str) -> Self {
-        let Some((scheme, rest)) = scheme_of(text) else {
-            return Self {
-                text,
-                scheme: 0,
-                authority: None,
-                path: text,
-                query: None,
-                fragment: None,
-            };
-        };
-        let (rest, fragment) = cut(rest, '#');
-        let (rest, query) = cut(rest, '?');
-        let (authority, path) = match rest.strip_prefix("//") {
-            Some(tail) => {
-                let end = tail.find('/').unwrap_or(tail.len());
-                let (authority, path) = tail.split_at_checked(end).unwrap_or((tail, ""));
-                (Some(authority), path)
-            }
-            None => (None, rest),
-        };
         Self {
             text,
-            scheme: scheme.len(),
-            authority,
-            path,
-            query,
-            fragment,
+            scheme: scheme_length(text),
         }
     }
 
@@ -144,17 +115,23 @@ impl<'a> Address<'a> {
             ));
         }
         match schemes.find(scheme) {
-            Some((SchemeForm::Authority, _)) if self.authority.is_none_or(str::is_empty) => Some((
-                &rule::ADDRESS_AUTHORITY,
-                "the URL has no authority behind `//`",
-            )),
-            Some((_, SchemeKind::Mail)) if !is_mailbox(self.path) || self.authority.is_some() => {
+            Some((SchemeForm::Authority, _)) if self.authority().is_none_or(str::is_empty) => {
+                Some((
+                    &rule::ADDRESS_AUTHORITY,
+                    "the URL has no authority behind `//`",
+                ))
+            }
+            Some((_, SchemeKind::Mail))
+                if !is_mailbox(self.path()) || self.authority().is_some() =>
+            {
                 Some((
                     &rule::ADDRESS_MAIL,
                     "the mail address has no local part or no domain",
                 ))
             }
-            Some((_, SchemeKind::Phone)) if !is_phone(self.path) || self.authority.is_some() => {
+            Some((_, SchemeKind::Phone))
+                if !is_phone(self.path()) || self.authority().is_some() =>
+            {
                 Some((
                     &rule::ADDRESS_PHONE,
                     "the phone number has no digits or other characters in it",
@@ -184,9 +161,27 @@ impl<'a> Address<'a> {
         Schemes::default().kind(self)
     }
 
+    /// What stands behind the scheme and its colon.
+    fn rest(&self) -> &'a str {
+        let start = if self.is_name() { 0 } else { self.scheme + 1 };
+        self.text.get(start..).unwrap_or("")
+    }
+
+    /// The rest up to the query and the fragment.
+    fn hierarchy(&self) -> &'a str {
+        if self.is_name() {
+            self.text
+        } else {
+            before(self.rest(), &['?', '#'])
+        }
+    }
+
     /// What stands between `//` and the path.
-    pub const fn authority(&self) -> Option<&'a str> {
-        self.authority
+    pub fn authority(&self) -> Option<&'a str> {
+        self.rest()
+            .strip_prefix("//")
+            .filter(|_| !self.is_name())
+            .map(|r| before(r, &['/', '?', '#']))
     }
 
     /// What stands before the `@`: of the authority, or of a mail address.
@@ -196,7 +191,7 @@ impl<'a> Address<'a> {
 
     /// The host: the authority, or the domain of a mail address, without user and port.
     pub fn host(&self) -> Option<&'a str> {
-        let host = match (self.at_sign(), self.authority) {
+        let host = match (self.at_sign(), self.authority()) {
             (Some((_, host)), _) => host,
             (None, Some(authority)) => authority,
             (None, None) => return None,
@@ -208,26 +203,31 @@ impl<'a> Address<'a> {
     }
 
     fn at_sign(&self) -> Option<(&'a str, &'a str)> {
-        match (self.authority, self.kind()) {
+        match (self.authority(), self.kind()) {
             (Some(authority), _) => authority.rsplit_once('@'),
-            (None, Some(SchemeKind::Mail)) => self.path.rsplit_once('@'),
+            (None, Some(SchemeKind::Mail)) => self.path().rsplit_once('@'),
             _ => None,
         }
     }
 
     /// The path behind the authority, or all of an opaque address or a name.
-    pub const fn path(&self) -> &'a str {
-        self.path
+    pub fn path(&self) -> &'a str {
+        let skip = self.authority().map_or(0, |a| a.len() + 2);
+        self.hierarchy().get(skip..).unwrap_or("")
     }
 
     /// What stands behind `?`.
-    pub const fn query(&self) -> Option<&'a str> {
-        self.query
+    pub fn query(&self) -> Option<&'a str> {
+        let rest = self.rest().get(self.hierarchy().len()..)?;
+        rest.strip_prefix('?').map(|r| before(r, &['#']))
     }
 
     /// What stands behind `#`.
-    pub const fn fragment(&self) -> Option<&'a str> {
-        self.fragment
+    pub fn fragment(&self) -> Option<&'a str> {
+        self.rest()
+            .split_once('#')
+            .filter(|_| !self.is_name())
+            .map(|(_, fragment)| fragment)
     }
 }
 
@@ -254,21 +254,22 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-/// The scheme and what stands behind its colon, if the text begins with one.
-fn scheme_of(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once(':')?;
-    let first = scheme.bytes().next()?;
-    let well_formed = first.is_ascii_alphabetic()
-        && scheme
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-'));
-    // A colon and a space make a sentence, not a URL.
-    (well_formed && !rest.starts_with([' ', '\t'])).then_some((scheme, rest))
+/// The length of the scheme that a text begins with, or 0.
+fn scheme_length(text: &str) -> usize {
+    let is_scheme = |b: u8| crate::grammar::is_name_byte(b) && b != b'_' || b == b'+';
+    let length = text.bytes().take_while(|b| is_scheme(*b)).count();
+    let begins_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic());
+    match text.as_bytes().get(length..) {
+        // A colon and a space make a sentence, not a URL.
+        Some([b':', b' ' | b'\t', ..]) => 0,
+        Some([b':', ..]) if begins_well => length,
+        _ => 0,
+    }
 }
 
-fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
-    text.split_once(mark)
-        .map_or((text, None), |(head, tail)| (head, Some(tail)))
+/// The text before the first of some marks.
+fn before<'t>(text: &'t str, marks: &[char]) -> &'t str {
+    text.split(marks).next().unwrap_or(text)
 }
 
 fn percent_signs_hold(text: &str) -> bool {

@@ -60,8 +60,8 @@ impl Document<'_> {
     /// The SHA-256 of the body text, one LF after each line.
     pub fn body_digest(&self) -> Digest {
         let mut hash = Sha256::new();
-        for line in self.body_lines() {
-            hash.update(line.as_bytes());
+        for line in self.body_bytes() {
+            hash.update(line);
             hash.update(b"\n");
         }
         Digest(hash.finalize().into())

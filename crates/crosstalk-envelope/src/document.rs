@@ -4,9 +4,10 @@
 
 use crate::diagnostic::{Diagnostic, Severity, Sink};
 use crate::grammar::{self, BodyKind, CoreHeader, EntryKind, Parts};
+use crate::lines::{LineEnds, Lines};
 use crate::registry::rule;
 use crate::signature::Signature;
-use crate::text::{self, trim_line};
+use crate::text::{self, trim_line_bytes};
 use crate::{limit, paste};
 use std::borrow::Cow;
 use std::fmt;
@@ -60,28 +61,44 @@ impl<'a> Document<'a> {
 
     /// Reads `text`, found at `offset` of a larger text, as it is.
     pub(crate) fn read_strict(text: &'a str, offset: usize) -> Self {
+        let mut ends = LineEnds::of(text);
         let mut sink = Sink::default();
-        if text.len() > limit::ENVELOPE_BYTES {
-            let parts = grammar::read(text, &mut sink);
-            return Self::assemble(text, offset, None, Vec::new(), parts, Reading::Strict, sink);
+        let parts = grammar::read(text, &mut ends, &mut sink);
+        ends.finish();
+        if ends.suspicious || !ends.nfc {
+            return Self::read_unusual(text, offset);
         }
-        let prepared = match text::prepare(text, &mut sink) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(normal) => Some(normal),
-        };
-        let origin = prepared
+        let refused = sink.refused();
+        let mut document =
+            Self::assemble(text, offset, None, Vec::new(), parts, Reading::Strict, sink);
+        if !refused {
+            document.check_requirements();
+        }
+        document
+    }
+
+    /// Reads a text that may have forbidden characters, or may not be in NFC.
+    #[inline(never)]
+    fn read_unusual(text: &'a str, offset: usize) -> Self {
+        let mut sink = Sink::default();
+        if text.len() <= limit::ENVELOPE_BYTES {
+            text::report_forbidden(text, &mut sink);
+        }
+        let normal = text::normalized(text);
+        let origin = normal
             .as_ref()
             .map(|_| source_lines(text, &mut sink))
             .unwrap_or_default();
         let mut inner = Sink::default();
-        let parts = grammar::read(prepared.as_deref().unwrap_or(text), &mut inner);
+        let read = normal.as_deref().unwrap_or(text);
+        let parts = grammar::read(read, &mut LineEnds::of(read), &mut inner);
         let refused = inner.refused();
         for finding in inner.into_findings() {
-            let span = to_source(&finding.span, &origin, prepared.as_deref(), text.len());
+            let span = to_source(&finding.span, &origin, normal.as_deref(), text.len());
             sink.report(finding.rule, finding.severity, span, finding.message);
         }
         let mut document =
-            Self::assemble(text, offset, prepared, origin, parts, Reading::Strict, sink);
+            Self::assemble(text, offset, normal, origin, parts, Reading::Strict, sink);
         if !refused {
             document.check_requirements();
         }
@@ -100,11 +117,9 @@ impl<'a> Document<'a> {
             sink.report(repair.rule, repair.severity, repair.span, repair.message);
         }
         let mut inner = Sink::default();
-        let normal = match text::prepare(&text, &mut inner) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(normal) => normal,
-        };
-        let parts = grammar::read(&normal, &mut inner);
+        text::report_forbidden(&text, &mut inner);
+        let normal = text::normalized(&text).unwrap_or(text);
+        let parts = grammar::read(&normal, &mut LineEnds::of(&normal), &mut inner);
         let refused = inner.refused();
         for finding in inner.into_findings() {
             let span = to_source(&finding.span, &origin, Some(&normal), source.len());
@@ -357,35 +372,34 @@ impl<'a> Document<'a> {
 
     /// The lines of the body text: without the indent, without trailing empty lines.
     pub fn body_lines(&self) -> impl Iterator<Item = &str> {
-        let content = self.parts.body.map_or("", |b| b.content.of(self.text()));
-        let trimmed = content.trim_end_matches(['\n', '\r', ' ', '\t']);
-        let mut rest = (!trimmed.is_empty()).then_some(trimmed);
-        std::iter::from_fn(move || {
-            let text = rest?;
-            let line = match memchr::memchr(b'\n', text.as_bytes()) {
-                Some(end) => {
-                    rest = text.get(end + 1..);
-                    text.get(..end).unwrap_or("")
-                }
-                None => {
-                    rest = None;
-                    text
-                }
-            };
-            Some(without_indent(trim_line(line)))
-        })
+        self.body_bytes()
+            .map(|line| std::str::from_utf8(line).unwrap_or(""))
     }
 
     /// The body text: its lines, joined by LF.
     pub fn body_text(&self) -> String {
-        let mut out = String::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
-        for (number, line) in self.body_lines().enumerate() {
-            if number > 0 {
-                out.push('\n');
-            }
-            out.push_str(line);
+        let mut out = Vec::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
+        for line in self.body_bytes() {
+            out.extend_from_slice(line);
+            out.push(b'\n');
         }
-        out
+        out.pop();
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// The lines of the body text as bytes; each is UTF-8.
+    pub(crate) fn body_bytes(&self) -> impl Iterator<Item = &[u8]> {
+        let mut content = self
+            .parts
+            .body
+            .map_or(&[][..], |b| b.content.bytes(self.text()));
+        while let [rest @ .., b'\n' | b'\r' | b' ' | b'\t'] = content {
+            content = rest;
+        }
+        Lines::of(content).map(|line| match trim_line_bytes(line) {
+            [b' ', b' ', text @ ..] | [b'\t', text @ ..] => text,
+            text => text,
+        })
     }
 
     /// The value of the `sig:` line.
@@ -440,12 +454,6 @@ impl<'d> Block<'d> {
             .find(|(name, _)| *name == key)
             .map(|(_, value)| value)
     }
-}
-
-fn without_indent(line: &str) -> &str {
-    line.strip_prefix("  ")
-        .or_else(|| line.strip_prefix('\t'))
-        .unwrap_or(line)
 }
 
 /// The lines of a source that was brought to NFC, which keeps the number of lines. Those that are too long

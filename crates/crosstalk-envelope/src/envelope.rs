@@ -133,12 +133,12 @@ pub struct Session<'d> {
 impl<'d> Session<'d> {
     /// Reads a session; no spelling is refused (ENV-028).
     pub fn parse(text: &'d str) -> Self {
-        let (head, tail) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+        let (head, tail) = split_at_blank(text);
         match Timestamp::parse(head) {
             Some(time) => Self {
                 text,
                 time: Some(time),
-                word: tail.trim_start_matches([' ', '\t']),
+                word: crate::text::trim_start(tail),
             },
             None => Self {
                 text,
@@ -147,6 +147,13 @@ impl<'d> Session<'d> {
             },
         }
     }
+}
+
+/// The text before the first space or tab, and from there on.
+fn split_at_blank(text: &str) -> (&str, &str) {
+    let at = text.bytes().position(|b| matches!(b, b' ' | b'\t'));
+    text.split_at_checked(at.unwrap_or(text.len()))
+        .unwrap_or((text, ""))
 }
 
 #[cfg(test)]

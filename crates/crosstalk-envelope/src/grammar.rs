@@ -12,428 +12,437 @@ pub use part::{BodyKind, CoreHeader};
 
 use crate::diagnostic::Sink;
 use crate::limit;
-use crate::registry::{Namespace, rule};
-use crate::text::{trim, trim_line};
+use crate::lines::LineEnds;
+use crate::registry::{Namespace, Rule, rule};
+use crate::text::trim_line_bytes;
+use part::name_of;
 pub(crate) use part::{Reserved, is_name_byte};
 
 /// The line that ends an envelope.
 pub(crate) const END: &str = "[[END]]";
 
-/// Where in the envelope a line stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Start,
+/// A line without its CR and trailing blanks, and where it begins. It is never empty.
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    start: usize,
+    bytes: &'t [u8],
+}
+
+impl Line<'_> {
+    fn span(self) -> Span {
+        Span::new(self.start, self.bytes.len())
+    }
+}
+
+/// What a line of the head means for the lines below it.
+enum Below {
     Head,
     Body,
-    AfterSig,
-    AfterEnd,
+    Nothing,
 }
 
 struct Reader<'t, 's> {
     text: &'t str,
+    ends: &'s mut LineEnds<'t>,
+    /// Where the next line begins.
+    start: usize,
     sink: &'s mut Sink,
     parts: Parts,
-    place: Place,
-    /// Index of the first key of the open META block, if one is open.
-    block: Option<usize>,
-    overfull: bool,
+    /// Index of the first key of the open META block; 0 where none is open.
+    block: usize,
 }
 
-/// Reads the lines of one envelope.
-pub(crate) fn read(text: &str, sink: &mut Sink) -> Parts {
+/// Reads the lines of one envelope; `ends` are those of `text`.
+pub(crate) fn read<'t>(text: &'t str, ends: &mut LineEnds<'t>, sink: &mut Sink) -> Parts {
     if text.len() > limit::ENVELOPE_BYTES {
-        sink.error(
-            &rule::ENVELOPE_TOO_LARGE,
-            0..0,
-            format!(
-                "the envelope has {} bytes, more than {}",
-                text.len(),
-                limit::ENVELOPE_BYTES
-            ),
-        );
+        let (is, most) = (text.len(), limit::ENVELOPE_BYTES);
+        let message = format!("the envelope has {is} bytes, more than {most}");
+        sink.error(&rule::ENVELOPE_TOO_LARGE, 0..0, message);
         return Parts::default();
     }
+    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let mut reader = Reader {
         text,
+        ends,
+        start,
         sink,
         parts: Parts::with_room(),
-        place: Place::Start,
-        block: None,
-        overfull: false,
+        block: 0,
     };
-    let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
-        if !reader.line(start, end) {
-            return reader.parts;
-        }
-        start = end + 1;
-    }
-    if start < text.len() {
-        reader.line(start, text.len());
-    }
-    reader.finish();
+    reader.envelope();
     reader.parts
 }
 
-impl Reader<'_, '_> {
-    /// Reads one line; false ends the reading.
-    fn line(&mut self, start: usize, end: usize) -> bool {
-        let line = trim_line(self.text.get(start..end).unwrap_or(""));
-        if end - start > limit::LINE_BYTES {
-            self.check_length(start, end);
-        }
-        if line.is_empty() {
-            return true;
-        }
-        match self.place {
-            Place::Head => self.head_line(start, line),
-            Place::Body => self.body_line(start, line),
-            Place::Start => return self.first_line(start, line),
-            Place::AfterSig => self.line_after_sig(start, line),
-            Place::AfterEnd => {
-                let span = start..start + line.len();
-                if line.starts_with("[[") && line != END {
-                    self.sink
-                        .error(&rule::ONE_PER_REQUEST, span, "a second envelope follows");
-                } else {
-                    self.sink
-                        .error(&rule::TEXT_AFTER_END, span, "there is text after [[END]]");
-                }
-                return false;
-            }
-        }
-        true
-    }
-
-    fn check_length(&mut self, start: usize, end: usize) {
-        let line = self.text.get(start..end).unwrap_or("");
-        let length = line.strip_suffix('\r').unwrap_or(line).len();
-        if length > limit::LINE_BYTES {
-            self.sink.error(
-                &rule::LINE_TOO_LONG,
-                start..start,
-                format!(
-                    "the line has {length} bytes, more than {}",
-                    limit::LINE_BYTES
-                ),
-            );
-        }
-    }
-
-    fn first_line(&mut self, start: usize, line: &str) -> bool {
-        self.parts.direction = direction::read(line, start, self.sink);
-        self.place = Place::Head;
-        // What does not even look like a direction line is no envelope: one error is enough.
-        line.starts_with("[[")
-    }
-
-    fn head_line(&mut self, start: usize, line: &str) {
-        let bytes = line.as_bytes();
-        let name_len = bytes.iter().take_while(|b| is_name_byte(**b)).count();
-        let starts_well = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
-        if !starts_well || bytes.get(name_len) != Some(&b':') {
-            self.not_a_header(start, line);
+impl<'t> Reader<'t, '_> {
+    /// Direction, head, body, signature, end: in this order.
+    fn envelope(&mut self) {
+        let Some(first) = self.next_line() else {
+            self.sink
+                .error(&rule::DIRECTION_MALFORMED, 0..0, "the text is empty");
+            return;
+        };
+        self.parts.direction = direction::read(first.span().of(self.text), first.start, self.sink);
+        if self.parts.direction.is_none() && !first.bytes.starts_with(b"[[") {
+            // What does not even look like a direction line is no envelope: one error is enough.
             return;
         }
-        let name = line.get(..name_len).unwrap_or("");
-        let raw = line.get(name_len + 1..).unwrap_or("");
-        let value = trim(raw);
-        let value_start =
-            start + name_len + 1 + (raw.len() - raw.trim_start_matches([' ', '\t']).len());
-        let entry = Entry {
-            kind: EntryKind::Header,
-            name: Span::new(start, name_len),
-            value: Span::new(value_start, value.len()),
-        };
-        match Reserved::of(name) {
-            None if self.block.is_some() => self.key(
-                Entry {
-                    kind: EntryKind::Key,
-                    ..entry
-                },
-                name,
-            ),
-            None => self.unknown_header(entry, name),
-            Some((reserved, exact)) => {
-                if !exact {
-                    self.sink.error(
-                        &rule::RESERVED_CASE,
-                        entry.name.range(),
-                        format!("`{name}` is a name of the format in another case"),
-                    );
-                }
-                self.reserved(reserved, entry, name, value);
+        match self.head() {
+            Below::Nothing => {}
+            Below::Head => return self.cut_off(),
+            Below::Body if !self.body() => return self.cut_off(),
+            Below::Body => {}
+        }
+        if let Some(further) = self.next_line() {
+            self.text_after_end(further);
+        }
+    }
+
+    /// The next line that is not blank.
+    #[inline(always)]
+    fn next_line(&mut self) -> Option<Line<'t>> {
+        loop {
+            let start = self.start;
+            let bytes = trim_line_bytes(self.next_raw_line()?);
+            if !bytes.is_empty() {
+                return Some(Line { start, bytes });
             }
         }
     }
 
-    fn reserved(&mut self, reserved: Reserved, entry: Entry, name: &str, value: &str) {
+    /// The next line as it is, without its LF.
+    #[inline(always)]
+    fn next_raw_line(&mut self) -> Option<&'t [u8]> {
+        let start = self.start;
+        let end = match self.ends.next() {
+            Some(end) => end,
+            None if start < self.text.len() => self.text.len(),
+            None => return None,
+        };
+        self.start = end + 1;
+        let line = self.text.as_bytes().get(start..end)?;
+        if line.len() > limit::LINE_BYTES {
+            self.long_line(start, line);
+        }
+        Some(line)
+    }
+
+    #[cold]
+    fn long_line(&mut self, start: usize, line: &[u8]) {
+        let (is, most) = (
+            line.strip_suffix(b"\r").unwrap_or(line).len(),
+            limit::LINE_BYTES,
+        );
+        if is > most {
+            let message = format!("the line has {is} bytes, more than {most}");
+            self.sink.error(&rule::LINE_TOO_LONG, start..start, message);
+        }
+    }
+
+    /// Headers and META blocks, up to the line that opens the body.
+    fn head(&mut self) -> Below {
+        while let Some(line) = self.next_line() {
+            match self.head_line(line) {
+                Below::Head => {}
+                below => return below,
+            }
+        }
+        Below::Head
+    }
+
+    #[inline(always)]
+    fn head_line(&mut self, line: Line<'t>) -> Below {
+        let Some((length, reserved)) = name_of(line.bytes) else {
+            return self.not_a_header(line);
+        };
+        let mut value = line.bytes.get(length + 1..).unwrap_or(&[]);
+        while let [b' ' | b'\t', rest @ ..] = value {
+            value = rest;
+            if rest.first().is_some_and(|b| *b > b' ') {
+                break;
+            }
+        }
+        let entry = Entry {
+            kind: if self.block == 0 {
+                EntryKind::Header
+            } else {
+                EntryKind::Key
+            },
+            name: Span::new(line.start, length),
+            value: Span::new(line.start + line.bytes.len() - value.len(), value.len()),
+        };
         match reserved {
-            Reserved::Core(core) => self.core_header(core, entry, name),
-            Reserved::Meta => self.open_block(
-                Entry {
-                    kind: EntryKind::Meta,
-                    ..entry
-                },
-                value,
-            ),
+            Some((Reserved::Core(core), true)) => self.core_header(core, entry),
+            None => self.other_name(entry),
+            Some((reserved, exact)) => return self.reserved(reserved, exact, entry),
+        }
+        Below::Head
+    }
+
+    fn reserved(&mut self, reserved: Reserved, exact: bool, entry: Entry) -> Below {
+        if !exact {
+            self.fault(
+                &rule::RESERVED_CASE,
+                entry.name,
+                "is a name of the format in another case",
+            );
+        }
+        match reserved {
+            Reserved::Core(core) => self.core_header(core, entry),
+            Reserved::Meta => self.open_block(Entry {
+                kind: EntryKind::Meta,
+                ..entry
+            }),
+            Reserved::Sig => {
+                self.fault(
+                    &rule::HEADER_MALFORMED,
+                    entry.name,
+                    "stands before the body",
+                );
+            }
             Reserved::Body(kind) => {
-                if value != "|" {
-                    self.sink.error(
-                        &rule::BODY_MARK,
-                        entry.value.range(),
-                        format!("`{name}:` is not followed by `|`"),
-                    );
+                if entry.value.bytes(self.text) != b"|" {
+                    self.fault(&rule::BODY_MARK, entry.name, "is not followed by `|`");
                 }
-                let after = self.next_line_after(entry.value.end());
+                let content = Span::new(self.start.min(self.text.len()), 0);
                 self.parts.body = Some(Body {
                     kind,
                     mark: entry.name,
-                    content: Span::new(after, 0),
+                    content,
                 });
-                self.place = Place::Body;
+                return Below::Body;
             }
-            Reserved::Sig => {
-                self.sink.error(
-                    &rule::HEADER_MALFORMED,
-                    entry.name.range(),
-                    "`sig:` stands before the body",
-                );
+        }
+        Below::Head
+    }
+
+    #[inline(always)]
+    fn core_header(&mut self, core: CoreHeader, entry: Entry) {
+        let index = self.parts.entries.len();
+        if self.block == 0 && !entry.value.is_empty() && self.parts.core(core).is_none() {
+            if self.push(entry) {
+                self.parts.set_core(core, index);
             }
+        } else {
+            self.misplaced_core_header(core, entry);
         }
     }
 
-    fn core_header(&mut self, core: CoreHeader, entry: Entry, name: &str) {
-        if self.block.is_some() {
-            self.sink.error(
+    #[cold]
+    fn misplaced_core_header(&mut self, core: CoreHeader, entry: Entry) {
+        if self.block > 0 {
+            self.fault(
                 &rule::CORE_IN_BLOCK,
-                entry.name.range(),
-                format!("the header `{name}` stands inside a META block"),
+                entry.name,
+                "is a core header inside a META block",
             );
-            return;
-        }
-        if self.parts.core(core).is_some() {
-            self.duplicate_header(entry, name);
-            return;
-        }
-        if entry.value.is_empty() {
-            self.sink.error(
-                &rule::HEADER_EMPTY,
-                entry.name.range(),
-                format!("`{name}` is empty"),
-            );
-        }
-        if let Some(index) = self.push(entry) {
-            self.parts.set_core(core, index);
-        }
-    }
-
-    fn unknown_header(&mut self, entry: Entry, name: &str) {
-        if self.stands_in(0, name) {
-            self.duplicate_header(entry, name);
+        } else if self.parts.core(core).is_some() {
+            self.fault(&rule::HEADER_DUPLICATE, entry.name, "stands twice");
         } else {
-            self.push(entry);
+            self.fault(&rule::HEADER_EMPTY, entry.name, "is empty");
+            let index = self.parts.entries.len();
+            if self.push(entry) {
+                self.parts.set_core(core, index);
+            }
         }
     }
 
-    fn duplicate_header(&mut self, entry: Entry, name: &str) {
-        self.sink.error(
-            &rule::HEADER_DUPLICATE,
-            entry.name.range(),
-            format!("the header `{name}` stands twice"),
-        );
-    }
-
-    fn key(&mut self, entry: Entry, name: &str) {
-        if self.stands_in(self.block.unwrap_or(0), name) {
-            self.sink.error(
+    /// An unknown header, or a key of the open block.
+    #[inline(always)]
+    fn other_name(&mut self, entry: Entry) {
+        let name = entry.name.bytes(self.text);
+        let block = self.parts.entries.get(self.block..).unwrap_or(&[]);
+        let is_same = |e: &Entry| {
+            e.name.len() == name.len() && e.name.bytes(self.text).eq_ignore_ascii_case(name)
+        };
+        if !block.iter().any(is_same) {
+            self.push(entry);
+        } else if self.block > 0 {
+            self.fault(
                 &rule::KEY_DUPLICATE,
-                entry.name.range(),
-                format!("the key `{name}` stands twice in its block"),
+                entry.name,
+                "stands twice in its block",
             );
         } else {
-            self.push(entry);
+            self.fault(&rule::HEADER_DUPLICATE, entry.name, "stands twice");
         }
     }
 
-    fn open_block(&mut self, entry: Entry, namespace: &str) {
-        let well_formed = namespace
-            .bytes()
-            .all(|b| is_name_byte(b) && !b.is_ascii_uppercase())
+    fn open_block(&mut self, entry: Entry) {
+        let namespace = entry.value.bytes(self.text);
+        let well_formed = namespace.first().is_some_and(u8::is_ascii_alphanumeric)
             && namespace
-                .bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_alphanumeric());
+                .iter()
+                .all(|b| is_name_byte(*b) && !b.is_ascii_uppercase());
         if !well_formed {
-            self.sink.error(
+            self.fault(
                 &rule::NAMESPACE_MALFORMED,
-                entry.value.range(),
-                if namespace.is_empty() {
-                    "`meta:` names no namespace".to_owned()
-                } else {
-                    "the namespace is not a lower-case word".to_owned()
-                },
+                entry.name,
+                "is not followed by a lower-case namespace",
             );
         }
-        let repeated = self
-            .parts
-            .entries
-            .iter()
-            .any(|e| e.kind == EntryKind::Meta && e.value.of(self.text) == namespace);
-        if repeated && !Namespace::find(namespace).is_some_and(|n| n.repeats) {
-            self.sink.error(
-                &rule::NAMESPACE_DUPLICATE,
-                entry.value.range(),
-                format!("`meta: {namespace}` stands twice"),
-            );
+        let mut entries = self.parts.entries.iter();
+        if entries.any(|e| e.kind == EntryKind::Meta && e.value.bytes(self.text) == namespace) {
+            self.repeated_block(entry.value);
         }
         self.push(entry);
-        self.block = Some(self.parts.entries.len());
+        self.block = self.parts.entries.len();
     }
 
-    /// Whether a name stands among the entries from `first` on, without regard to case.
-    fn stands_in(&self, first: usize, name: &str) -> bool {
-        self.parts
-            .entries
-            .iter()
-            .skip(first)
-            .any(|e| e.name.len() == name.len() && e.name.of(self.text).eq_ignore_ascii_case(name))
-    }
-
-    fn push(&mut self, entry: Entry) -> Option<usize> {
-        let count = self.parts.entries.len();
-        if count < limit::HEADERS {
-            self.parts.entries.push(entry);
-            return Some(count);
-        }
-        if !self.overfull {
-            self.overfull = true;
-            self.sink.error(
-                &rule::TOO_MANY_HEADERS,
-                entry.name.range(),
-                format!("there are more than {} headers and keys", limit::HEADERS),
+    #[cold]
+    fn repeated_block(&mut self, namespace: Span) {
+        if !Namespace::find(namespace.of(self.text)).is_some_and(|n| n.repeats) {
+            self.fault(
+                &rule::NAMESPACE_DUPLICATE,
+                namespace,
+                "is the namespace of an earlier block",
             );
         }
-        None
     }
 
-    fn not_a_header(&mut self, start: usize, line: &str) {
-        let span = Span::new(start, line.len());
-        if line == END {
-            self.missing_body(span);
-            self.missing_sig(span);
-            self.end(span);
-            return;
+    /// Keeps an entry, if there is room for it.
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) -> bool {
+        let fits = self.parts.entries.len() < limit::HEADERS;
+        if fits {
+            self.parts.entries.push(entry);
+        } else {
+            self.too_many(entry.name);
         }
-        let what = if line.starts_with([' ', '\t']) {
+        fits
+    }
+
+    #[cold]
+    fn too_many(&mut self, place: Span) {
+        if !self.parts.overfull {
+            self.parts.overfull = true;
+            let message = format!("there are more than {} headers and keys", limit::HEADERS);
+            self.sink
+                .error(&rule::TOO_MANY_HEADERS, place.range(), message);
+        }
+    }
+
+    #[cold]
+    fn not_a_header(&mut self, line: Line<'_>) -> Below {
+        if line.bytes == END.as_bytes() {
+            self.sink.error(
+                &rule::BODY_MISSING,
+                line.span().range(),
+                "the envelope has no body",
+            );
+            self.parts.end = Some(line.span());
+            return Below::Nothing;
+        }
+        let what = if line.bytes.starts_with(b" ") || line.bytes.starts_with(b"\t") {
             "the line is indented, but it is not in the body"
         } else {
             "the line is not `Name: value`"
         };
-        self.sink.error(&rule::HEADER_MALFORMED, span.range(), what);
+        self.sink
+            .error(&rule::HEADER_MALFORMED, line.span().range(), what);
+        Below::Head
     }
 
-    fn body_line(&mut self, start: usize, line: &str) {
-        if line.starts_with("  ") || line.starts_with('\t') {
-            return;
-        }
-        let span = Span::new(start, line.len());
-        if line == END {
-            self.close_body(start);
-            self.missing_sig(span);
-            self.end(span);
-        } else if let Some(raw) = line.strip_prefix("sig:") {
-            self.close_body(start);
-            let value = trim(raw);
-            let gap = raw.len() - raw.trim_start_matches([' ', '\t']).len();
-            self.sig(Entry {
-                kind: EntryKind::Header,
-                name: Span::new(start, 3),
-                value: Span::new(start + 4 + gap, value.len()),
-            });
-        } else {
-            self.sink.error(
-                &rule::BODY_INDENT,
-                span.range(),
-                "the body line is not indented by two spaces or a tab",
-            );
+    /// The body, the signature and the end; false if the text stops before the end.
+    fn body(&mut self) -> bool {
+        loop {
+            let start = self.start;
+            let Some(raw) = self.next_raw_line() else {
+                self.close_body(self.text.len());
+                return false;
+            };
+            if matches!(raw, [b' ', b' ', ..] | [b'\t', ..]) {
+                continue;
+            }
+            let line = Line {
+                start,
+                bytes: trim_line_bytes(raw),
+            };
+            if line.bytes.is_empty() {
+                continue;
+            }
+            if line.bytes == END.as_bytes() {
+                self.close_body(start);
+                self.end_without_sig(line);
+                return true;
+            }
+            if let Some(value) = line.bytes.strip_prefix(b"sig:") {
+                self.close_body(start);
+                let value = value.trim_ascii_start();
+                self.parts.sig = Some(Span::new(
+                    start + line.bytes.len() - value.len(),
+                    value.len(),
+                ));
+                return self.end();
+            }
+            let what = "the body line is not indented by two spaces or a tab";
+            self.sink
+                .error(&rule::BODY_INDENT, line.span().range(), what);
         }
     }
 
     fn close_body(&mut self, end: usize) {
         if let Some(body) = &mut self.parts.body {
-            body.content = Span::between(body.content.start(), end);
+            body.content = Span::between(body.content.start().min(end), end);
         }
     }
 
-    fn sig(&mut self, entry: Entry) {
-        self.parts.sig = Some(entry.value);
-        self.place = Place::AfterSig;
-    }
-
-    fn line_after_sig(&mut self, start: usize, line: &str) {
-        let span = Span::new(start, line.len());
-        if line == END {
-            self.end(span);
-        } else {
+    fn end_without_sig(&mut self, line: Line<'_>) {
+        self.parts.end = Some(line.span());
+        if !self
+            .parts
+            .body
+            .is_some_and(|b| b.kind == BodyKind::Response)
+        {
             self.sink.error(
-                &rule::TEXT_AFTER_END,
-                span.range(),
-                "between sig: and [[END]] there is another line",
+                &rule::SIG_MISSING,
+                line.span().range(),
+                "there is no sig: line",
             );
         }
     }
 
-    fn end(&mut self, span: Span) {
-        self.parts.end = Some(span);
-        self.place = Place::AfterEnd;
-    }
-
-    fn missing_body(&mut self, at: Span) {
-        self.sink
-            .error(&rule::BODY_MISSING, at.range(), "the envelope has no body");
-    }
-
-    fn missing_sig(&mut self, at: Span) {
-        if !self
-            .parts
-            .body
-            .as_ref()
-            .is_some_and(|b| b.kind == BodyKind::Response)
-        {
+    /// The end below the signature; false if the text stops before it.
+    fn end(&mut self) -> bool {
+        while let Some(line) = self.next_line() {
+            if line.bytes == END.as_bytes() {
+                self.parts.end = Some(line.span());
+                return true;
+            }
+            let what = "between sig: and [[END]] there is another line";
             self.sink
-                .error(&rule::SIG_MISSING, at.range(), "there is no sig: line");
+                .error(&rule::TEXT_AFTER_END, line.span().range(), what);
+        }
+        false
+    }
+
+    #[cold]
+    fn text_after_end(&mut self, line: Line<'_>) {
+        let span = line.span().range();
+        if line.bytes.starts_with(b"[[") && line.bytes != END.as_bytes() {
+            self.sink
+                .error(&rule::ONE_PER_REQUEST, span, "a second envelope follows");
+        } else {
+            self.sink
+                .error(&rule::TEXT_AFTER_END, span, "there is text after [[END]]");
         }
     }
 
-    fn next_line_after(&self, at: usize) -> usize {
-        let rest = self.text.as_bytes().get(at..).unwrap_or(&[]);
-        memchr::memchr(b'\n', rest).map_or(self.text.len(), |i| at + i + 1)
+    #[cold]
+    fn cut_off(&mut self) {
+        let last = self.text.trim_end().len();
+        let line = self
+            .text
+            .get(..last)
+            .and_then(|t| t.rfind('\n'))
+            .map_or(0, |i| i + 1);
+        let message = "the text stops before [[END]]: it was probably cut off after this line";
+        self.sink.error(&rule::END_MISSING, line..last, message);
     }
 
-    fn finish(&mut self) {
-        let end = self.text.len();
-        match self.place {
-            Place::AfterEnd => {}
-            Place::Start => {
-                self.sink
-                    .error(&rule::DIRECTION_MALFORMED, 0..0, "the text is empty");
-            }
-            _ => {
-                if self.place == Place::Body {
-                    self.close_body(end);
-                }
-                let last = self.text.trim_end().len();
-                let cut = self
-                    .text
-                    .get(..last)
-                    .map_or(0, |t| t.rfind('\n').map_or(0, |i| i + 1));
-                self.sink.error(
-                    &rule::END_MISSING,
-                    cut..last,
-                    "the text stops before [[END]]: it was probably cut off after this line",
-                );
-            }
-        }
+    /// Reports a fault about the name at `place`.
+    #[cold]
+    fn fault(&mut self, rule: &'static Rule, place: Span, what: &str) {
+        let message = format!("`{}` {what}", place.of(self.text));
+        self.sink.error(rule, place.range(), message);
     }
 }

@@ -37,12 +37,27 @@ impl IdForm {
 
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-const fn is_crockford(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'A'..=b'H' | b'J' | b'K' | b'M' | b'N' | b'P'..=b'T' | b'V'..=b'Z')
-}
+/// Which bytes are digits of Crockford base32.
+const CROCKFORD_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut rest: &[u8] = CROCKFORD;
+    while let [first, tail @ ..] = rest {
+        if let Some((_, [entry, ..])) = table.split_at_mut_checked(*first as usize) {
+            *entry = true;
+        }
+        rest = tail;
+    }
+    table
+};
 
 fn is_ulid(text: &[u8]) -> bool {
-    text.first().is_some_and(|b| *b <= b'7') && text.iter().all(|b| is_crockford(*b))
+    let is_digit = |b: &u8| {
+        CROCKFORD_BYTES
+            .get(usize::from(*b))
+            .copied()
+            .unwrap_or(false)
+    };
+    text.first().is_some_and(|b| *b <= b'7') && text.iter().all(is_digit)
 }
 
 fn is_uuid_v7(text: &[u8]) -> bool {

@@ -30,6 +30,7 @@ mod edit;
 mod envelope;
 mod grammar;
 mod layout;
+mod lines;
 mod lint;
 mod migrate;
 mod paste;

@@ -3,7 +3,7 @@
 use super::part::{Direction, Span};
 use crate::diagnostic::Sink;
 use crate::registry::rule;
-use crate::text::trim;
+use crate::text::{trim, trim_end};
 
 /// Reads the line, which begins at byte `start` of the text.
 pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Direction> {
@@ -16,11 +16,8 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
         );
         return None;
     };
-    if inner.starts_with('[')
-        || inner.contains("[[")
-        || inner.contains("]]")
-        || inner.ends_with(']')
-    {
+    let shape = Shape::of(inner);
+    if shape.brackets {
         sink.error(
             &rule::DIRECTION_MALFORMED,
             span.range(),
@@ -34,14 +31,20 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
             part.len(),
         )
     };
-    let body = inner.trim_end_matches([' ', '\t']);
-    let (parties, version) = body.rsplit_once([' ', '\t']).unwrap_or((body, ""));
+    let body = trim_end(inner);
+    let blank = body.bytes().rposition(|b| matches!(b, b' ' | b'\t'));
+    let (parties, version) = match blank {
+        Some(at) => (
+            body.get(..at).unwrap_or(""),
+            body.get(at + 1..).unwrap_or(""),
+        ),
+        None => (body, ""),
+    };
     if version != "v1" {
         version_fault(version, place(version), span, sink);
         return None;
     }
-    let mut arrows = arrows(parties);
-    let (Some((at, width)), None) = (arrows.next(), arrows.next()) else {
+    let Some((at, width)) = shape.arrow.filter(|_| shape.arrows == 1) else {
         sink.error(
             &rule::DIRECTION_ARROW,
             place(parties).range(),
@@ -96,17 +99,46 @@ pub(crate) fn looks_like_version(token: &str) -> bool {
     })
 }
 
-/// Position and width of the first arrow, `→` or `->`.
-pub(crate) fn arrow_in(text: &str) -> Option<(usize, usize)> {
-    arrows(text).next()
+/// What stands between the brackets of a direction line.
+#[derive(Default)]
+struct Shape {
+    /// `[[` or `]]`, or a bracket beside those of the line.
+    brackets: bool,
+    arrows: usize,
+    /// Position and width of the first arrow.
+    arrow: Option<(usize, usize)>,
 }
 
-fn arrows(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
-    text.bytes()
-        .enumerate()
-        .filter_map(|(at, byte)| match byte {
-            b'-' if text.as_bytes().get(at + 1) == Some(&b'>') => Some((at, 2)),
-            0xe2 if text.as_bytes().get(at..at + 3) == Some("→".as_bytes()) => Some((at, 3)),
+impl Shape {
+    fn of(inner: &str) -> Self {
+        let mut shape = Self::default();
+        let mut rest = inner.as_bytes();
+        shape.brackets = rest.first() == Some(&b'[') || rest.last() == Some(&b']');
+        while let [first, tail @ ..] = rest {
+            match (first, tail) {
+                (b'[', [b'[', ..]) | (b']', [b']', ..]) => shape.brackets = true,
+                (b'-', [b'>', ..]) => shape.arrow_at(inner.len() - rest.len(), 2),
+                (0xe2, [0x86, 0x92, ..]) => shape.arrow_at(inner.len() - rest.len(), 3),
+                _ => {}
+            }
+            rest = tail;
+        }
+        shape
+    }
+
+    fn arrow_at(&mut self, at: usize, width: usize) {
+        self.arrows += 1;
+        self.arrow.get_or_insert((at, width));
+    }
+}
+
+/// Position and width of the first arrow, `→` or `->`.
+pub(crate) fn arrow_in(text: &str) -> Option<(usize, usize)> {
+    memchr::memchr2_iter(b'-', 0xe2, text.as_bytes()).find_map(|at| {
+        match text.as_bytes().get(at..)? {
+            [b'-', b'>', ..] => Some((at, 2)),
+            [0xe2, 0x86, 0x92, ..] => Some((at, 3)),
             _ => None,
-        })
+        }
+    })
 }

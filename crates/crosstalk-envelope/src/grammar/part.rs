@@ -15,10 +15,10 @@ impl Span {
     }
 
     pub(crate) fn between(start: usize, end: usize) -> Self {
-        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        // No text that is read has 4 GiB: see `limit`.
         Self {
-            start: narrow(start),
-            end: narrow(end),
+            start: start as u32,
+            end: end as u32,
         }
     }
 
@@ -40,6 +40,10 @@ impl Span {
 
     pub(crate) const fn range(self) -> Range<usize> {
         self.start()..self.end()
+    }
+
+    pub(crate) fn bytes(self, text: &str) -> &[u8] {
+        text.as_bytes().get(self.range()).unwrap_or(&[])
     }
 
     pub(crate) fn of(self, text: &str) -> &str {
@@ -148,7 +152,7 @@ impl CoreHeader {
 
     /// The core header with this exact name.
     pub fn from_name(name: &str) -> Option<Self> {
-        match Reserved::of(name) {
+        match Reserved::named(name) {
             Some((Reserved::Core(core), true)) => Some(core),
             _ => None,
         }
@@ -166,32 +170,34 @@ pub(crate) enum Reserved {
 
 impl Reserved {
     /// Which one a name is, and whether it is spelled exactly so.
-    pub(crate) fn of(name: &str) -> Option<(Self, bool)> {
-        // The length leaves at most three candidates.
-        let candidates: &[Self] = match name.len() {
-            3 => &[Self::Sig],
-            4 => &[
-                Self::Core(CoreHeader::User),
-                Self::Meta,
-                Self::Body(BodyKind::Body),
-            ],
-            6 => &[
-                Self::Core(CoreHeader::Thread),
-                Self::Core(CoreHeader::Parent),
-                Self::Core(CoreHeader::Intent),
-            ],
-            7 => &[
-                Self::Core(CoreHeader::Session),
-                Self::Core(CoreHeader::Message),
-                Self::Core(CoreHeader::Context),
-            ],
-            8 => &[Self::Body(BodyKind::Response)],
+    pub(crate) fn named(name: &str) -> Option<(Self, bool)> {
+        if name.len() > 8 {
+            None
+        } else {
+            Self::of_word(word(name.as_bytes()))
+        }
+    }
+
+    /// All of them are letters, eight at most: the name is compared as one number.
+    #[inline(always)]
+    fn of_word(word: u64) -> Option<(Self, bool)> {
+        // Bit 5 makes letters lower case; of the other bytes of a name only `_` changes, to DEL.
+        let lower = word | (word & 0x4040_4040_4040_4040) >> 1;
+        let found = match lower {
+            USER => Self::Core(CoreHeader::User),
+            SESSION => Self::Core(CoreHeader::Session),
+            THREAD => Self::Core(CoreHeader::Thread),
+            PARENT => Self::Core(CoreHeader::Parent),
+            MESSAGE => Self::Core(CoreHeader::Message),
+            CONTEXT => Self::Core(CoreHeader::Context),
+            INTENT => Self::Core(CoreHeader::Intent),
+            META => Self::Meta,
+            BODY => Self::Body(BodyKind::Body),
+            RESPONSE => Self::Body(BodyKind::Response),
+            SIG => Self::Sig,
             _ => return None,
         };
-        let found = candidates
-            .iter()
-            .find(|c| c.as_str().eq_ignore_ascii_case(name))?;
-        Some((*found, found.as_str() == name))
+        Some((found, word == lower))
     }
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -204,10 +210,94 @@ impl Reserved {
     }
 }
 
-/// Whether a byte may stand in the name of a header, a key or a namespace.
-pub(crate) const fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+const USER: u64 = word(b"user");
+const SESSION: u64 = word(b"session");
+const THREAD: u64 = word(b"thread");
+const PARENT: u64 = word(b"parent");
+const MESSAGE: u64 = word(b"message");
+const CONTEXT: u64 = word(b"context");
+const INTENT: u64 = word(b"intent");
+const META: u64 = word(b"meta");
+const BODY: u64 = word(b"body");
+const RESPONSE: u64 = word(b"response");
+const SIG: u64 = word(b"sig");
+
+/// At most eight bytes as a number, the first one lowest.
+const fn word(mut name: &[u8]) -> u64 {
+    let mut word = 0;
+    while let [rest @ .., last] = name {
+        word = word << 8 | *last as u64;
+        name = rest;
+    }
+    word
 }
+
+/// The name at the start of a line, up to its first colon: its length, and which of the format's names it
+/// is, if it is one of them, with whether it is spelled exactly so.
+#[inline(always)]
+pub(crate) fn name_of(line: &[u8]) -> Option<(usize, Option<(Reserved, bool)>)> {
+    // Nearly all names end within eight bytes: look at them as one number.
+    let first = line.first_chunk::<8>().map(|c| u64::from_le_bytes(*c));
+    let (length, word) = match first.and_then(|word| Some((zero_byte(word ^ COLONS)?, word))) {
+        Some((length, word)) => (length, word & !(u64::MAX << (8 * length))),
+        None => far_colon(line, first)?,
+    };
+    let reserved = Reserved::of_word(word);
+    (reserved.is_some() || is_name(line.get(..length)?)).then_some((length, reserved))
+}
+
+/// The colon of a longer name or a shorter line; the word is 0 for a name of more than eight bytes.
+fn far_colon(line: &[u8], first: Option<u64>) -> Option<(usize, u64)> {
+    if let Some(first) = first {
+        if let Some(second) = line.get(8..)?.first_chunk::<8>() {
+            if let Some(at) = zero_byte(u64::from_le_bytes(*second) ^ COLONS) {
+                return Some((8 + at, if at == 0 { first } else { 0 }));
+            }
+        }
+    }
+    let length = line.iter().position(|b| *b == b':')?;
+    Some((
+        length,
+        if length <= 8 {
+            word(line.get(..length)?)
+        } else {
+            0
+        },
+    ))
+}
+
+fn is_name(name: &[u8]) -> bool {
+    name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(|b| is_name_byte(*b))
+}
+
+const COLONS: u64 = 0x0101_0101_0101_0101 * b':' as u64;
+
+/// The first byte of a word that is zero, counted from the lowest.
+const fn zero_byte(word: u64) -> Option<usize> {
+    let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+    if zeros == 0 {
+        None
+    } else {
+        Some(zeros.trailing_zeros() as usize / 8)
+    }
+}
+
+/// Whether a byte may stand in the name of a header, a key or a namespace.
+pub(crate) fn is_name_byte(byte: u8) -> bool {
+    NAME_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut rest: &mut [bool] = &mut table;
+    let mut byte = 0_u8;
+    while let [first, tail @ ..] = rest {
+        *first = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        byte = byte.wrapping_add(1);
+        rest = tail;
+    }
+    table
+};
 
 /// Everything that the grammar found.
 #[derive(Clone, Debug, Default)]
@@ -219,6 +309,8 @@ pub(crate) struct Parts {
     pub(crate) body: Option<Body>,
     pub(crate) sig: Option<Span>,
     pub(crate) end: Option<Span>,
+    /// There were more entries than are kept.
+    pub(crate) overfull: bool,
 }
 
 impl Parts {

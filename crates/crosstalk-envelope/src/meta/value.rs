@@ -80,10 +80,16 @@ fn separated(value: &str, mark: char) -> Vec<Cow<'_, str>> {
 
 /// The addresses of a route, separated by `→` or `->`.
 pub(super) fn route(value: &str) -> impl Iterator<Item = &str> {
-    value
-        .split('→')
-        .flat_map(|part| part.split("->"))
-        .map(crate::text::trim)
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (station, further) = match crate::grammar::arrow_in(text) {
+            Some((at, width)) => (text.get(..at)?, text.get(at + width..)),
+            None => (text, None),
+        };
+        rest = further;
+        Some(crate::text::trim(station))
+    })
 }
 
 /// A SHA-256 digest as it is written: `sha256:` and 64 hex digits.

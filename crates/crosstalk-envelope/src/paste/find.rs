@@ -376,5 +376,5 @@ fn begins_with_header(text: &str) -> bool {
     let Some((name, _)) = bare.split_at_checked(bare.find([':', '：']).unwrap_or(0)) else {
         return false;
     };
-    Reserved::of(name.trim_end_matches(NOISE).trim()).is_some()
+    Reserved::named(name.trim_end_matches(NOISE).trim()).is_some()
 }

@@ -77,7 +77,7 @@ impl Head {
             return None;
         }
         let named = named(line.text)?;
-        let kind = match Reserved::of(named.name)? {
+        let kind = match Reserved::named(named.name)? {
             (Reserved::Body(kind), _) => kind,
             _ => return None,
         };
@@ -191,7 +191,7 @@ impl Head {
         match named(text) {
             None => true,
             // claude://… at the start of a line is the rest of a route, not a header.
-            Some(n) => n.value.starts_with("//") && Reserved::of(n.name).is_none(),
+            Some(n) => n.value.starts_with("//") && Reserved::named(n.name).is_none(),
         }
     }
 
@@ -237,7 +237,7 @@ impl Head {
 
     fn field(&mut self, named: &Named<'_>, span: Range<usize>, out: &mut Repaired) {
         let (mut name, mut value) = (named.name.to_owned(), trim(named.value).to_owned());
-        match Reserved::of(&name) {
+        match Reserved::named(&name) {
             Some((reserved, _)) => {
                 // In a block, only a core name in its own case is surely a header: the grammar refuses it.
                 note_name(named, reserved.as_str(), span.clone(), out);
@@ -591,7 +591,7 @@ fn collapsed_pieces<'t>(line: Line<'t>, head: &Head) -> Vec<Line<'t>> {
             continue;
         };
         let name = name.trim_end_matches(NOISE);
-        let reserved = Reserved::of(name);
+        let reserved = Reserved::named(name);
         let is_key = namespace
             .as_deref()
             .is_some_and(|n| looks_like_key(n, name));

@@ -1,0 +1,63 @@
+//! Times several subjects against each other: rounds are interleaved, the median round counts.
+
+use std::time::{Duration, Instant};
+
+/// Something to time: a name and one run of it.
+pub struct Subject<'a> {
+    /// What is printed.
+    pub name: &'static str,
+    /// One run.
+    pub run: Box<dyn FnMut() + 'a>,
+}
+
+impl<'a> Subject<'a> {
+    /// A subject.
+    pub fn new(name: &'static str, run: impl FnMut() + 'a) -> Self {
+        Self {
+            name,
+            run: Box::new(run),
+        }
+    }
+}
+
+/// Nanoseconds for one run of each subject, in their order.
+pub fn measure(subjects: &mut [Subject<'_>], rounds: usize, per_round: Duration) -> Vec<f64> {
+    let counts: Vec<u32> = subjects
+        .iter_mut()
+        .map(|s| runs_within(s, per_round))
+        .collect();
+    let mut times: Vec<Vec<f64>> = subjects
+        .iter()
+        .map(|_| Vec::with_capacity(rounds))
+        .collect();
+    for _ in 0..rounds {
+        for ((subject, count), times) in subjects.iter_mut().zip(&counts).zip(&mut times) {
+            let start = Instant::now();
+            for _ in 0..*count {
+                (subject.run)();
+            }
+            times.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(*count));
+        }
+    }
+    times.iter_mut().map(|t| median(t)).collect()
+}
+
+/// How many runs fill the time, at least one.
+fn runs_within(subject: &mut Subject<'_>, time: Duration) -> u32 {
+    let mut count = 1_u32;
+    loop {
+        let start = Instant::now();
+        for _ in 0..count {
+            (subject.run)();
+        }
+        if start.elapsed() >= time || count > 1 << 24 {
+            return count;
+        }
+        count *= 2;
+    }
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
