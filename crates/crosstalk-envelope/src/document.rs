@@ -64,8 +64,11 @@ impl<'a> Document<'a> {
         let mut ends = LineEnds::of(text);
         let mut sink = Sink::default();
         let parts = grammar::read(text, &mut ends, &mut sink);
-        ends.finish();
-        if ends.suspicious || !ends.nfc {
+        let within_limit = text.len() <= limit::ENVELOPE_BYTES;
+        if within_limit {
+            ends.finish();
+        }
+        if within_limit && (ends.suspicious || !ends.nfc) {
             return Self::read_unusual(text, offset);
         }
         let refused = sink.refused();
@@ -81,9 +84,7 @@ impl<'a> Document<'a> {
     #[inline(never)]
     fn read_unusual(text: &'a str, offset: usize) -> Self {
         let mut sink = Sink::default();
-        if text.len() <= limit::ENVELOPE_BYTES {
-            text::report_forbidden(text, &mut sink);
-        }
+        text::report_forbidden(text, &mut sink);
         let normal = text::normalized(text);
         let origin = normal
             .as_ref()

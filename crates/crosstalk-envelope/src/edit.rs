@@ -1,7 +1,7 @@
 //! Changes to a document that leave every other byte alone (ENV-080): how a relay adds its hop.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::document::Document;
+use crate::document::{Document, Reading};
 use crate::grammar::{CoreHeader, EntryKind, Span};
 use crate::registry::rule;
 
@@ -165,18 +165,50 @@ impl<'d> Edit<'d> {
     /// The edited text.
     #[must_use]
     pub fn finish(mut self) -> String {
-        let text = self.document.text();
+        let text = self.base();
         self.splices.sort_by_key(|(span, _)| span.start());
         let added: usize = self.splices.iter().map(|(_, t)| t.len()).sum();
         let mut out = String::with_capacity(text.len() + added);
         let mut at = 0;
         for (span, new) in &self.splices {
-            out.push_str(text.get(at..span.start()).unwrap_or(""));
+            let (start, end) = self.in_base(*span);
+            out.push_str(text.get(at..start).unwrap_or(""));
             out.push_str(new);
-            at = span.end();
+            at = end;
         }
         out.push_str(text.get(at..).unwrap_or(""));
         out
+    }
+
+    /// The text that is edited: the received one, or that of a repaired paste.
+    fn base(&self) -> &'d str {
+        match self.document.reading() {
+            Reading::Strict => self.document.source(),
+            Reading::Paste => self.document.text(),
+        }
+    }
+
+    /// Where a span of the text that was read stands in the one that is edited. In a text that is not in NFC
+    /// they differ; a value then goes on to the end of its line.
+    fn in_base(&self, span: Span) -> (usize, usize) {
+        if self.base() == self.document.text() {
+            return (span.start(), span.end());
+        }
+        let start = self.document.in_source(span.range()).start - self.document.span().start;
+        let rest = self.base().get(start..).unwrap_or("");
+        let value = rest
+            .split('\n')
+            .next()
+            .unwrap_or("")
+            .trim_end_matches(['\r', ' ', '\t']);
+        (
+            start,
+            if span.is_empty() {
+                start
+            } else {
+                start + value.len()
+            },
+        )
     }
 }
 
@@ -228,6 +260,26 @@ mod tests {
             TEXT.replace("sig: none", "sig: ed25519:pkid=a;sig=AAAA")
         );
         assert!(edit().set_sig("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_text_that_is_not_in_nfc_is_passed_on_as_it_came() {
+        let text = TEXT
+            .replace("NOTE", "NOTE\nX-Name: Cafe\u{301} \u{1112}\u{1161}  ")
+            .replace("  x", "  e\u{301}");
+        let document = Document::parse(&text, Reading::Strict);
+        let edit = Edit::new(&document)
+            .unwrap()
+            .add_block("audit", &[("Hop", "1")])
+            .unwrap();
+        let edited = edit
+            .set_key("routing", "X-Route", "a → c")
+            .unwrap()
+            .finish();
+        let expected = text
+            .replace("a → b", "a → c")
+            .replace("body: |", "\nmeta: audit\nHop: 1\n\nbody: |");
+        assert_eq!(edited, expected);
     }
 
     #[test]

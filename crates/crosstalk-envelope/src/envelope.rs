@@ -149,6 +149,21 @@ impl<'d> Session<'d> {
     }
 }
 
+impl Session<'_> {
+    /// Whether it is a time, to the hour or finer, and one word.
+    pub fn is_usual(&self) -> bool {
+        let to_the_hour = self
+            .text
+            .bytes()
+            .nth(10)
+            .is_some_and(|b| matches!(b, b'T' | b't'));
+        self.time.is_some()
+            && to_the_hour
+            && !self.word.is_empty()
+            && !self.word.contains([' ', '\t'])
+    }
+}
+
 /// The text before the first space or tab, and from there on.
 fn split_at_blank(text: &str) -> (&str, &str) {
     let at = text.bytes().position(|b| matches!(b, b' ' | b'\t'));

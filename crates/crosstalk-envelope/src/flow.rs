@@ -204,7 +204,8 @@ impl Parser<'_> {
                     'b' => '\u{8}',
                     'f' => '\u{c}',
                     'u' => unicode_escape(chars.by_ref().map(|(_, c)| c))?,
-                    other => other,
+                    '"' | '\\' | '/' => escaped,
+                    _ => return Err(FlowError::Unexpected),
                 });
             } else {
                 text.push(c);

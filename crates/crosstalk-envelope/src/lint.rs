@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::flow::Flow;
 use crate::grammar::{CoreHeader, EntryKind};
 use crate::id::IdForm;
-use crate::meta::{Attachment, is_well_typed};
+use crate::meta::{Attachment, AttachmentError, is_well_typed};
 use crate::registry::{Intent, Namespace, Rule, ValueKind, rule};
 use crate::unicode;
 use std::borrow::Cow;
@@ -103,7 +103,7 @@ impl Lint<'_> {
             self.name("user", entry.value.of(text), entry.value.range());
         }
         if let Some(session) = self.document.envelope().session
-            && (session.time.is_none() || session.word.is_empty())
+            && !session.is_usual()
             && let Some(entry) = parts.core(CoreHeader::Session)
         {
             self.report(
@@ -167,7 +167,9 @@ impl Lint<'_> {
     }
 
     fn value(&mut self, namespace: Option<&Namespace>, key: &str, value: &str, span: Range<usize>) {
-        if let Some(fault) = Flow::is_meant(value)
+        let known = namespace.and_then(|n| n.kind_of(key));
+        let is_text = known.is_some_and(|(kind, _)| kind == ValueKind::Text);
+        if let Some(fault) = (Flow::is_meant(value) && !is_text)
             .then(|| Flow::parse(value).err())
             .flatten()
         {
@@ -179,7 +181,7 @@ impl Lint<'_> {
             );
             return;
         }
-        let Some((kind, known)) = namespace.and_then(|n| n.kind_of(key)) else {
+        let Some((kind, known)) = known else {
             return;
         };
         if kind == ValueKind::Attachment {
@@ -204,6 +206,10 @@ impl Lint<'_> {
                     span,
                     fault.to_string(),
                 );
+            }
+            Ok(attachment) if !attachment.has_sound_digest() => {
+                let fault = AttachmentError::Digest.to_string();
+                self.report(&rule::META_ATTACHMENTS, Severity::Warning, span, fault);
             }
             Ok(attachment) => {
                 if let Err(fault) = attachment.check_embedded() {

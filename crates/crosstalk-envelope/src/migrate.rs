@@ -1,8 +1,8 @@
 //! From v1.0 to v1.1 without loss (ENV-090, ENV-091, ENV-093).
 
 use crate::builder::{BuildError, Builder};
-use crate::document::Document;
-use crate::grammar::{BodyKind, CoreHeader};
+use crate::document::{Document, Reading};
+use crate::grammar::CoreHeader;
 use crate::id;
 use crate::registry::Intent;
 use std::collections::HashMap;
@@ -77,46 +77,36 @@ impl Migrator {
     pub fn migrate(&mut self, document: &Document<'_>) -> Result<Migration, BuildError> {
         let envelope = document.envelope();
         if envelope.signature.is_some_and(|s| s.is_signed()) {
-            return Ok(Migration::Signed(document.to_well_formed()));
+            return Ok(Migration::Signed(untouched(document)));
         }
-        let response = document.body_kind() == Some(BodyKind::Response);
+        let has_ids = envelope
+            .thread
+            .or(envelope.parent)
+            .or(envelope.message)
+            .is_some();
+        if has_ids || document.blocks().next().is_some() {
+            return Ok(Migration::Current(untouched(document)));
+        }
         let legacy = envelope.intent.filter(|i| i.is_legacy());
-        let has_ids = envelope.thread.is_some() && envelope.message.is_some();
-        if has_ids && !response && legacy.is_none() {
-            return Ok(Migration::Current(document.to_well_formed()));
-        }
-        let thread = self.thread_of(envelope.thread, envelope.session.map(|s| s.text));
-        // An answer that names no parent gets no message id: with one, it would have to name it (INT-010).
-        let may_have_id = envelope.parent.is_some() || !answers(envelope.meaning());
-        let message = envelope
-            .message
-            .map(str::to_owned)
-            .or_else(|| may_have_id.then(id::new_ulid));
-        let intent = envelope
-            .meaning()
-            .map(Intent::as_str)
-            .or(envelope.intent.map(|i| i.written));
+        // An answer gets no message id: with one, it would have to name its parent (INT-010).
+        let message = (!answers(envelope.meaning())).then(id::new_ulid);
+        let written = envelope.intent.map(|i| i.written);
         let mut builder = Builder::new(document.sender(), document.receiver())
             .user(envelope.user.unwrap_or(&self.defaults.user))
             .core_if(CoreHeader::Session, document.header(CoreHeader::Session))
-            .thread(thread)
-            .core_if(CoreHeader::Parent, envelope.parent)
+            .thread(self.thread_of(envelope.session.map(|s| s.text)))
             .core_if(CoreHeader::Message, message.as_deref())
             .context(envelope.context.unwrap_or(&self.defaults.context))
-            .core_if(CoreHeader::Intent, intent)
+            .core_if(
+                CoreHeader::Intent,
+                envelope.meaning().map(Intent::as_str).or(written),
+            )
             .body(document.body_text());
-        for (name, value) in document
+        let unknown = document
             .headers()
-            .filter(|(n, _)| CoreHeader::from_name(n).is_none())
-        {
+            .filter(|(name, _)| CoreHeader::from_name(name).is_none());
+        for (name, value) in unknown {
             builder = builder.header(name, value);
-        }
-        for block in document.blocks() {
-            builder = block
-                .fields()
-                .fold(builder.block(block.namespace()), |b, (k, v)| {
-                    b.meta(block.namespace(), k, v)
-                });
         }
         if let Some(legacy) = legacy {
             builder = builder.meta("custom-v10", "Original-Intent", legacy.written);
@@ -124,16 +114,22 @@ impl Migrator {
         builder.build().map(Migration::Migrated)
     }
 
-    fn thread_of(&mut self, thread: Option<&str>, session: Option<&str>) -> String {
-        match (thread, session) {
-            (Some(thread), _) => thread.to_owned(),
-            (None, Some(session)) => self
-                .threads
-                .entry(session.to_owned())
-                .or_insert_with(id::new_ulid)
-                .clone(),
-            (None, None) => id::new_ulid(),
+    fn thread_of(&mut self, session: Option<&str>) -> String {
+        match session {
+            Some(session) => {
+                let thread = self.threads.entry(session.to_owned());
+                thread.or_insert_with(id::new_ulid).clone()
+            }
+            None => id::new_ulid(),
         }
+    }
+}
+
+/// The envelope as it came, or, if it had to be repaired, as it was read.
+fn untouched(document: &Document<'_>) -> String {
+    match document.reading() {
+        Reading::Paste if document.text() != document.source() => document.to_well_formed(),
+        _ => document.to_string(),
     }
 }
 

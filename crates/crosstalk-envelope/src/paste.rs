@@ -3,19 +3,30 @@
 //! Implements SCN-001 to SCN-006, PST-001 to PST-028, TRN-001 and TRN-003. Repairing writes a text for the
 //! strict grammar and says what it changed; it never decides what a message means.
 
+mod arrow;
+mod body;
 mod clean;
+mod close;
+mod collapsed;
+mod doubt;
+mod fence;
 mod find;
 mod frame;
 mod head;
+mod line;
 mod marker;
+mod name;
+mod plain;
+mod region;
 mod repair;
+mod value;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Document, Reading};
-use crate::grammar::CoreHeader;
 use crate::limit;
 use crate::registry::rule;
-use find::{Region, regions};
+use find::regions;
+use region::Region;
 pub(crate) use repair::Repaired;
 use std::borrow::Cow;
 
@@ -109,25 +120,31 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// One envelope after the other, each up to its `[[END]]` line.
+/// One envelope after the other, each from its first line that is not blank up to its `[[END]]` line.
 fn scan_strict<'a>(text: &'a str, scan: &mut Scan<'a>) {
-    let mut start = 0;
-    let mut found = false;
-    while let Some(rest) = text
-        .get(start..)
-        .filter(|r| !r.trim_matches([' ', '\t', '\r', '\n']).is_empty())
-    {
+    let mut start = first_filled_line(text, 0);
+    if start.is_none() {
+        scan.take(Document::read_strict(text, 0));
+    }
+    while let Some(at) = start {
+        let rest = text.get(at..).unwrap_or("");
         let length = through_end_line(rest);
         scan.take(Document::read_strict(
             rest.get(..length).unwrap_or(rest),
-            start,
+            at,
         ));
-        start += length;
-        found = true;
+        start = first_filled_line(text, at + length);
     }
-    if !found {
-        scan.refuse([no_envelope()]);
-    }
+}
+
+/// Where the first line begins that is not blank, from the line start `from` on.
+fn first_filled_line(text: &str, from: usize) -> Option<usize> {
+    let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
+    let rest = text.as_bytes().get(from..)?;
+    let filled = rest.iter().position(|b| !blank(b))?;
+    let before = rest.get(..filled)?;
+    // At the start of the text, a byte order mark is left to the grammar.
+    Some(from + memchr::memrchr(b'\n', before).map_or(0, |i| i + 1))
 }
 
 /// How many bytes there are up to the end of the first line `[[END]]`, or in all.
@@ -193,53 +210,23 @@ pub(crate) fn read_one(text: &str) -> Document<'_> {
     }
 }
 
-fn read_region<'a>(text: &'a str, region: &Region<'a>) -> Document<'a> {
+fn read_region<'a>(text: &'a str, region: &Region) -> Document<'a> {
     let source = text.get(region.span.clone()).unwrap_or("");
-    if region.is_plain() {
-        let strict = Document::read_strict(source, region.span.start);
-        if strict.is_accepted() && !needs_repair(&strict) {
-            return strict.as_clean_paste(harmless_repairs(source, region));
+    let start = region.span.start;
+    let mut document = None;
+    if region.is_plain() || source.len() > limit::ENVELOPE_BYTES {
+        let strict = Document::read_strict(source, start);
+        if source.len() > limit::ENVELOPE_BYTES {
+            return strict;
         }
+        document = plain::accept(strict);
     }
-    let repaired = repair::repair(source, region);
-    Document::read_repaired(source, region.span.start, repaired)
-}
-
-/// What the grammar takes and the paste reading would still mend: see PST-005, PST-006, PST-015, PST-019.
-fn needs_repair(document: &Document<'_>) -> bool {
-    let head_end = document.parts().body.map_or(0, |b| b.mark.start());
-    let head = document.text().get(..head_end).unwrap_or("");
-    let ids = [CoreHeader::Thread, CoreHeader::Parent, CoreHeader::Message];
-    clean::needs_cleaning(head)
-        || ids
-            .iter()
-            .filter_map(|id| document.header(*id))
-            .any(|v| v.contains('#'))
-        || document
-            .header(CoreHeader::Intent)
-            .is_some_and(|i| head::intent_in_another_case(i).is_some())
-        || document.blocks().any(|b| {
-            b.fields()
-                .any(|(_, value)| value.is_empty() || value == "[")
-        })
-}
-
-/// Repairs that change nothing about the text between the markers.
-fn harmless_repairs(source: &str, region: &Region<'_>) -> Vec<Diagnostic> {
-    let mut repairs: Vec<Diagnostic> = region.repairs().collect();
-    let padded = |end: &[u8]| memchr::memmem::find(source.as_bytes(), end);
-    if let Some(at) = [&b" \n"[..], b"\t\n", b" \r\n"]
-        .into_iter()
-        .find_map(padded)
-    {
-        let at = region.span.start + at;
-        repairs.push(repaired(
-            &rule::PADDING,
-            at..at + 1,
-            "spaces at the ends of lines were removed",
-        ));
+    let mut document = document
+        .unwrap_or_else(|| Document::read_repaired(source, start, repair::repair(source, region)));
+    for finding in region.findings(text) {
+        document.report(finding);
     }
-    repairs
+    document
 }
 
 fn repaired(

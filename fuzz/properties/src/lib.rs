@@ -1,1 +1,36 @@
-//! Properties.
+//! What must hold for every input.
+//!
+//! Each function is the body of a fuzz target of the same name; `cargo test` runs it over the saved corpus
+//! on the stable toolchain, `cargo xtask fuzz` lets libFuzzer look for more.
+
+#![allow(
+    clippy::panic,
+    reason = "a broken property panics: that is how a fuzzer sees it"
+)]
+
+mod canonical;
+mod random;
+mod reading;
+mod writing;
+
+pub use canonical::Meaning;
+pub use random::Random;
+pub use reading::{paste, strict};
+pub use writing::{build, json, values};
+
+/// A fuzz target: its name and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// The fuzz targets, each with a folder `fuzz/corpus/NAME`.
+pub const TARGETS: [Target; 5] = [
+    ("strict", strict),
+    ("paste", paste),
+    ("build", build),
+    ("json", json),
+    ("values", values),
+];
+
+/// The text of a fuzz input; other bytes have nothing to say here.
+fn text(data: &[u8]) -> Option<&str> {
+    crosstalk_envelope::decode(data).ok()
+}

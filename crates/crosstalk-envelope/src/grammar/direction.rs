@@ -3,7 +3,7 @@
 use super::part::{Direction, Span};
 use crate::diagnostic::Sink;
 use crate::registry::rule;
-use crate::text::{trim, trim_end};
+use crate::text::{trim, trim_end, trim_start};
 
 /// Reads the line, which begins at byte `start` of the text.
 pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Direction> {
@@ -33,13 +33,9 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
     };
     let body = trim_end(inner);
     let blank = body.bytes().rposition(|b| matches!(b, b' ' | b'\t'));
-    let (parties, version) = match blank {
-        Some(at) => (
-            body.get(..at).unwrap_or(""),
-            body.get(at + 1..).unwrap_or(""),
-        ),
-        None => (body, ""),
-    };
+    // Without a blank there is no version: nothing, at the end of the line.
+    let (parties, version) = body.split_at(blank.unwrap_or(body.len()));
+    let version = trim_start(version);
     if version != "v1" {
         version_fault(version, place(version), span, sink);
         return None;

@@ -119,6 +119,12 @@ impl<'a> Attachment<'a> {
         }
     }
 
+    /// Whether the digest has the form of its algorithm; only SHA-256 is known.
+    pub fn has_sound_digest(&self) -> bool {
+        let sha256 = self.digest.filter(|d| d.starts_with("sha256:"));
+        sha256.is_none_or(|d| Digest::parse(d).is_some())
+    }
+
     /// Checks the embedded bytes, where there are some and a digest as well.
     ///
     /// # Errors

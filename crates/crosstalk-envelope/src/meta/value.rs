@@ -29,10 +29,14 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
         ValueKind::Route => route(value).all(|a| Address::parse(a).is_ok()),
         ValueKind::Attachment => Attachment::parse(value).is_ok(),
         ValueKind::ErrorCode => ErrorCode::from_wire(value).is_some(),
-        ValueKind::Integer => value.parse::<u64>().is_ok(),
+        ValueKind::Integer => is_integer(value),
         ValueKind::Digest => Digest::parse(value).is_some(),
         ValueKind::Base64 => base64::decode(value).is_some(),
     }
+}
+
+fn is_integer(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_digit()) && value.parse::<u64>().is_ok()
 }
 
 /// A list: a flow, or texts separated by commas.

@@ -1,24 +1,29 @@
 //! What stands around the lines of a pasted envelope: quote marks, indents, line numbers, a box.
+//!
+//! Implements the prefixes of SCN-002, PST-002, PST-003, PST-023 and PST-024.
+
+use super::clean::{self, is_nbsp, is_zero_width};
+use std::borrow::Cow;
 
 /// How the lines of a region are wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame<'t> {
+pub(super) struct Frame {
     /// What stands before each line but the first.
-    prefix: Prefix<'t>,
+    prefix: Prefix,
     /// The right border of a box.
     border: Option<char>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Prefix<'t> {
+enum Prefix {
     /// Nothing.
     None,
-    /// Spaces and tabs.
-    Indent(&'t str),
+    /// Spaces, tabs and no-break spaces.
+    Indent(String),
     /// Anything else that is the same in each line, such as `> `.
-    Mark(&'t str),
+    Mark(String),
     /// A number that counts up, and what stands behind it.
-    Number(&'t str),
+    Number(u64, String),
 }
 
 /// What kind of wrapping was removed.
@@ -30,25 +35,28 @@ pub(super) enum Wrapping {
     Box,
 }
 
-impl<'t> Frame<'t> {
+impl Frame {
+    /// No wrapping at all.
+    pub(super) const NONE: Self = Self {
+        prefix: Prefix::None,
+        border: None,
+    };
+
     /// The frame of a region whose direction line begins with `before`, with `next` as its next line.
-    pub(super) fn of(before: &'t str, direction: &str, next: &'t str) -> Self {
-        let border = box_border(before).filter(|b| direction.trim_end().ends_with(*b));
+    pub(super) fn of(before: &str, direction: &str, next: &str) -> Self {
+        let border = box_border(before)
+            .filter(|b| [direction, next].iter().all(|l| l.trim_end().ends_with(*b)));
         let indent_of_next = indent(next);
-        let prefix = if before.chars().all(is_blank) {
-            if indent_of_next.is_empty() {
-                Prefix::None
-            } else {
-                Prefix::Indent(indent_of_next)
-            }
-        } else if let Some(mark) = numbered(before).filter(|m| strip_number(next, m).is_some()) {
-            Prefix::Number(mark)
-        } else if strip_mark(next, before).is_some() {
-            Prefix::Mark(before)
+        let blank = before.chars().all(is_blank);
+        let number = numbered(before).filter(|(n, mark)| strip_number(next, n + 1, mark).is_some());
+        let prefix = if let Some((number, mark)) = number.filter(|_| !blank) {
+            Prefix::Number(number, mark.to_owned())
+        } else if !blank && strip_mark(next, before).is_some() {
+            Prefix::Mark(before.to_owned())
         } else if indent_of_next.is_empty() {
             Prefix::None
         } else {
-            Prefix::Indent(indent_of_next)
+            Prefix::Indent(indent_of_next.to_owned())
         };
         Self { prefix, border }
     }
@@ -59,41 +67,93 @@ impl<'t> Frame<'t> {
 
     /// Whether a line can fall out of the frame.
     pub(super) fn can_break(&self) -> bool {
-        matches!(self.prefix, Prefix::Mark(_) | Prefix::Number(_))
+        matches!(self.prefix, Prefix::Mark(_) | Prefix::Number(..))
     }
 
-    pub(super) fn wrapping(&self) -> Option<Wrapping> {
-        match self.prefix {
-            _ if self.border.is_some() => Some(Wrapping::Box),
-            Prefix::None => None,
-            Prefix::Indent(_) => Some(Wrapping::Indent),
-            Prefix::Mark(_) => Some(Wrapping::Quote),
-            Prefix::Number(_) => Some(Wrapping::Numbers),
+    /// What stands before each line; empty for line numbers, which say nothing about depth.
+    pub(super) fn prefix(&self) -> &str {
+        match &self.prefix {
+            Prefix::None | Prefix::Number(..) => "",
+            Prefix::Indent(text) | Prefix::Mark(text) => text,
         }
     }
 
-    /// The line without its wrapping; nothing if it stands outside the frame.
-    pub(super) fn strip<'l>(&self, line: &'l str) -> Option<&'l str> {
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        let inner = match self.prefix {
-            Prefix::None => line,
-            Prefix::Indent(indent) => strip_indent(line, indent.len()),
-            Prefix::Mark(mark) => strip_mark(line, mark)?,
-            Prefix::Number(mark) => strip_number(line, mark)?,
+    /// Whether the prefix of the direction line is that of the other lines.
+    pub(super) fn covers_direction(&self) -> bool {
+        self.can_break()
+    }
+
+    pub(super) fn has_nbsp(&self) -> bool {
+        self.prefix().contains(is_nbsp)
+    }
+
+    /// Everything that is removed from the lines.
+    pub(super) fn wrappings(&self) -> impl Iterator<Item = Wrapping> {
+        let prefix = match &self.prefix {
+            Prefix::Mark(mark) if self.border.is_some() && box_border(mark).is_some() => {
+                let is_quoted = mark.trim().chars().nth(1).is_some();
+                is_quoted.then_some(Wrapping::Quote)
+            }
+            Prefix::None => None,
+            Prefix::Indent(_) => Some(Wrapping::Indent),
+            Prefix::Mark(_) => Some(Wrapping::Quote),
+            Prefix::Number(..) => Some(Wrapping::Numbers),
         };
-        Some(match self.border {
-            Some(border) => inner
-                .trim_end()
-                .strip_suffix(border)
-                .unwrap_or(inner)
-                .trim_end(),
-            None => inner,
-        })
+        prefix.into_iter().chain(self.border.map(|_| Wrapping::Box))
+    }
+
+    /// Takes the wrapping off the lines below the direction line, one after the other.
+    pub(super) fn unwrap_lines(&self) -> Unwrap<'_> {
+        let number = match self.prefix {
+            Prefix::Number(first, _) => first,
+            _ => 0,
+        };
+        Unwrap {
+            frame: self,
+            number,
+        }
+    }
+}
+
+/// Takes the wrapping off line after line; line numbers are counted.
+#[derive(Clone, Debug)]
+pub(super) struct Unwrap<'f> {
+    frame: &'f Frame,
+    /// The number of the line before.
+    number: u64,
+}
+
+impl Unwrap<'_> {
+    /// The line without its wrapping and without control characters (then it is owned); nothing if it
+    /// stands outside the frame.
+    pub(super) fn line<'l>(&mut self, raw: &'l str) -> Option<Cow<'l, str>> {
+        match clean::without_controls(raw) {
+            Cow::Borrowed(line) => self.strip(line).map(Cow::Borrowed),
+            Cow::Owned(line) => self.strip(&line).map(|l| Cow::Owned(l.to_owned())),
+        }
+    }
+
+    fn strip<'l>(&mut self, line: &'l str) -> Option<&'l str> {
+        let inner = match &self.frame.prefix {
+            Prefix::None => line,
+            Prefix::Indent(indent) => strip_indent(line, indent.chars().count()),
+            Prefix::Mark(mark) => strip_mark(line, mark)?,
+            Prefix::Number(_, mark) => {
+                let (inner, counted) = strip_number(line, self.number + 1, mark)?;
+                self.number += u64::from(counted);
+                inner
+            }
+        };
+        let Some(border) = self.frame.border else {
+            return Some(inner);
+        };
+        let open = inner.trim_end();
+        Some(open.strip_suffix(border).unwrap_or(open).trim_end())
     }
 }
 
 const fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\u{a0}')
+    matches!(c, ' ' | '\t') || is_nbsp(c)
 }
 
 /// The white space in front of a line.
@@ -102,64 +162,63 @@ fn indent(line: &str) -> &str {
     line.get(..line.len() - text.len()).unwrap_or("")
 }
 
-/// At most `width` bytes of white space less; a line that has lost some of its indent keeps the rest.
+/// At most `width` characters of white space less; a line that has lost some of its indent keeps the rest.
 fn strip_indent(line: &str, width: usize) -> &str {
-    let mut end = 0;
-    for c in line.chars().take_while(|c| is_blank(*c)) {
-        if end + c.len_utf8() > width {
-            break;
-        }
-        end += c.len_utf8();
-    }
-    line.get(end..).unwrap_or("")
+    let blanks = line.chars().take(width).take_while(|c| is_blank(*c));
+    line.get(blanks.map(char::len_utf8).sum()..).unwrap_or("")
 }
 
-/// The line behind a mark such as `> `; the mark of an empty line may have lost its spaces.
+/// The line behind a mark such as `> `; a blank line may have lost the mark, or the spaces behind it.
 fn strip_mark<'l>(line: &'l str, mark: &str) -> Option<&'l str> {
     let bare = mark.trim_end_matches(is_blank);
     if line.chars().all(is_blank) {
         return Some("");
     }
-    let rest = line.strip_prefix(bare)?;
-    Some(strip_indent(rest, mark.len() - bare.len()))
+    let rest = line.trim_start_matches(is_zero_width).strip_prefix(bare)?;
+    // A deeper mark, such as >> for >, is part of the line.
+    let width = mark.chars().count() - bare.chars().count();
+    Some(strip_indent(rest, width))
 }
 
-/// What stands behind the number at the start of a line such as `12: ` or `  3 | `.
-fn numbered(before: &str) -> Option<&str> {
+/// The number at the start of a line such as `12: ` or `  3 | `, and what stands behind it.
+fn numbered(before: &str) -> Option<(u64, &str)> {
     let text = before.trim_start_matches(is_blank);
     let mark = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let has_number = mark.len() < text.len();
-    let is_mark = !mark.is_empty()
-        && mark
-            .chars()
-            .all(|c| is_blank(c) || matches!(c, '|' | ':' | '│' | '┃' | '-' | ')'));
-    (has_number && is_mark).then_some(mark)
+    let number = text.get(..text.len() - mark.len())?.parse().ok()?;
+    let is_mark = |c: char| is_blank(c) || matches!(c, '|' | ':' | '│' | '┃' | '-' | ')' | '.');
+    (number < u64::MAX && !mark.is_empty() && mark.chars().all(is_mark)).then_some((number, mark))
 }
 
-fn strip_number<'l>(line: &'l str, mark: &str) -> Option<&'l str> {
+/// The line behind its number, which must be the expected one, and whether it has one: a blank line need not.
+fn strip_number<'l>(line: &'l str, number: u64, mark: &str) -> Option<(&'l str, bool)> {
     let text = line.trim_start_matches(is_blank);
+    if text.is_empty() {
+        return Some(("", false));
+    }
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    if rest.len() == text.len() {
-        return text.is_empty().then_some("");
+    let digits = text.get(..text.len() - rest.len())?;
+    if digits.parse() != Ok(number) {
+        return None;
     }
-    if rest.chars().all(is_blank) {
-        return Some("");
-    }
-    strip_mark(rest, mark)
+    strip_mark(rest, mark).map(|inner| (inner, true))
 }
 
-/// The border of a box whose left side the text is.
+/// The border of a box whose left side a text ends with.
 fn box_border(before: &str) -> Option<char> {
-    let mut chars = before.trim().chars();
-    let border = chars
-        .next()
-        .filter(|c| matches!(c, '│' | '┃' | '║' | '|'))?;
-    chars.next().is_none().then_some(border)
+    before
+        .trim_end()
+        .chars()
+        .next_back()
+        .filter(|c| matches!(c, '│' | '┃' | '║' | '|'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn strip(frame: &Frame, line: &str) -> Option<String> {
+        frame.unwrap_lines().line(line).map(Cow::into_owned)
+    }
 
     #[test]
     fn each_wrapping_is_removed() {
@@ -167,25 +226,49 @@ mod tests {
             ("> ", "> user: k", ">", ""),
             ("> ", "> user: k", ">   text", "  text"),
             (">", ">user: k", ">  text", "  text"),
+            ("> > ", "> > user: k", "> >   text", "  text"),
+            ("> ", ">\u{a0}user: k", ">\u{a0}  text", "  text"),
+            (
+                "+",
+                "+user: k",
+                "\u{1b}[32m+\u{1b}[m\u{1b}[32m  text\u{1b}[m",
+                "  text",
+            ),
             ("    ", "    user: k", "      text", "  text"),
-            ("  1 | ", "  2 | user: k", " 10 |   text", "  text"),
-            ("3:", "4:user: k", "5:  text", "  text"),
-            ("     1\t", "     2\tuser: k", "     3\t  text", "  text"),
+            ("  1 | ", "  2 | user: k", "  2 |   text", "  text"),
+            ("3:", "4:user: k", "4:  text", "  text"),
+            ("9. ", "10. user: k", "10.   text", "  text"),
+            ("     1\t", "     2\tuser: k", "     2\t  text", "  text"),
             ("- ", "  user: k", "    text", "  text"),
             ("// ", "// user: k", "//   text", "  text"),
             ("", "user: k", "  text", "  text"),
         ] {
             let frame = Frame::of(before, "[[A→B v1]]", next);
-            assert_eq!(frame.strip(line), Some(inner), "{before:?}");
+            assert_eq!(strip(&frame, line).as_deref(), Some(inner), "{before:?}");
         }
         let frame = Frame::of("│ ", "│ [[A→B v1]]   │", "│ user: k      │");
-        assert_eq!(frame.strip("│   text       │"), Some("  text"));
+        assert_eq!(strip(&frame, "│   text       │").as_deref(), Some("  text"));
+        assert_eq!(frame.wrappings().collect::<Vec<_>>(), [Wrapping::Box]);
     }
 
     #[test]
     fn a_line_without_the_mark_is_outside() {
         let frame = Frame::of("> ", "> [[A→B v1]]", "> user: k");
-        assert_eq!(frame.strip("My answer:"), None);
-        assert_eq!(frame.strip(""), Some(""));
+        assert_eq!(strip(&frame, "My answer:"), None);
+        assert_eq!(strip(&frame, "").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn line_numbers_count_up() {
+        let frame = Frame::of("8 ", "8 [[A→B v1]]", "9 user: k");
+        let mut lines = frame.unwrap_lines();
+        for (line, inner) in [
+            ("9 user: k", Some("user: k")),
+            ("  ", Some("")),
+            ("10", Some("")),
+            ("12 lost", None),
+        ] {
+            assert_eq!(lines.line(line).as_deref(), inner, "{line}");
+        }
     }
 }

@@ -1,34 +1,33 @@
 //! The two markers of an envelope in every spelling that chats produce: the direction line and `[[END]]`.
 
+use super::arrow::{self, Arrow};
+use super::clean;
 use crate::text::trim;
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// What may stand around a marker or a name and means nothing: Markdown emphasis and code.
 pub(super) const NOISE: [char; 4] = ['*', '_', '`', '~'];
 
-/// Arrows that mean `→`, besides `→` and `->` themselves. Longer ones first.
-const ARROWS: [&str; 16] = [
-    "&#8594;",
-    "&rarr;",
-    "-&gt;",
-    "=&gt;",
-    "➡\u{fe0f}",
-    "➡",
-    "⇒",
-    "⟶",
-    "⟹",
-    "➜",
-    "➔",
-    "➝",
-    "–>",
-    "—>",
-    "=>",
-    "⭢",
-];
+/// How the brackets of a marker are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Brackets {
+    Plain,
+    /// With backslashes (PST-020).
+    Escaped,
+    /// Full width (PST-025).
+    Wide,
+}
 
 /// The spellings of the brackets: opening, closing.
-const BRACKETS: [(&str, &str); 3] = [("[[", "]]"), ("\\[\\[", "\\]\\]"), ("［［", "］］")];
+const BRACKETS: [(&str, &str, Brackets); 4] = [
+    ("[[", "]]", Brackets::Plain),
+    ("\\[\\[", "\\]\\]", Brackets::Escaped),
+    ("\\[\\[", "]]", Brackets::Escaped),
+    ("［［", "］］", Brackets::Wide),
+];
+
+/// The closing brackets.
+const CLOSES: [&str; 3] = ["]]", "\\]\\]", "］］"];
 
 /// A direction marker in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,26 +38,51 @@ pub(super) struct DirectionMarker {
     pub(super) written: String,
     /// It had another arrow than `→` or `->`.
     pub(super) other_arrow: bool,
-    /// It had other brackets, or another case of the version.
-    pub(super) other_spelling: bool,
-    /// Backslashes or entities show that the whole text was escaped.
-    pub(super) escaped: bool,
+    /// It had another case of the version.
+    pub(super) other_version: bool,
+    pub(super) brackets: Brackets,
+    pub(super) nbsp: bool,
+    pub(super) zero_width: bool,
+    pub(super) escapes: bool,
+}
+
+impl DirectionMarker {
+    /// Whether it stands as the grammar wants it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.brackets == Brackets::Plain
+            && !(self.other_arrow
+                || self.other_version
+                || self.nbsp
+                || self.zero_width
+                || self.escapes)
+    }
 }
 
 /// The first direction marker in a line.
 pub(super) fn direction_in(line: &str) -> Option<DirectionMarker> {
-    BRACKETS.iter().find_map(|(open, close)| {
+    in_brackets(line, |inner, brackets, span| {
+        let mut marker = read_inner(inner)?;
+        marker.span = span;
+        marker.brackets = brackets;
+        marker.escapes |= brackets == Brackets::Escaped;
+        Some(marker)
+    })
+}
+
+/// The first thing in brackets that `read` takes.
+fn in_brackets<T>(
+    line: &str,
+    read: impl Fn(&str, Brackets, Range<usize>) -> Option<T>,
+) -> Option<T> {
+    BRACKETS.iter().find_map(|(open, close, brackets)| {
         let mut from = 0;
         for (at, _) in line.match_indices(close) {
             let before = line.get(from..at)?;
             if let Some(start) = before.rfind(open)
                 && let Some(inner) = before.get(start + open.len()..)
-                && let Some(mut marker) = read_inner(inner, *open != "[[")
+                && let Some(found) = read(inner, *brackets, from + start..at + close.len())
             {
-                marker.span = from + start..at + close.len();
-                marker.other_spelling |= *open != "[[";
-                marker.escaped |= *open == "\\[\\[";
-                return Some(marker);
+                return Some(found);
             }
             from = at + close.len();
         }
@@ -67,95 +91,124 @@ pub(super) fn direction_in(line: &str) -> Option<DirectionMarker> {
 }
 
 /// `S arrow R version` between the brackets.
-fn read_inner(inner: &str, escaped: bool) -> Option<DirectionMarker> {
+fn read_inner(inner: &str) -> Option<DirectionMarker> {
     // Longer than any line that the grammar takes: no marker.
     if inner.len() > crate::limit::LINE_BYTES {
         return None;
     }
-    let inner = super::clean::head_line(inner, escaped).text;
-    let body = trim(&inner);
-    let (parties, version) = body.rsplit_once([' ', '\t'])?;
+    let inner = clean::without_controls(inner);
+    let cleaned = clean::head_line(&inner);
+    let (parties, version) = trim(&cleaned.text).rsplit_once([' ', '\t'])?;
     let lower = version.to_ascii_lowercase();
     if !crate::grammar::looks_like_version(&lower) {
         return None;
     }
-    let parties_escaped = parties.contains("&gt;") || parties.contains("&rarr;");
-    let (parties, other_arrow) = unify_arrow(trim(parties))?;
+    let parties = trim(parties);
+    let (written, other_arrow) = match arrow::find(parties) {
+        Arrow::None => return None,
+        Arrow::Plain => (format!("[[{parties} {lower}]]"), false),
+        Arrow::Other(at) => {
+            let left = trim(parties.get(..at.start)?);
+            let right = trim(parties.get(at.end..)?);
+            (format!("[[{left}→{right} {lower}]]"), true)
+        }
+    };
     Some(DirectionMarker {
         span: 0..0,
-        written: format!("[[{parties} {lower}]]"),
+        written,
         other_arrow,
-        other_spelling: lower != version,
-        escaped: parties_escaped,
+        other_version: lower != version,
+        brackets: Brackets::Plain,
+        nbsp: cleaned.nbsp.is_some(),
+        zero_width: cleaned.zero_width.is_some(),
+        escapes: cleaned.escape.is_some(),
     })
 }
 
-/// The parties with `→` between them, if there is an arrow at all.
-fn unify_arrow(parties: &str) -> Option<(Cow<'_, str>, bool)> {
-    if crate::grammar::arrow_in(parties).is_some() {
-        return Some((parties.into(), false));
-    }
-    let (at, arrow) = ARROWS
-        .iter()
-        .filter_map(|arrow| Some((parties.find(arrow)?, *arrow)))
-        .min_by_key(|(at, arrow)| (*at, usize::MAX - arrow.len()))?;
-    let (left, right) = (parties.get(..at)?, parties.get(at + arrow.len()..)?);
-    Some((format!("{}→{}", trim(left), trim(right)).into(), true))
+/// An `[[END]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EndMarker {
+    /// Where it stands in the text, brackets included.
+    pub(super) span: Range<usize>,
+    /// It is in another case, or has white space inside.
+    pub(super) other_spelling: bool,
+    pub(super) brackets: Brackets,
 }
 
-/// Whether a line is `[[END]]`, and if so, whether it is spelled exactly so.
-pub(super) fn end_line(content: &str) -> Option<bool> {
-    let trimmed = content.trim_end_matches([' ', '\t', '\r']);
-    if trimmed == crate::grammar::END {
-        return Some(true);
+/// The first `[[END]]` in any spelling.
+pub(super) fn end_in(text: &str) -> Option<EndMarker> {
+    in_brackets(text, |inner, brackets, span| {
+        // Longer than any spelling of it.
+        if inner.len() > 64 {
+            return None;
+        }
+        let word: String = inner
+            .chars()
+            .filter(|c| !clean::is_zero_width(*c))
+            .collect();
+        word.trim().eq_ignore_ascii_case("end").then(|| EndMarker {
+            span,
+            other_spelling: inner != "END",
+            brackets,
+        })
+    })
+}
+
+/// The `[[END]]` that a line is, if it is nothing else but Markdown.
+pub(super) fn end_line(line: &str) -> Option<EndMarker> {
+    if line == crate::grammar::END {
+        return Some(EndMarker {
+            span: 0..line.len(),
+            other_spelling: false,
+            brackets: Brackets::Plain,
+        });
     }
-    if trimmed.len() > 64 || trimmed.starts_with([' ', '\t']) {
+    if line.len() > 128 {
         return None;
     }
-    let bare = trim(trimmed.trim_matches(NOISE));
-    (end_at(bare)? == (0..bare.len())).then_some(false)
+    let end = end_in(line)?;
+    let is_nothing = |c: char| NOISE.contains(&c) || clean::is_zero_width(c);
+    let before = line.get(..end.span.start)?.trim_matches(is_nothing);
+    let after = line
+        .get(end.span.end..)?
+        .trim_matches(|c: char| is_nothing(c) || c.is_whitespace());
+    (before.is_empty() && after.is_empty()).then_some(end)
 }
 
-/// Where the first `[[END]]` in any spelling stands in a text.
-pub(super) fn end_at(text: &str) -> Option<Range<usize>> {
-    let place = |(open, close): &(&str, &str)| {
-        let mut from = 0;
-        for (at, _) in text.match_indices(close) {
-            let before = text.get(from..at)?;
-            if let Some(start) = before.rfind(open)
-                && before
-                    .get(start + open.len()..)
-                    .is_some_and(|w| w.trim().eq_ignore_ascii_case("end"))
-            {
-                return Some(from + start..at + close.len());
-            }
-            from = at + close.len();
+/// Whether a line has a closing bracket of a marker.
+pub(super) fn has_close(line: &str) -> bool {
+    CLOSES
+        .iter()
+        .any(|close| memchr::memmem::find(line.as_bytes(), close.as_bytes()).is_some())
+}
+
+/// Walks from one closing bracket of a marker to the next, forward only.
+#[derive(Debug)]
+pub(super) struct Closes<'t> {
+    text: &'t str,
+    /// The next place of each spelling, from where the search stands.
+    next: [Option<usize>; CLOSES.len()],
+}
+
+impl<'t> Closes<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let find = |close: &str| memchr::memmem::find(text.as_bytes(), close.as_bytes());
+        Self {
+            text,
+            next: CLOSES.map(find),
         }
-        None
-    };
-    BRACKETS.iter().filter_map(place).min_by_key(|r| r.start)
-}
-
-/// Whether a text has anything that could be a marker: a cheap look before a close one.
-pub(super) fn next_close(text: &str, from: usize, escaped: bool) -> Option<usize> {
-    let rest = text.get(from..)?.as_bytes();
-    let plain = memchr::memmem::find(rest, b"]]");
-    if !escaped {
-        return plain.map(|i| from + i);
     }
-    let others = BRACKETS
-        .iter()
-        .skip(1)
-        .filter_map(|(_, close)| memchr::memmem::find(rest, close.as_bytes()));
-    others.chain(plain).min().map(|i| from + i)
-}
 
-/// Whether a text has brackets in another spelling anywhere.
-pub(super) fn has_escaped_brackets(text: &str) -> bool {
-    BRACKETS
-        .iter()
-        .skip(1)
-        .any(|(_, close)| memchr::memmem::find(text.as_bytes(), close.as_bytes()).is_some())
+    /// The first closing bracket from `from` on.
+    pub(super) fn after(&mut self, from: usize) -> Option<usize> {
+        for (next, close) in self.next.iter_mut().zip(CLOSES) {
+            if next.is_some_and(|at| at < from) {
+                let rest = self.text.as_bytes().get(from..).unwrap_or(&[]);
+                *next = memchr::memmem::find(rest, close.as_bytes()).map(|i| from + i);
+            }
+        }
+        self.next.iter().flatten().min().copied()
+    }
 }
 
 #[cfg(test)]
@@ -169,8 +222,10 @@ mod tests {
             ("[[A=>B v1]]", "[[A→B v1]]"),
             ("**[[ A ⇒ B V1 ]]**", "[[A→B v1]]"),
             ("\\[\\[A→B v1\\]\\]", "[[A→B v1]]"),
-            ("see [[wiki]] and [[A-&gt;B v1]]", "[[A→B v1]]"),
+            ("\\[\\[A→B v1]]", "[[A→B v1]]"),
+            ("see [[wiki]] and [[A-&gt;B v1]]", "[[A->B v1]]"),
             ("［［A→B v1］］", "[[A→B v1]]"),
+            ("[[A → B\u{a0}v1]]", "[[A → B v1]]"),
             (
                 "[[claude://session/a –> B v2]]",
                 "[[claude://session/a→B v2]]",
@@ -191,18 +246,39 @@ mod tests {
 
     #[test]
     fn ends_in_many_spellings() {
-        assert_eq!(end_line("[[END]]  "), Some(true));
+        assert!(!end_line("[[END]]").unwrap().other_spelling);
+        for line in ["[[end]]", "[[ END ]]", "**[[End]]**"] {
+            assert!(end_line(line).unwrap().other_spelling, "{line}");
+        }
         for line in [
-            "[[end]]",
-            "**[[END]]**",
-            "[[ END ]]",
             "\\[\\[END\\]\\]",
             "`[[END]]`",
+            "\u{feff}[[END]]",
+            "[[END]]\u{a0}",
         ] {
-            assert_eq!(end_line(line), Some(false), "{line}");
+            assert!(!end_line(line).unwrap().other_spelling, "{line}");
         }
-        for line in ["  [[END]]", "[[END]] of it", "[END]", "[[ENDE]]"] {
+        for line in [
+            "  [[END]]",
+            "[[END]] of it",
+            "[END]",
+            "[[ENDE]]",
+            "> [[END]]",
+        ] {
             assert_eq!(end_line(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn closes_come_in_order() {
+        let text = "a]] b\\]\\] c］］ d]]";
+        let mut closes = Closes::new(text);
+        let mut at = 0;
+        let mut found = Vec::new();
+        while let Some(next) = closes.after(at) {
+            found.push(next);
+            at = next + 1;
+        }
+        assert_eq!(found, [1, 5, 11, 19]);
     }
 }

@@ -1,0 +1,187 @@
+//! An envelope in a paste: where it stands, and what stands around it.
+
+use super::clean;
+use super::frame::{Frame, Wrapping};
+use super::marker::{Brackets, DirectionMarker, NOISE};
+use super::repaired;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::registry::{Rule, rule};
+use std::ops::Range;
+
+/// An envelope in a paste; all places are in the whole text.
+#[derive(Debug)]
+pub(super) struct Region {
+    /// From the start of its direction line to the end of its last line.
+    pub(super) span: Range<usize>,
+    pub(super) frame: Frame,
+    /// Its place is relative to the direction line.
+    pub(super) marker: DirectionMarker,
+    /// Where the line below the direction line begins.
+    pub(super) below: usize,
+    /// Line ends were lost.
+    pub(super) collapsed: bool,
+    /// The open code fence that it stands in.
+    pub(super) fence: Option<Range<usize>>,
+    /// Text behind the direction marker that is left out.
+    pub(super) behind: Option<Range<usize>>,
+    /// The first direction line that its body quotes.
+    pub(super) quoted: Option<Range<usize>>,
+    /// Lines were passed over because the head declares their number.
+    pub(super) counted: bool,
+    /// There is a `sig:` right before its end.
+    pub(super) signed_off: bool,
+    /// The body of a message without beginning stands before it.
+    pub(super) after_open_body: bool,
+}
+
+impl Region {
+    /// Whether the text between the markers needs no unwrapping.
+    pub(super) fn is_plain(&self) -> bool {
+        self.frame.is_trivial()
+            && !self.collapsed
+            && !self.counted
+            && self.marker.span.start == 0
+            && self.marker.is_plain()
+    }
+
+    /// What stands before the direction marker on its line.
+    fn before<'t>(&self, text: &'t str) -> &'t str {
+        let end = self.span.start + self.marker.span.start;
+        text.get(self.span.start..end).unwrap_or("")
+    }
+
+    /// What was done to the region as a whole, and what is worth a word about it.
+    pub(super) fn findings(&self, text: &str) -> Vec<Diagnostic> {
+        let mut out = Vec::new();
+        if let Some(at) = &self.fence {
+            out.push(repaired(
+                &rule::CODE_FENCE,
+                at.clone(),
+                "the code fence was left out",
+            ));
+        }
+        let place = self.span.start..self.span.start + self.marker.span.start;
+        for wrapping in self.frame.wrappings() {
+            let (rule, what) = describe(wrapping);
+            out.push(repaired(rule, place.clone(), what));
+        }
+        if self.frame.has_nbsp() {
+            let what = "no-break spaces before the lines were read as spaces";
+            out.push(repaired(&rule::NBSP, place.clone(), what));
+        }
+        self.before_marker(text, place, &mut out);
+        self.around_marker(&mut out);
+        if let Some(span) = &self.quoted {
+            out.push(Diagnostic {
+                rule: &rule::QUOTED_INSIDE,
+                severity: Severity::Note,
+                span: span.clone(),
+                message: "the body quotes another message; it was not taken as one of its own"
+                    .into(),
+            });
+        }
+        out
+    }
+
+    /// What stands before the marker and is no prefix of the other lines.
+    fn before_marker(&self, text: &str, place: Range<usize>, out: &mut Vec<Diagnostic>) {
+        let before = self.before(text);
+        let bare = clean::without_controls(before);
+        if bare.contains(clean::is_zero_width) {
+            let what = "zero-width characters before the direction line were removed";
+            out.push(repaired(&rule::ZERO_WIDTH, place.clone(), what));
+        }
+        let noise_at = bare.trim_end_matches(NOISE).len();
+        let noise = bare.get(noise_at..).unwrap_or("");
+        let rest = if self.frame.covers_direction() {
+            noise
+        } else {
+            bare.trim_matches(|c: char| c.is_whitespace() || clean::is_zero_width(c))
+        };
+        if rest.is_empty() {
+            let indented =
+                !bare.is_empty() && self.frame.is_trivial() && !bare.starts_with('\u{feff}');
+            if indented && bare.starts_with([' ', '\t', '\u{a0}']) {
+                let what = "the indent of the direction line was removed";
+                out.push(repaired(&rule::EXTRA_INDENT, place, what));
+            }
+        } else if noise.starts_with("```") || noise.starts_with("~~~") {
+            out.push(repaired(
+                &rule::CODE_FENCE,
+                place,
+                "the code fence was left out",
+            ));
+        } else if is_list_mark(rest) {
+            let what = "Markdown before the direction line was removed";
+            out.push(repaired(&rule::MARKDOWN, place, what));
+        } else {
+            let what = "the text before the direction line was left out";
+            out.push(repaired(&rule::TEXT_AROUND, place, what));
+        }
+    }
+
+    fn around_marker(&self, out: &mut Vec<Diagnostic>) {
+        let at = self.span.start + self.marker.span.start..self.span.start + self.marker.span.end;
+        let marker = &self.marker;
+        let other_spelling = marker.other_version || marker.brackets == Brackets::Wide;
+        for (done, rule, what) in [
+            (
+                marker.other_arrow,
+                &rule::ARROW,
+                "the arrow of the direction line was read as →",
+            ),
+            (
+                other_spelling,
+                &rule::MARKER_SPELLING,
+                "the direction line was read in another spelling",
+            ),
+            (
+                marker.escapes,
+                &rule::ESCAPES,
+                "escapes in the direction line were resolved",
+            ),
+            (
+                marker.nbsp,
+                &rule::NBSP,
+                "no-break spaces were read as spaces",
+            ),
+            (
+                marker.zero_width,
+                &rule::ZERO_WIDTH,
+                "zero-width characters were removed",
+            ),
+            (
+                self.collapsed,
+                &rule::COLLAPSED,
+                "line ends were lost; the headers were told apart by their names",
+            ),
+        ] {
+            if done {
+                out.push(repaired(rule, at.clone(), what));
+            }
+        }
+        if let Some(behind) = &self.behind {
+            let what = "the text behind the direction line was left out";
+            out.push(repaired(&rule::TEXT_AROUND, behind.clone(), what));
+        }
+    }
+}
+
+fn describe(wrapping: Wrapping) -> (&'static Rule, &'static str) {
+    match wrapping {
+        Wrapping::Indent => (&rule::EXTRA_INDENT, "an extra indent was removed"),
+        Wrapping::Quote => (
+            &rule::QUOTE_PREFIX,
+            "the prefix before each line was removed",
+        ),
+        Wrapping::Numbers => (&rule::LINE_NUMBERS, "the line numbers were removed"),
+        Wrapping::Box => (&rule::BOX, "the frame around the lines was removed"),
+    }
+}
+
+/// A bullet, a heading mark, emphasis, or the number of a list item.
+fn is_list_mark(text: &str) -> bool {
+    let number = text.trim_end_matches(['.', ')']);
+    !text.chars().any(char::is_alphanumeric)
+        || (number.len() < text.len() && number.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,0 +1,134 @@
+//! The examples in the documents behave as their fences say.
+
+use crate::case;
+use crate::implementation::Ours;
+use crate::judge::Implementation as _;
+
+/// A fenced block whose info string begins with `crosstalk`.
+struct Example {
+    place: String,
+    tag: Vec<String>,
+    text: String,
+}
+
+fn examples_of(name: &str, document: &str) -> Vec<Example> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, Example)> = None;
+    for (index, line) in document.lines().enumerate() {
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        match &mut open {
+            Some((fence, _)) if ticks >= *fence && line.len() == ticks => {
+                let (_, example) = open.take().unwrap();
+                found.push(example);
+            }
+            Some((_, example)) => {
+                example.text.push_str(line);
+                example.text.push('\n');
+            }
+            None if ticks >= 3 => {
+                let tag = line[ticks..].split_whitespace().map(str::to_owned);
+                let example = Example {
+                    place: format!("{name}:{}", index + 1),
+                    tag: tag.collect(),
+                    text: String::new(),
+                };
+                open = Some((ticks, example));
+            }
+            None => {}
+        }
+    }
+    assert!(open.is_none(), "{name} has a fence that is not closed");
+    found.retain(|e| e.tag.first().is_some_and(|t| t == "crosstalk"));
+    found
+}
+
+fn fault(example: &Example) -> Option<String> {
+    let tag: Vec<&str> = example.tag.iter().map(String::as_str).collect();
+    let reading = if tag[1..] == ["paste"] {
+        "paste"
+    } else {
+        "strict"
+    };
+    let report = Ours.parse(example.text.as_bytes(), reading, false);
+    let errors = report["errors"].as_array().unwrap();
+    let envelopes = report["envelopes"].as_array().unwrap();
+    let accepted = !envelopes.is_empty() && errors.is_empty();
+    let good = match &tag[1..] {
+        ["strict"] => accepted,
+        ["paste"] => {
+            let repaired = |e: &serde_json::Value| !e["repairs"].as_array().unwrap().is_empty();
+            accepted && envelopes.iter().any(repaired)
+        }
+        ["reject", code, rule] => {
+            envelopes.is_empty()
+                && errors
+                    .iter()
+                    .any(|e| e["code"] == *code && e["rule"] == *rule && e["severity"] == "error")
+        }
+        _ => return Some("the tag is not one of those in spec/README.md".into()),
+    };
+    (!good).then(|| format!("came {report}"))
+}
+
+#[test]
+fn every_example_behaves_as_tagged() {
+    let mut files = vec![case::root().join("README.md")];
+    let spec = std::fs::read_dir(case::root().join("spec")).unwrap();
+    files.extend(spec.map(|entry| entry.unwrap().path()));
+    files.retain(|path| path.extension().is_some_and(|e| e == "md") && path.is_file());
+    files.sort();
+    let mut examples = Vec::new();
+    for path in &files {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        examples.extend(examples_of(&name, &std::fs::read_to_string(path).unwrap()));
+    }
+    assert!(
+        examples.len() >= 30,
+        "there are only {} examples",
+        examples.len()
+    );
+    let mut red = 0;
+    for example in &examples {
+        if let Some(fault) = fault(example) {
+            red += 1;
+            println!(
+                "--- {} `{}`\n{}{fault}\n",
+                example.place,
+                example.tag.join(" "),
+                example.text
+            );
+        }
+    }
+    assert_eq!(
+        red,
+        0,
+        "{red} of {} examples do not behave as tagged",
+        examples.len()
+    );
+}
+
+#[test]
+fn a_wrong_tag_is_noticed() {
+    let good =
+        "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: CLOSE\nbody: |\nsig: none\n[[END]]\n";
+    let check = |tag: &str, text: &str| {
+        let document = format!("```crosstalk {tag}\n{text}```\n");
+        fault(&examples_of("x.md", &document)[0])
+    };
+    assert_eq!(check("strict", good), None);
+    assert_eq!(
+        check("reject E-FORMAT ENV-025", &good.replace("user: u\n", "")),
+        None
+    );
+    for (tag, text) in [
+        ("strict", good.replace("v1", "v2")),
+        ("paste", good.to_owned()),
+        ("paste", good.replace("[[END]]", "")),
+        ("reject E-FORMAT ENV-025", good.to_owned()),
+        ("reject E-PERM ENV-025", good.replace("user: u\n", "")),
+        ("reject E-FORMAT ENV-024", good.replace("user: u\n", "")),
+        ("strikt", good.to_owned()),
+    ] {
+        assert!(check(tag, &text).is_some(), "{tag}: {text}");
+    }
+}

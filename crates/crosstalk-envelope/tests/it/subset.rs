@@ -1,0 +1,97 @@
+//! How the `json` section of a case is compared with what came.
+
+use crosstalk_envelope::id::IdForm;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Compares; the error names the path, what was expected and what came.
+pub(crate) fn subset(expected: &Value, actual: &Value) -> Result<(), String> {
+    Comparison::default().value("", expected, actual)
+}
+
+/// What the names in `{{name}}` stand for.
+#[derive(Default)]
+struct Comparison {
+    texts: HashMap<String, String>,
+}
+
+impl Comparison {
+    fn value(&mut self, path: &str, expected: &Value, actual: &Value) -> Result<(), String> {
+        match (expected, actual) {
+            (Value::Object(wanted), Value::Object(map)) => {
+                for (key, value) in wanted {
+                    let came = map.get(key).unwrap_or(&Value::Null);
+                    self.value(&format!("{path}.{key}"), value, came)?;
+                }
+                Ok(())
+            }
+            (Value::Object(wanted), Value::Array(fields)) => {
+                self.value(path, expected, &Value::Object(named(wanted, fields)))
+            }
+            (Value::Array(wanted), Value::Array(items)) if wanted.len() == items.len() => {
+                let pairs = wanted.iter().zip(items).enumerate();
+                for (index, (value, item)) in pairs {
+                    self.value(&format!("{path}[{index}]"), value, item)?;
+                }
+                Ok(())
+            }
+            (Value::String(pattern), Value::String(came)) if self.fits(pattern, came) => Ok(()),
+            _ if expected == actual => Ok(()),
+            _ => Err(format!(
+                "at `{path}`\n  expected {expected}\n  came     {actual}"
+            )),
+        }
+    }
+
+    /// `{{name}}` is any text that is not empty, the same one for the same name; `{{id…}}` is an id.
+    fn fits(&mut self, pattern: &str, came: &str) -> bool {
+        let name = pattern
+            .strip_prefix("{{")
+            .and_then(|p| p.strip_suffix("}}"));
+        let Some(name) = name else {
+            return false;
+        };
+        let formed =
+            !came.is_empty() && (!name.starts_with("id") || IdForm::of(came) != IdForm::Opaque);
+        let fresh = !self.texts.iter().any(|(n, text)| n != name && text == came);
+        formed && fresh && self.texts.entry(name.into()).or_insert(came.into()) == came
+    }
+}
+
+/// A list of `{"key" or "name", "value"}` as an object, with the names that are asked for.
+fn named(wanted: &Map<String, Value>, fields: &[Value]) -> Map<String, Value> {
+    let name = |field: &Value| {
+        let name = field.get("key").or(field.get("name"))?;
+        Some(name.as_str()?.to_owned())
+    };
+    let pair = |field: &Value| Some((name(field)?, field.get("value")?.clone()));
+    let pairs = fields.iter().filter_map(pair);
+    pairs.filter(|(n, _)| wanted.contains_key(n)).collect()
+}
+
+#[test]
+fn what_is_a_subset() {
+    let actual = serde_json::json!({"a": [1, {"b": "x", "c": null}], "f": [{"key": "K", "value": "v"}],
+        "i": "01K74V6R0074G0T7MAHPXVDNXW", "j": "01K74V6R0074G0T7MAHPXVDNXW"});
+    let check = |expected| subset(&serde_json::from_str(expected).unwrap(), &actual);
+    for good in [
+        r#"{}"#,
+        r#"{"a": [1, {"b": "x"}]}"#,
+        r#"{"a": [1, {"c": null, "d": null}]}"#,
+        r#"{"f": {"K": "v", "L": null}}"#,
+        r#"{"i": "{{id1}}", "j": "{{id1}}"}"#,
+    ] {
+        check(good).unwrap();
+    }
+    for bad in [
+        r#"{"a": [1]}"#,
+        r#"{"a": [1, {"b": "y"}]}"#,
+        r#"{"b": 1}"#,
+        r#"{"f": {"K": "w"}}"#,
+        r#"{"f": {"L": "v"}}"#,
+        r#"{"i": "{{id1}}", "j": "{{id2}}"}"#,
+        r#"{"a": [1, {"b": "{{id1}}"}]}"#,
+    ] {
+        assert!(check(bad).is_err(), "{bad}");
+    }
+}
