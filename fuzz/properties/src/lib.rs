@@ -16,7 +16,7 @@ mod writing;
 pub use canonical::Meaning;
 pub use random::Random;
 pub use reading::{paste, strict};
-pub use writing::{build, json, values};
+pub use writing::{builder, json, values};
 
 /// A fuzz target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -25,7 +25,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: [Target; 5] = [
     ("strict", strict),
     ("paste", paste),
-    ("build", build),
+    ("builder", builder),
     ("json", json),
     ("values", values),
 ];

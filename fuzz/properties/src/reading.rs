@@ -133,7 +133,7 @@ fn edits_stay_local(document: &Document<'_>) {
         panic!("an accepted document can be edited")
     };
     let edited = edit.finish();
-    let before = document.text();
+    let before = document.source();
     let kept = common_prefix(before, &edited);
     let added = edited.len() - before.len();
     assert_eq!(

@@ -9,7 +9,7 @@ use crosstalk_envelope::{
 };
 
 /// The builder: an error, or an envelope that says exactly what was given.
-pub fn build(data: &[u8]) {
+pub fn builder(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let mut parts = text.split('\u{1f}');
     let mut next = || parts.next().unwrap_or("x");
