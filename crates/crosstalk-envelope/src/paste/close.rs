@@ -147,8 +147,11 @@ impl<'t> Finder<'t> {
             return collapsed_meaning(content);
         }
         let content = content.trim_end();
-        if marker::end_line(content).is_some() || self.ends_with_words(region, line, content) {
+        if marker::end_line(content).is_some() {
             Meaning::End
+        } else if self.ends_with_words(region, line, content) {
+            // With another marker on the line, one of them is quoted.
+            collapsed_meaning(content)
         } else if begins_here(content) {
             Meaning::Begin
         } else if is_quote(content) {

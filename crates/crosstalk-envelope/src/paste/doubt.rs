@@ -16,7 +16,7 @@ const ROOM: usize = 256;
 pub(super) struct Waiting<'e, 't> {
     outcomes: Vec<Outcome>,
     /// For each prefix of an `[[END]]` without beginning, how many outcomes came before the last one.
-    strays: HashMap<&'t str, usize>,
+    strays: HashMap<String, usize>,
     findings: usize,
     each: Each<'e>,
     lines: Lines<'t>,
@@ -54,7 +54,7 @@ impl<'e, 't> Waiting<'e, 't> {
     }
 
     /// An `[[END]]` without beginning, behind a prefix.
-    pub(super) fn stray_end(&mut self, prefix: &'t str) {
+    pub(super) fn stray_end(&mut self, prefix: String) {
         if !self.outcomes.is_empty() {
             self.strays.insert(prefix, self.outcomes.len());
         }
@@ -77,7 +77,7 @@ impl<'e, 't> Waiting<'e, 't> {
 }
 
 /// Whether an `[[END]]` behind the envelope, at its prefix or at a shorter one, puts it in doubt.
-fn is_inside(region: &Region, index: usize, strays: &HashMap<&str, usize>) -> bool {
+fn is_inside(region: &Region, index: usize, strays: &HashMap<String, usize>) -> bool {
     let prefix = region.frame.prefix();
     if strays.is_empty() || prefix.len() > ROOM {
         return !strays.is_empty();

@@ -35,15 +35,23 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
         at = line.next;
         if let Some(mut region) = finder.opening(line) {
             region.fence = fences.open_at(text, line.start);
-            region.after_open_body = finder.has_open_body(gap..line.start, &region.frame);
-            let is_quoted = region.after_open_body && !region.frame.prefix().is_empty();
+            let before = gap..line.start + region.marker.span.start;
+            let open_body = finder.open_body(before, region.frame.prefix());
+            region.after_open_body = open_body.is_some();
+            let is_quoted = open_body.is_some_and(|depth| depth < region.frame.prefix().len());
             let (mut outcome, next) = finder.close(region);
-            if is_quoted && let Ok(region) = &outcome {
-                outcome = Err(vec![inside_error(&finder.lines, region.span.start)]);
+            // Where an envelope broke off, its body may go on.
+            let broke_off =
+                matches!(&outcome, Err(f) if f.iter().any(|f| f.rule.id == rule::END_MISSING.id));
+            gap = if broke_off { line.start } else { next };
+            if let Ok(region) = &mut outcome {
+                region.after_open_body |= finder.sig_follows(next);
+                if is_quoted {
+                    outcome = Err(vec![inside_error(&finder.lines, region.span.start)]);
+                }
             }
             waiting.push(outcome);
             at = next;
-            gap = next;
             fences.skip_to(next);
         } else if let Some(prefix) = stray_end(finder.lines.get(line)) {
             waiting.stray_end(prefix);
@@ -63,16 +71,18 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
 }
 
 /// The prefix of an `[[END]]` that is alone on its line, or behind the `sig:` of a collapsed text.
-fn stray_end(line: &str) -> Option<&str> {
+fn stray_end(line: &str) -> Option<String> {
+    let line = clean::without_controls(line);
+    let line = line.trim_start_matches(clean::is_zero_width);
     let end = marker::end_in(line)?;
     let before = line.get(..end.span.start)?;
-    let after = clean::without_controls(line.get(end.span.end..)?);
+    let after = line.get(end.span.end..)?;
     if has_word(before) {
         let words = before.trim_start_matches(|c: char| !c.is_alphanumeric());
         let prefix = line.get(..before.len() - words.len());
-        return prefix.filter(|_| mentions_sig(line));
+        return prefix.filter(|_| mentions_sig(line)).map(str::to_owned);
     }
-    (!has_word(&after)).then(|| before.trim_end_matches(NOISE))
+    (!has_word(after)).then(|| before.trim_end_matches(NOISE).to_owned())
 }
 
 fn has_word(text: &str) -> bool {
@@ -125,6 +135,7 @@ impl<'t> Finder<'t> {
         let rest = strip_behind(&clean::without_controls(after)).to_owned();
         let next = self.lines.get(self.lines.next_filled(line.next));
         let next = clean::without_controls(next);
+        let next = next.trim_start_matches(clean::is_zero_width);
         let on_line = begins_with_header(&rest);
         let quoted = before.trim_end_matches(NOISE);
         let quoted = quoted.trim_start_matches(clean::is_zero_width);
@@ -132,12 +143,9 @@ impl<'t> Finder<'t> {
         let frame = match on_line {
             true if quoted.is_empty() || has_word(quoted) => Frame::NONE,
             true => Frame::of(quoted, &framed, ""),
-            false => Frame::of(quoted, &framed, &next),
+            false => Frame::of(quoted, &framed, next),
         };
-        let below = frame
-            .unwrap_lines()
-            .line(&next)
-            .unwrap_or(Cow::Borrowed(""));
+        let below = frame.unwrap_lines().line(next).unwrap_or(Cow::Borrowed(""));
         let has_prose = !frame.covers_direction() && has_word(quoted);
         if (has_prose || !rest.is_empty()) && !on_line && !begins_with_header(&below) {
             return None;
@@ -158,21 +166,32 @@ impl<'t> Finder<'t> {
         })
     }
 
-    /// Whether a line that opens a body stands in a text without envelope, at a prefix that begins like
-    /// that of the envelope behind it.
-    fn has_open_body(&self, gap: Range<usize>, frame: &Frame) -> bool {
+    /// Whether the next line that is not blank is the `sig:` of another message.
+    fn sig_follows(&self, at: usize) -> bool {
+        let line = self.lines.get(self.lines.next_filled(at));
+        let near = line.get(..line.floor_char_boundary(64)).unwrap_or("");
+        let bare = clean::without_controls(near);
+        name::is_sig(bare.trim_start_matches(|c: char| !c.is_alphanumeric()))
+    }
+
+    /// The least depth of the lines that open a body in a text without whole envelope, at a prefix that
+    /// begins like that of the envelope behind it.
+    fn open_body(&self, gap: Range<usize>, prefix: &str) -> Option<usize> {
         let text = self.lines.text.get(gap).unwrap_or("");
-        memchr::memmem::find(text.as_bytes(), b"|").is_some()
-            && text.split(['\n', '\r']).any(|line| {
-                let mark = line.trim_start_matches(|c: char| !c.is_alphanumeric());
-                let before = line.get(..line.len() - mark.len()).unwrap_or("");
-                let value = ["body:", "response:"]
-                    .iter()
-                    .find_map(|n| mark.strip_prefix(n));
-                value.is_some_and(|v| v.trim().starts_with('|'))
-                    && before.len() <= frame.prefix().len()
-                    && frame.prefix().starts_with(before.trim_end())
-            })
+        memchr::memmem::find(text.as_bytes(), b"|")?;
+        let lines = text.split(['\n', '\r']);
+        let depths = lines.filter_map(|line| {
+            let line = clean::without_controls(line);
+            let line = line.trim_start_matches(clean::is_zero_width);
+            let mark = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+            let before = line.get(..line.len() - mark.len())?;
+            let value = ["body:", "response:"]
+                .iter()
+                .find_map(|n| mark.strip_prefix(n))?;
+            (value.trim_start().starts_with('|') && prefix.starts_with(before))
+                .then_some(before.len())
+        });
+        depths.min()
     }
 }
 

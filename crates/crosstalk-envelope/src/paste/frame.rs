@@ -47,11 +47,10 @@ impl Frame {
         let border = box_border(before)
             .filter(|b| [direction, next].iter().all(|l| l.trim_end().ends_with(*b)));
         let indent_of_next = indent(next);
-        let blank = before.chars().all(is_blank);
         let number = numbered(before).filter(|(n, mark)| strip_number(next, n + 1, mark).is_some());
-        let prefix = if let Some((number, mark)) = number.filter(|_| !blank) {
+        let prefix = if let Some((number, mark)) = number {
             Prefix::Number(number, mark.to_owned())
-        } else if !blank && strip_mark(next, before).is_some() {
+        } else if is_mark(before) && strip_mark(next, before).is_some() {
             Prefix::Mark(before.to_owned())
         } else if indent_of_next.is_empty() {
             Prefix::None
@@ -136,7 +135,10 @@ impl Unwrap<'_> {
     fn strip<'l>(&mut self, line: &'l str) -> Option<&'l str> {
         let inner = match &self.frame.prefix {
             Prefix::None => line,
-            Prefix::Indent(indent) => strip_indent(line, indent.chars().count()),
+            Prefix::Indent(indent) => strip_indent(
+                line.trim_start_matches(is_zero_width),
+                indent.chars().count(),
+            ),
             Prefix::Mark(mark) => strip_mark(line, mark)?,
             Prefix::Number(_, mark) => {
                 let (inner, counted) = strip_number(line, self.number + 1, mark)?;
@@ -154,6 +156,11 @@ impl Unwrap<'_> {
 
 const fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t') || is_nbsp(c)
+}
+
+/// Whether a text can stand before every line of an envelope: it has no words.
+fn is_mark(before: &str) -> bool {
+    !before.chars().all(is_blank) && !before.chars().any(char::is_alphanumeric)
 }
 
 /// The white space in front of a line.

@@ -1,0 +1,54 @@
+//! What can be asked: the commands and what they have in common.
+
+use crate::command::Command;
+use crate::exit;
+use clap::{Parser, ValueEnum};
+
+/// Read, repair, check and write AI Crosstalk envelopes.
+///
+/// Data goes to stdout, talk to stderr. `-` or no file is stdin. Text is read the way chats and mail
+/// programs leave it, unless --strict is given.
+#[derive(Debug, Parser)]
+#[command(
+    name = "crosstalk",
+    version,
+    max_term_width = 80,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = exit::table()
+)]
+pub(crate) struct Cli {
+    /// Use colors: auto, always or never; auto respects NO_COLOR
+    #[arg(
+        long,
+        value_enum,
+        global = true,
+        default_value_t = Color::Auto,
+        value_name = "WHEN",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) color: Color,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// When to use colors.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        crate::command().debug_assert();
+    }
+}

@@ -1,0 +1,113 @@
+//! `crosstalk explain`: a rule of the specification, or a code of the taxonomy.
+
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::paragraph::wrap;
+use clap::Args;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::registry::{Rule, rule};
+
+/// Say what a rule or an error code means
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk explain ENV-042\n  crosstalk explain E-CONSENT\n  crosstalk explain            # lists all rules"
+)]
+pub(crate) struct Explain {
+    /// A rule such as ENV-042, or a code such as E-FORMAT; none lists all rules
+    #[arg(value_name = "RULE")]
+    rule: Option<String>,
+}
+
+impl Explain {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let Some(asked) = self.rule else {
+            for rule in rule::ALL {
+                let line = format!("{}  {}\n", styled(BOLD, rule.id), wrap(rule.title, 9, 9));
+                console.show(&line)?;
+            }
+            return Ok(Exit::SUCCESS);
+        };
+        let name = asked.to_ascii_uppercase();
+        let text = if let Some(rule) = rule::ALL.iter().find(|r| r.id == name) {
+            about_rule(rule)
+        } else if let Some(code) = ErrorCode::from_wire(&name) {
+            about_code(code)
+        } else {
+            return Err(Failure::Usage(format!(
+                "there is no rule or code `{asked}`: `crosstalk explain` lists all rules"
+            )));
+        };
+        console.show(&text)?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn about_rule(rule: &Rule) -> String {
+    let head = format!("{}: {}", rule.id, rule.title);
+    let mut out = format!("{}\n", styled(BOLD, &wrap(&head, 0, 0)));
+    if let Some(code) = rule.code {
+        out.push_str(&line("code", &code_in_short(code)));
+    }
+    if !rule.help.is_empty() {
+        out.push_str(&line("help", rule.help));
+    }
+    out.push_str(&line("more", &format!("spec/{}", page(rule))));
+    out
+}
+
+fn about_code(code: ErrorCode) -> String {
+    let head = format!("{code}: {}", code.summary());
+    let rules = rule::ALL.iter().filter(|r| r.code == Some(code));
+    let ids: Vec<&str> = rules.map(|r| r.id).collect();
+    let mut out = format!("{}\n", styled(BOLD, &head));
+    out.push_str(&line("code", &code_in_short(code)));
+    if !ids.is_empty() {
+        out.push_str(&line("rules", &ids.join(" ")));
+    }
+    out.push_str(&line("more", "spec/errors.md"));
+    out
+}
+
+fn code_in_short(code: ErrorCode) -> String {
+    format!(
+        "{code} (exit code {}, HTTP {})",
+        code.exit_code(),
+        code.http_status()
+    )
+}
+
+fn line(name: &str, text: &str) -> String {
+    format!(
+        "{}{}\n",
+        styled(DIM, &format!("{name:<7}")),
+        wrap(text, 7, 7)
+    )
+}
+
+/// The document that holds the rule.
+fn page(rule: &Rule) -> &'static str {
+    match rule.id.split('-').next() {
+        Some("INT") => "intents.md",
+        Some("MET") => "meta.md",
+        Some("ADR") => "addressing.md",
+        Some("ERR") => "errors.md",
+        Some("TRN") => "transports.md",
+        Some("CAN") => "canonical.md",
+        _ => "envelope.md",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_stands_in_the_document_that_is_named() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/");
+        for rule in rule::ALL {
+            let text = std::fs::read_to_string(format!("{root}{}", page(rule))).unwrap();
+            assert!(text.contains(&format!("**{}**", rule.id)), "{}", rule.id);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `crosstalk fmt`: envelopes as a writer would write them.
+
+mod replace;
+
+use crate::caret::Carets;
+use crate::console::{Console, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{Files, Input};
+use crate::paragraph::count;
+use crate::render;
+use clap::Args;
+use crosstalk_envelope::{Document, Reading, Scan, Severity, fence};
+
+/// Write envelopes well-formed, whatever came in
+///
+/// Headers are put in order, the body is indented, arrows and markers get their right spelling. Meaning,
+/// unknown headers and META stay as they are, and a signature still holds. An envelope that lacks a required
+/// header is printed all the same, with exit code 12.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk fmt chat.txt > message.crosstalk\n  crosstalk fmt --fence message.crosstalk     # to paste into a chat\n  crosstalk fmt --write outbox/*.crosstalk"
+)]
+pub(crate) struct Fmt {
+    #[command(flatten)]
+    files: Files,
+    /// Replace the files; one that holds a refused envelope or other text is left alone
+    #[arg(long, conflicts_with_all = ["fence", "check"])]
+    write: bool,
+    /// Put each envelope into a code fence that nothing inside can close
+    #[arg(long, conflicts_with = "check")]
+    fence: bool,
+    /// Write nothing; fail with exit code 1 and name the files that are not well-formed
+    #[arg(long)]
+    check: bool,
+}
+
+impl Fmt {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let stdin = self.files.files.iter().any(|f| f.as_os_str() == "-");
+        if self.write && (stdin || self.files.files.is_empty()) {
+            return Err(Failure::Usage(
+                "--write needs files: stdin can't be replaced".into(),
+            ));
+        }
+        let mut first = true;
+        self.files.each(console, |console, input| {
+            self.one(console, input, &mut first)
+        })
+    }
+
+    fn one(&self, console: &mut Console, input: &Input, first: &mut bool) -> Result<Exit, Failure> {
+        let (text, scan) = input.scan(Reading::Paste);
+        let name = input.shown_name();
+        let exit = tell(console, &Carets::new(&name, &text), &scan)?;
+        if self.check || self.write {
+            let formatted = join(&scan);
+            if exit == Exit::SUCCESS && formatted == *text {
+                return Ok(exit);
+            }
+            if self.check {
+                console.talk(&format!("{name} is not well-formed\n"))?;
+                return Ok(exit.worst(Exit::FAILURE));
+            }
+            return replace_file(console, input, &text, &scan, &formatted, exit);
+        }
+        for document in &scan.documents {
+            let mut out = document.to_well_formed();
+            if self.fence {
+                out = fence(&out);
+            }
+            console.data(if *first { "" } else { "\n" })?;
+            console.data(out)?;
+            *first = false;
+        }
+        Ok(exit)
+    }
+}
+
+/// Errors and warnings of the file, with the exit code that they ask for.
+fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<Exit, Failure> {
+    let mut exit = Exit::of(&scan.refused);
+    for document in &scan.documents {
+        // In a paste a missing header is a warning; the output, though, is not an envelope yet.
+        if !document.is_well_formed() {
+            exit = exit.worst(crosstalk_envelope::ErrorCode::Format.into());
+        }
+        // What hides or deceives would go on the screen, or into a chat, as it is.
+        let findings = render::findings(document).into_iter();
+        for finding in findings.filter(|d| d.severity >= Severity::Warning) {
+            console.talk(&carets.draw(&finding))?;
+        }
+    }
+    for finding in scan
+        .refused
+        .iter()
+        .filter(|d| d.severity >= Severity::Warning)
+    {
+        console.talk(&carets.draw(finding))?;
+    }
+    Ok(exit)
+}
+
+fn join(scan: &Scan<'_>) -> String {
+    let texts: Vec<String> = scan
+        .documents
+        .iter()
+        .map(Document::to_well_formed)
+        .collect();
+    texts.join("\n")
+}
+
+fn replace_file(
+    console: &mut Console,
+    input: &Input,
+    text: &str,
+    scan: &Scan<'_>,
+    formatted: &str,
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    let name = input.shown_name();
+    let left_alone = if exit != Exit::SUCCESS {
+        Some("what is wrong stands above")
+    } else if has_other_text(text, scan) {
+        Some("there is other text around the envelopes, which would be lost")
+    } else {
+        None
+    };
+    if let Some(why) = left_alone {
+        let word = styled(YELLOW, "left alone");
+        console.talk(&format!("{name}: {word}: {why}\n"))?;
+        return Ok(exit.worst(Exit::FAILURE));
+    }
+    if let Some(path) = &input.path {
+        replace::file(path, formatted.as_bytes())
+            .map_err(|e| Failure::Io(input.name.clone(), e))?;
+    }
+    let number = count(scan.documents.len(), "envelope");
+    console.talk(&format!("{name}: {number} written\n"))?;
+    Ok(exit)
+}
+
+/// Whether words stand outside the envelopes; fences and quotation marks may go.
+fn has_other_text(text: &str, scan: &Scan<'_>) -> bool {
+    let mut start = 0;
+    let mut gaps = Vec::new();
+    for document in &scan.documents {
+        let span = document.span();
+        gaps.push(text.get(start..span.start).unwrap_or(""));
+        start = span.end;
+    }
+    gaps.push(text.get(start..).unwrap_or(""));
+    let is_fence =
+        |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+    gaps.iter()
+        .flat_map(|gap| gap.lines())
+        .any(|line| !is_fence(line) && line.contains(char::is_alphanumeric))
+}

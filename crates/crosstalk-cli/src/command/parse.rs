@@ -1,0 +1,119 @@
+//! `crosstalk parse`: what is in a text.
+
+use crate::caret::Carets;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{Files, Input};
+use crate::{json, render};
+use clap::Args;
+use crosstalk_envelope::json::{Message, PARSE_SCHEMA, report};
+use crosstalk_envelope::{LineIndex, Reading, Severity};
+use serde_json::Value;
+
+/// Find the envelopes in a text and show them
+///
+/// Damage that chats, mail programs and terminals do is repaired, and every repair is reported. Errors go to
+/// stderr; the exit code is that of the worst one.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk parse chat.txt\n  crosstalk parse --json chat.txt | jq '.envelopes[].body'\n  crosstalk parse --strict < message.crosstalk"
+)]
+pub(crate) struct Parse {
+    #[command(flatten)]
+    files: Files,
+    /// Repair nothing: take what a relay would take
+    #[arg(long)]
+    strict: bool,
+    /// Print JSON of the form crosstalk.parse/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// The reading that `--strict` asks for.
+pub(super) const fn reading(strict: bool) -> Reading {
+    if strict {
+        Reading::Strict
+    } else {
+        Reading::Paste
+    }
+}
+
+impl Parse {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if self.json {
+            return self.run_json(console);
+        }
+        let mut first = true;
+        self.files.each(console, |console, input| {
+            self.show(console, input, &mut first)
+        })
+    }
+
+    fn show(
+        &self,
+        console: &mut Console,
+        input: &Input,
+        first: &mut bool,
+    ) -> Result<Exit, Failure> {
+        let (text, scan) = input.scan(reading(self.strict));
+        let name = input.shown_name();
+        let lines = LineIndex::new(&text);
+        for document in &scan.documents {
+            let line = lines.position(document.span().start).line;
+            let shown = render::envelope(document, &lines, &format!("{name}:{line}"));
+            console.show(if *first { "" } else { "\n\n" })?;
+            console.show(&shown)?;
+            *first = false;
+        }
+        let carets = Carets::new(&name, &text);
+        for finding in scan
+            .refused
+            .iter()
+            .filter(|d| d.severity >= Severity::Warning)
+        {
+            console.talk(&carets.draw(finding))?;
+        }
+        Ok(Exit::of(&scan.refused))
+    }
+
+    /// One report on all files, in their order.
+    fn run_json(&self, console: &mut Console) -> Result<Exit, Failure> {
+        if !self.files.several() {
+            return self.files.each(console, |console, input| {
+                let (text, scan) = input.scan(reading(self.strict));
+                console.data(json::pretty(&report(&text, &scan))?)?;
+                Ok(Exit::of(&scan.refused))
+            });
+        }
+        let (mut envelopes, mut errors) = (Vec::new(), Vec::new());
+        let exit = self.files.each(console, |_, input| {
+            let (text, scan) = input.scan(reading(self.strict));
+            let report = report(&text, &scan);
+            for message in report.envelopes {
+                envelopes.push(tagged_message(&message, &input.name)?);
+            }
+            for finding in report.errors {
+                errors.push(json::tagged(&finding, &input.name)?);
+            }
+            Ok(Exit::of(&scan.refused))
+        })?;
+        let report = serde_json::json!({
+            "schema": PARSE_SCHEMA, "envelopes": envelopes, "errors": errors
+        });
+        console.data(json::pretty(&report)?)?;
+        Ok(exit)
+    }
+}
+
+/// An envelope with the name of its file, on itself and on each of its findings.
+fn tagged_message(message: &Message, file: &str) -> Result<Value, Failure> {
+    let mut message = json::tagged(message, file)?;
+    for list in ["repairs", "diagnostics"] {
+        let findings = message.get_mut(list).and_then(Value::as_array_mut);
+        for finding in findings.into_iter().flatten() {
+            json::tag(finding, file);
+        }
+    }
+    Ok(message)
+}

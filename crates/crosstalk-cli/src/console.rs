@@ -1,0 +1,97 @@
+//! The two streams: data goes to stdout, talk to stderr.
+
+use crate::cli::Color;
+use crate::failure::Failure;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use crosstalk_envelope::Severity;
+use std::io::{StderrLock, StdoutLock, Write as _};
+
+/// The style of a fault.
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+/// The style of a caution.
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+/// The style of something that went well.
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default().bold();
+/// The style of a repair.
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+/// The style of what stands beside.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// The style of what matters.
+pub(crate) const BOLD: Style = Style::new().bold();
+
+/// The style of what is drawn around text.
+pub(crate) const BLUE: Style = AnsiColor::Blue.on_default().bold();
+
+/// The style of a finding.
+pub(crate) const fn severity_style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => RED,
+        Severity::Warning => YELLOW,
+        Severity::Repair => CYAN,
+        Severity::Note => DIM,
+    }
+}
+
+/// Some text in a style.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Stdout and stderr, locked as long as the command runs.
+pub(crate) struct Console {
+    out: StdoutLock<'static>,
+    err: StderrLock<'static>,
+    out_color: ColorChoice,
+    err_color: ColorChoice,
+}
+
+impl Console {
+    pub(crate) fn new(color: Color) -> Self {
+        let (out, err) = (std::io::stdout(), std::io::stderr());
+        let choose = |auto| match color {
+            Color::Auto => auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        };
+        Self {
+            out_color: choose(AutoStream::choice(&out)),
+            err_color: choose(AutoStream::choice(&err)),
+            out: out.lock(),
+            err: err.lock(),
+        }
+    }
+
+    /// Writes data to stdout, byte for byte.
+    pub(crate) fn data(&mut self, data: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.out
+            .write_all(data.as_ref())
+            .map_err(Failure::of_output)
+    }
+
+    /// Writes text for people to stdout; its styles are dropped where they don't belong.
+    pub(crate) fn show(&mut self, text: &str) -> Result<(), Failure> {
+        AutoStream::new(&mut self.out, self.out_color)
+            .write_all(text.as_bytes())
+            .map_err(Failure::of_output)
+    }
+
+    /// Writes text for people to stderr.
+    pub(crate) fn talk(&mut self, text: &str) -> Result<(), Failure> {
+        AutoStream::new(&mut self.err, self.err_color)
+            .write_all(text.as_bytes())
+            .map_err(Failure::of_output)
+    }
+
+    /// Tells about a failure on stderr.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
+        match failure {
+            Failure::ClosedPipe => Ok(()),
+            _ => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::of_output)
+    }
+}

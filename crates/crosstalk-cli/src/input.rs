@@ -1,0 +1,182 @@
+//! Files and stdin, read up to the limit of a paste and no further (ENV-063).
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::Args;
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Diagnostic, Reading, Scan, Severity, decode, limit, scan};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{IsTerminal as _, Read};
+use std::path::{Path, PathBuf};
+
+/// The files that a command reads.
+#[derive(Args, Debug)]
+pub(crate) struct Files {
+    /// Files to read; `-` or none is stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Whether findings have to say which file they are about.
+    pub(crate) fn several(&self) -> bool {
+        self.files.len() > 1
+    }
+
+    /// Reads one file after the other. One that can't be read is told about, and the others go on.
+    pub(crate) fn each(
+        &self,
+        console: &mut Console,
+        mut work: impl FnMut(&mut Console, &Input) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let stdin = [PathBuf::from("-")];
+        let files = if self.files.is_empty() {
+            stdin.as_slice()
+        } else {
+            &self.files
+        };
+        let mut worst = Exit::SUCCESS;
+        for path in files {
+            let result = Input::read(path, console).and_then(|input| work(console, &input));
+            let exit = match result {
+                Ok(exit) => exit,
+                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(failure) => {
+                    console.failure(&failure)?;
+                    failure.exit()
+                }
+            };
+            worst = worst.worst(exit);
+        }
+        Ok(worst)
+    }
+}
+
+/// What was read of one file or of stdin.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Its name as it was given; `-` is stdin.
+    pub(crate) name: String,
+    /// Where it is, if it is a file.
+    pub(crate) path: Option<PathBuf>,
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    /// Reads a file, or stdin for `-`.
+    pub(crate) fn read(path: &Path, console: &mut Console) -> Result<Self, Failure> {
+        let name = path.to_string_lossy().into_owned();
+        if path.as_os_str() == "-" {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                console.talk("reading from the terminal: paste the text, end with Ctrl-D\n")?;
+            }
+            let bytes = bounded(stdin.lock()).map_err(|e| Failure::Io("stdin".into(), e))?;
+            return Ok(Self {
+                name,
+                path: None,
+                bytes,
+            });
+        }
+        let bytes = File::open(path)
+            .and_then(bounded)
+            .map_err(|e| Failure::Io(name.clone(), e))?;
+        Ok(Self {
+            name,
+            path: Some(path.to_owned()),
+            bytes,
+        })
+    }
+
+    /// The name as it is shown: `stdin` for `-`.
+    pub(crate) fn shown_name(&self) -> Cow<'_, str> {
+        match self.path {
+            Some(_) => escape(&self.name),
+            None => "stdin".into(),
+        }
+    }
+
+    /// The text, or what stands before the fault, and the fault.
+    pub(crate) fn text(&self) -> Result<&str, (Cow<'_, str>, Diagnostic)> {
+        decode(&self.bytes).map_err(|fault| {
+            let end = fault.span.start.saturating_add(80);
+            let head = self.bytes.get(..end).unwrap_or(&self.bytes);
+            let head = if self.bytes.len() > limit::PASTE_BYTES {
+                "".into()
+            } else {
+                String::from_utf8_lossy(head)
+            };
+            (head, fault)
+        })
+    }
+
+    /// Finds the envelopes; the text is the one that places are in.
+    pub(crate) fn scan(&self, reading: Reading) -> (Cow<'_, str>, Scan<'_>) {
+        match self.text() {
+            Ok(text) => {
+                let mut scan = scan(text, reading);
+                // Findings are bounded; that nothing was found has to be told in any case.
+                if scan.documents.is_empty() && !scan.refused.iter().any(Diagnostic::is_error) {
+                    scan.refused.push(no_envelope());
+                }
+                (text.into(), scan)
+            }
+            Err((text, fault)) => {
+                let refused = vec![fault];
+                let documents = Vec::new();
+                (text, Scan { documents, refused })
+            }
+        }
+    }
+}
+
+fn no_envelope() -> Diagnostic {
+    Diagnostic {
+        rule: &rule::NO_ENVELOPE,
+        severity: Severity::Error,
+        span: 0..0,
+        message: "there is no envelope in the text".into(),
+    }
+}
+
+/// At most one byte more than a paste may have: enough to see that it is too large.
+fn bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limit::PASTE_BYTES).unwrap_or(u64::MAX);
+    source
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(bytes: &[u8]) -> Input {
+        Input {
+            name: "x".into(),
+            path: None,
+            bytes: bytes.into(),
+        }
+    }
+
+    #[test]
+    fn never_more_than_one_byte_beyond_the_limit() {
+        assert_eq!(
+            bounded(std::io::repeat(b'[')).unwrap().len(),
+            limit::PASTE_BYTES + 1
+        );
+    }
+
+    #[test]
+    fn what_is_not_utf8_has_a_place() {
+        let input = input(b"one\ntw\xffo");
+        let (text, fault) = input.text().unwrap_err();
+        let place = fault.position(&text);
+        assert_eq!((place.line, place.column), (2, 3));
+    }
+}

@@ -1,0 +1,64 @@
+//! The command line of Crosstalk: read, repair, check and write envelopes.
+//!
+//! ```text
+//! cli        what can be asked: the commands and their arguments
+//!   command  one module a command: reads its input, calls the library, renders the answer
+//! input      files and stdin, never more than the limit of a paste
+//! render     an envelope for people      caret   a finding with the line it is about
+//! json       an answer for programs      schema  the JSON Schemas of those answers
+//! console    stdout for data, stderr for talk
+//! exit       the exit codes              failure what ends a command early
+//! ```
+//!
+//! What comes from outside is shown only through [`crosstalk_envelope::unicode::escape`].
+
+pub mod exit;
+
+mod caret;
+mod cli;
+mod command;
+mod console;
+mod failure;
+mod input;
+mod json;
+mod paragraph;
+mod render;
+mod schema;
+
+use clap::{CommandFactory as _, Parser as _};
+use cli::Cli;
+use console::Console;
+use exit::Exit;
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(fault) => {
+            // Help and the version go to stdout, wrong usage to stderr; a closed pipe is no news.
+            let _ = fault.print();
+            return ExitCode::from(u8::try_from(fault.exit_code()).unwrap_or(exit::USAGE));
+        }
+    };
+    let mut console = Console::new(cli.color);
+    let result = cli.command.run(&mut console);
+    finish(result, &mut console).into()
+}
+
+/// The whole command line, for completions, man pages and tests.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn finish(result: Result<Exit, Failure>, console: &mut Console) -> Exit {
+    match result.and_then(|exit| console.flush().map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            // If stderr is gone, too, there is nobody left to tell.
+            let _ = console.failure(&failure);
+            failure.exit()
+        }
+    }
+}

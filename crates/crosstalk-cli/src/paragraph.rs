@@ -1,0 +1,49 @@
+//! Sentences on a screen of 80 columns.
+
+/// The columns that text for people keeps to.
+pub(crate) const WIDTH: usize = 80;
+
+/// Breaks a text between words so that it fits, given that `taken` columns of the first line are in use.
+/// Further lines begin with `indent` spaces. Words that are too long stay whole.
+pub(crate) fn wrap(text: &str, taken: usize, indent: usize) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let (mut column, mut first) = (taken, true);
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if first {
+            first = false;
+        } else if column + 1 + width > WIDTH && column > indent {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out
+}
+
+/// `1 warning`, `2 warnings`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_and_words_stay_whole() {
+        let text = format!("{} {} c", "a".repeat(50), "b".repeat(50));
+        let wrapped = wrap(&text, 10, 4);
+        assert_eq!(
+            wrapped,
+            format!("{}\n    {} c", "a".repeat(50), "b".repeat(50))
+        );
+        assert_eq!(wrap(&"x".repeat(100), 0, 2), "x".repeat(100));
+        assert_eq!(wrap("two  spaces", 0, 0), "two  spaces");
+    }
+}

@@ -1,0 +1,190 @@
+//! An envelope for people: who to whom, what for, the text, and what was noticed.
+//!
+//! The body stands behind a bar, so that nothing in it can pass for a line of ours; everything is escaped.
+
+use crate::console::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, severity_style, styled};
+use crate::paragraph::{WIDTH, wrap};
+use anstyle::{AnsiColor, Style};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{
+    Diagnostic, Document, Envelope, Intent, LineIndex, Severity, Signature, lint,
+};
+
+/// The columns of a core name, with the space behind it.
+const NAMES: usize = 10;
+/// Longer names don't push the values of the others away.
+const LONGEST: usize = 24;
+
+/// An envelope, rendered with styles. `place` says where it was found.
+pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &str) -> String {
+    let mut out = String::with_capacity(document.source().len() * 2 + 512);
+    title(&mut out, &document.envelope(), place);
+    let headers = document.headers().filter(|(name, _)| *name != "intent");
+    fields(&mut out, &headers.collect::<Vec<_>>(), 0);
+    for block in document.blocks() {
+        out.push_str(&format!(
+            "\n{} {}\n",
+            styled(DIM, "meta:"),
+            styled(BOLD, &escape(block.namespace()))
+        ));
+        fields(&mut out, &block.fields().collect::<Vec<_>>(), 2);
+    }
+    out.push('\n');
+    for line in document.body_lines() {
+        let text = escape(line);
+        let space = if text.is_empty() { "" } else { " " };
+        out.push_str(&format!("{}{space}{text}\n", styled(DIM, "│")));
+    }
+    if document.body_lines().next().is_none() {
+        out.push_str(&styled(DIM, "(no body)\n"));
+    }
+    out.push('\n');
+    fields(&mut out, &[("sig", &signature(&document.envelope()))], 0);
+    remarks(&mut out, document, lines);
+    out
+}
+
+/// `CLAUDE → CHATGPT  REQUEST                 chat.txt:3`, and a line below it.
+fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
+    let sides = format!(
+        "{} → {}",
+        escape(envelope.sender.as_str()),
+        escape(envelope.receiver.as_str())
+    );
+    let badge = badge(envelope);
+    let used = sides.chars().count() + 2 + badge.chars().count();
+    let free = WIDTH.saturating_sub(used + place.chars().count());
+    // Where the place does not fit behind the sides, it stands below them.
+    let gap = if free >= 2 {
+        " ".repeat(free)
+    } else {
+        "\n".to_owned()
+    };
+    let color = color(envelope.meaning());
+    out.push_str(&format!(
+        "{}  {}{gap}{}\n{}\n",
+        styled(BOLD, &sides),
+        styled(color, &badge),
+        styled(DIM, place),
+        styled(DIM, &"─".repeat(WIDTH))
+    ));
+}
+
+/// The intent as it was written, and what it means if that is another word.
+fn badge(envelope: &Envelope<'_>) -> String {
+    match envelope.intent {
+        None => match envelope.meaning() {
+            Some(meaning) => format!("[{meaning}]"),
+            None => "[no intent]".to_owned(),
+        },
+        Some(intent) if intent.written == intent.meaning_str() => {
+            format!("[{}]", escape(intent.written))
+        }
+        Some(intent) => format!(
+            "[{}: {}]",
+            escape(intent.written),
+            escape(intent.meaning_str())
+        ),
+    }
+}
+
+/// The color of an intent: what went well, what went wrong, what wants something.
+fn color(meaning: Option<Intent>) -> Style {
+    match meaning {
+        Some(Intent::Respond | Intent::Ack) => GREEN,
+        Some(Intent::Error | Intent::Revoke) => RED,
+        Some(Intent::Nack | Intent::Escalate) => YELLOW,
+        Some(Intent::Request) => BLUE,
+        Some(_) => AnsiColor::Magenta.on_default().bold(),
+        None => BOLD,
+    }
+}
+
+/// Names and values, the values below each other.
+fn fields(out: &mut String, fields: &[(&str, &str)], indent: usize) {
+    let names = fields.iter().map(|(name, _)| escape(name).chars().count());
+    let width = names.filter(|w| *w <= LONGEST).max().unwrap_or(0);
+    let width = width.max(NAMES - 2 - indent);
+    for (name, value) in fields {
+        let name = escape(name);
+        let pad = width.saturating_sub(name.chars().count()) + 2;
+        let column = indent + name.chars().count() + pad;
+        out.push_str(&format!(
+            "{}{}{}{}\n",
+            " ".repeat(indent),
+            styled(DIM, &name),
+            " ".repeat(pad),
+            wrap(&escape(value), column, indent + width + 2)
+        ));
+    }
+}
+
+fn signature(envelope: &Envelope<'_>) -> String {
+    match (envelope.signature, envelope.document().sig()) {
+        (Some(Signature::None), _) | (None, None) => "none".to_owned(),
+        (
+            Some(Signature::Signed {
+                algorithm, pkid, ..
+            }),
+            _,
+        ) => format!("{algorithm} by {pkid} (not verified here)"),
+        (None, Some(written)) => format!("unreadable, counts as none: {written}"),
+    }
+}
+
+/// The findings and lints of a document, in the order of the text.
+pub(crate) fn findings(document: &Document<'_>) -> Vec<Diagnostic> {
+    let mut findings = document.diagnostics().to_vec();
+    findings.extend(lint(document));
+    findings.sort_by_key(|d| d.span.start);
+    findings
+}
+
+fn remarks(out: &mut String, document: &Document<'_>, lines: &LineIndex<'_>) {
+    let findings = findings(document);
+    if !findings.is_empty() {
+        out.push('\n');
+    }
+    for finding in findings {
+        let position = lines.position(finding.span.start);
+        let style = severity_style(finding.severity);
+        let word = match finding.severity {
+            Severity::Repair => "repaired",
+            other => other.as_str(),
+        };
+        let pad = " ".repeat(NAMES.saturating_sub(word.len()));
+        let text = format!(
+            "line {}: {} ({})",
+            position.line,
+            escape(&finding.message),
+            finding.rule.id
+        );
+        out.push_str(&format!(
+            "{}{pad}{}\n",
+            styled(style, word),
+            wrap(&text, NAMES, NAMES)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crosstalk_envelope::Reading;
+
+    #[test]
+    fn nothing_from_outside_reaches_the_screen_as_it_is() {
+        let hostile = "x\u{202e}\u{e0041}\u{200b}y";
+        let text = format!(
+            "[[{hostile}→B{hostile} v1]]\nuser: {hostile}\nsession: {hostile}\ncontext: {hostile}\n\
+             intent: {hostile}\nMood: {hostile}\n\nmeta: custom-x\nKey: {hostile}\n\nbody: |\n  {hostile}\nsig: {hostile}\n[[END]]\n"
+        );
+        let document = Document::parse(&text, Reading::Paste);
+        let shown = envelope(&document, &LineIndex::new(&text), "x:1");
+        let plain = anstream::adapter::strip_str(&shown).to_string();
+        assert!(plain.contains("\\u{202e}\\u{e0041}"), "{plain}");
+        let hidden =
+            |c: char| (c.is_control() && c != '\n') || crosstalk_envelope::unicode::is_hidden(c);
+        assert!(!plain.contains(hidden), "{plain:?}");
+    }
+}

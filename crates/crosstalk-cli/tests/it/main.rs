@@ -1,0 +1,15 @@
+//! The command line, as a person and as a script meet it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests are tests"
+)]
+
+mod help;
+mod hostile;
+mod run;
+mod schema;
+mod stream;
+mod transcript;

@@ -1,0 +1,146 @@
+//! What `--json` prints has the form that `crosstalk schema` describes.
+
+use crate::run::{fixtures, run};
+use jsonschema::Validator;
+use serde_json::Value;
+
+fn validator(form: &str) -> Validator {
+    let schema: Value = serde_json::from_str(&run(&["schema", form], "").out).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn assert_valid(validator: &Validator, json: &str, what: &str) -> Value {
+    let value: Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{what}: {e}: {json}"));
+    let faults: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|e| e.to_string())
+        .collect();
+    assert!(faults.is_empty(), "{what}: {faults:?}");
+    let hidden =
+        |c: char| (c.is_control() && c != '\n') || crosstalk_envelope::unicode::is_hidden(c);
+    assert!(!json.contains(hidden), "{what}");
+    value
+}
+
+/// The fixtures, and each of them cut, doubled and with something inserted in the middle.
+fn inputs() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for path in fixtures() {
+        let bytes = std::fs::read(path).unwrap();
+        let half = bytes.len() / 2;
+        inputs.push(bytes[..half].to_vec());
+        inputs.push([&bytes[..], &bytes[..]].concat());
+        inputs.push(
+            [
+                &bytes[..half],
+                b"\x1b[2J\xc2\x9b\xe2\x80\xae",
+                &bytes[half..],
+            ]
+            .concat(),
+        );
+        inputs.push(bytes);
+    }
+    inputs
+}
+
+#[test]
+fn parse_and_lint_print_what_their_schemas_say() {
+    let (parse, lint) = (validator("parse"), validator("lint"));
+    let inputs = inputs();
+    assert!(inputs.len() > 60, "{}", inputs.len());
+    let (mut accepted, mut refused) = (0, 0);
+    for input in inputs {
+        let what = String::from_utf8_lossy(&input).into_owned();
+        for reading in [&["--json"][..], &["--json", "--strict"]] {
+            let ended = run(&[&["parse"], reading].concat(), &input);
+            let value = assert_valid(&parse, &ended.out, &what);
+            assert_eq!(ended.err, "", "{what}");
+            accepted += value["envelopes"].as_array().unwrap().len();
+            let errors = value["errors"].as_array().unwrap();
+            let fatal = errors.iter().filter(|e| e["severity"] == "error").count();
+            assert_eq!(ended.code != 0, fatal > 0, "{what}");
+            refused += fatal;
+
+            let ended = run(&[&["lint"], reading].concat(), &input);
+            let value = assert_valid(&lint, &ended.out, &what);
+            let errors = value["counts"]["error"].as_u64().unwrap();
+            assert_eq!(ended.code != 0, errors > 0, "{what}");
+        }
+    }
+    assert!(accepted > 50 && refused > 50, "{accepted} {refused}");
+}
+
+#[test]
+fn the_schema_can_refuse() {
+    let parse = validator("parse");
+    for wrong in [
+        r#"{"schema":"crosstalk.parse/2","envelopes":[],"errors":[]}"#,
+        r#"{"schema":"crosstalk.parse/1","envelopes":[{}],"errors":[]}"#,
+        r#"{"schema":"crosstalk.parse/1","envelopes":[],"errors":[{"rule":"ENV-1"}]}"#,
+    ] {
+        assert!(
+            !parse.is_valid(&serde_json::from_str(wrong).unwrap()),
+            "{wrong}"
+        );
+    }
+    for form in ["lint", "address"] {
+        assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");
+    }
+}
+
+#[test]
+fn addresses_print_what_their_schema_says() {
+    let address = validator("address");
+    for (text, code, kind) in [
+        ("CLAUDE", 0, "name"),
+        ("human://dr.smith@clinic.example/inbox", 0, "person"),
+        ("email:user@domain.com?subject=AI+Crosstalk", 0, "mail"),
+        ("acme://x:8080/y#z", 0, "custom"),
+        ("tel:call-me", 12, "phone"),
+        ("", 12, "name"),
+        ("a\u{202e}b\u{1b}", 12, "name"),
+    ] {
+        let ended = run(&["address", "parse", "--json", "--", text], "");
+        let value = assert_valid(&address, &ended.out, text);
+        assert_eq!(
+            (ended.code, value["kind"].as_str()),
+            (code, Some(kind)),
+            "{text}"
+        );
+        assert_eq!(value["address"], text);
+        assert_eq!(value["valid"], code == 0);
+    }
+}
+
+#[test]
+fn what_parse_prints_is_what_build_reads() {
+    let mut built = 0;
+    for path in fixtures() {
+        let input = std::fs::read(&path).unwrap();
+        let read = run(&["parse", "--strict", "--json"], &input);
+        let before: Value = serde_json::from_str(&read.out).unwrap();
+        let count = before["envelopes"].as_array().unwrap().len();
+        if count == 0 {
+            continue;
+        }
+        let written = run(&["build"], &read.out);
+        assert_eq!(written.code, 0, "{path:?}: {}", written.err);
+        let again = run(&["parse", "--strict", "--json"], &written.out);
+        let after: Value = serde_json::from_str(&again.out).unwrap();
+        for (old, new) in before["envelopes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(after["envelopes"].as_array().unwrap())
+        {
+            for part in [
+                "sender", "receiver", "user", "session", "thread", "parent", "message", "context",
+                "intent", "meta", "body",
+            ] {
+                assert_eq!(old[part], new[part], "{path:?} {part}");
+            }
+        }
+        built += count;
+    }
+    assert!(built >= 5, "{built}");
+}

@@ -1,0 +1,37 @@
+//! Transcripts: what is typed and what comes back. `TRYCMD=overwrite cargo test` writes them anew.
+
+use crate::run::folder;
+use std::fs;
+use std::path::Path;
+
+fn cases() -> trycmd::TestCases {
+    let cases = trycmd::TestCases::new();
+    cases.register_bin("crosstalk", Path::new(env!("CARGO_BIN_EXE_crosstalk")));
+    cases
+}
+
+#[test]
+fn the_commands_answer_as_written_down() {
+    cases().case("tests/cmd/*.md");
+}
+
+/// The examples of `docs/cli.md`, with the files of `tests/cmd/examples`.
+#[test]
+fn the_documentation_tells_what_happens() {
+    let page = folder("../../docs/cli.md");
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs/cli.md");
+    let files = copy.with_extension("in");
+    let _ = fs::remove_dir_all(&files);
+    fs::create_dir_all(&files).unwrap();
+    for entry in fs::read_dir(folder("tests/cmd/examples")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), files.join(entry.file_name())).unwrap();
+    }
+    fs::copy(&page, &copy).unwrap();
+    let cases = cases();
+    cases.case(&copy);
+    drop(cases);
+    if std::env::var_os("TRYCMD").is_some_and(|v| v == "overwrite") {
+        fs::copy(&copy, &page).unwrap();
+    }
+}
