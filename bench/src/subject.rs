@@ -59,9 +59,17 @@ pub fn read_envelope(text: &str, reading: Reading) {
     routing.stations().for_each(|station| {
         black_box((station.scheme(), station.authority()));
     });
-    black_box((routing.reply_to.map(|a| (a.scheme(), a.authority())), routing.priority));
+    black_box((
+        routing.reply_to.map(|a| (a.scheme(), a.authority())),
+        routing.priority,
+    ));
     let privacy = envelope.privacy();
-    black_box((privacy.pii, &privacy.consent, privacy.scope, privacy.expires));
+    black_box((
+        privacy.pii,
+        &privacy.consent,
+        privacy.scope,
+        privacy.expires,
+    ));
     black_box(document.body_text());
     black_box(document.is_accepted());
 }

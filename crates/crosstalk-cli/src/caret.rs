@@ -114,7 +114,7 @@ mod tests {
 
     fn window(text: &str, span: Range<usize>) -> (String, String) {
         let (shown, place) = Carets::new("x", text).window(&span);
-        let under = shown[place].to_owned();
+        let under = shown.get(place).unwrap().to_owned();
         (shown, under)
     }
 

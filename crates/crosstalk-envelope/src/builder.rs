@@ -198,7 +198,8 @@ impl Builder {
                 text,
             });
         }
-        Ok(text)
+        // As it was read: values trimmed, in NFC.
+        Ok(document.to_well_formed())
     }
 
     /// A value that would change the structure of the text: one with a line break in it.

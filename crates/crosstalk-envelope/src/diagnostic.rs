@@ -195,7 +195,7 @@ impl<'t> LineIndex<'t> {
     }
 }
 
-/// Collects the findings of one reading, up to [`crate::limit::DIAGNOSTICS`].
+/// Collects the findings of one reading: [`crate::limit::DIAGNOSTICS`] of them, and as many errors again.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     findings: Vec<Diagnostic>,
@@ -210,8 +210,11 @@ impl Sink {
         span: Range<usize>,
         message: impl Into<Cow<'static, str>>,
     ) {
-        self.refused |= severity == Severity::Error;
-        if self.findings.len() < crate::limit::DIAGNOSTICS {
+        let is_error = severity == Severity::Error;
+        self.refused |= is_error;
+        // Remarks must not crowd out an error.
+        let room = crate::limit::DIAGNOSTICS * if is_error { 2 } else { 1 };
+        if self.findings.len() < room {
             self.findings.push(Diagnostic {
                 rule,
                 severity,

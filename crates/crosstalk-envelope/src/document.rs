@@ -142,7 +142,7 @@ impl<'a> Document<'a> {
     }
 
     /// The same document, read strictly without any fault, as the result of the paste reading.
-    pub(crate) fn as_clean_paste(mut self, repairs: Vec<Diagnostic>) -> Self {
+    pub(crate) fn into_clean_paste(mut self, repairs: Vec<Diagnostic>) -> Self {
         self.reading = Reading::Paste;
         for repair in repairs {
             self.report(repair);

@@ -152,11 +152,7 @@ impl<'d> Session<'d> {
 impl Session<'_> {
     /// Whether it is a time, to the hour or finer, and one word.
     pub fn is_usual(&self) -> bool {
-        let to_the_hour = self
-            .text
-            .bytes()
-            .nth(10)
-            .is_some_and(|b| matches!(b, b'T' | b't'));
+        let to_the_hour = matches!(self.text.as_bytes().get(10), Some(b'T' | b't'));
         self.time.is_some()
             && to_the_hour
             && !self.word.is_empty()

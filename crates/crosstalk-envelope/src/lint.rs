@@ -290,10 +290,11 @@ impl Lint<'_> {
                 continue;
             };
             let count = 1 + places.count();
-            let message = format!(
-                "there are {count} {what}s; the first is U+{:04X}",
-                u32::from(c)
-            );
+            let first = u32::from(c);
+            let message = match count {
+                1 => format!("there is one {what}, U+{first:04X}"),
+                _ => format!("there are {count} {what}s; the first is U+{first:04X}"),
+            };
             self.report(rule, Severity::Warning, at..at + c.len_utf8(), message);
         }
     }

@@ -114,9 +114,19 @@ impl<'a> Scan<'a> {
     }
 
     fn refuse(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
-        // Bounded over all envelopes of a paste; the first ones tell what is wrong.
-        let room = (16 * limit::DIAGNOSTICS).saturating_sub(self.refused.len());
-        self.refused.extend(findings.into_iter().take(room));
+        for finding in findings {
+            // Bounded over all envelopes of a paste; but of each code one error is kept, wherever it stands.
+            let has_room = self.refused.len() < 16 * limit::DIAGNOSTICS;
+            let is_new = || {
+                !self
+                    .refused
+                    .iter()
+                    .any(|f| f.is_error() && f.code() == finding.code())
+            };
+            if has_room || (finding.is_error() && is_new()) {
+                self.refused.push(finding);
+            }
+        }
     }
 }
 

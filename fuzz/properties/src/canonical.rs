@@ -75,7 +75,7 @@ impl Meaning {
             body: Default::default(),
         };
         for line in lines {
-            let (name, value) = owned(line.split_once(": ")?).into();
+            let (name, value) = owned(line.split_once(": ")?);
             match (name.as_str(), meaning.blocks.last_mut()) {
                 _ if !meaning.body.0.is_empty() => return None,
                 ("body" | "response", _) => meaning.body = (name, value),

@@ -248,12 +248,11 @@ pub(crate) fn name_of(line: &[u8]) -> Option<(usize, Option<(Reserved, bool)>)> 
 
 /// The colon of a longer name or a shorter line; the word is 0 for a name of more than eight bytes.
 fn far_colon(line: &[u8], first: Option<u64>) -> Option<(usize, u64)> {
-    if let Some(first) = first {
-        if let Some(second) = line.get(8..)?.first_chunk::<8>() {
-            if let Some(at) = zero_byte(u64::from_le_bytes(*second) ^ COLONS) {
-                return Some((8 + at, if at == 0 { first } else { 0 }));
-            }
-        }
+    if let Some(first) = first
+        && let Some(second) = line.get(8..)?.first_chunk::<8>()
+        && let Some(at) = zero_byte(u64::from_le_bytes(*second) ^ COLONS)
+    {
+        return Some((8 + at, if at == 0 { first } else { 0 }));
     }
     let length = line.iter().position(|b| *b == b':')?;
     Some((

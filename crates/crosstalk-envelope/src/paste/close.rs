@@ -40,10 +40,29 @@ enum Meaning {
 struct Walk<'f> {
     unwrap: Unwrap<'f>,
     at: usize,
-    /// The direction lines before the end.
+    /// The direction lines before the end, and how many messages are open because of them.
     others: Vec<Range<usize>>,
+    open: usize,
+    /// Behind the first `[[END]]` after another direction line.
+    first_end: Option<usize>,
     /// The declared number of lines was looked at.
     counted: bool,
+}
+
+impl Walk<'_> {
+    /// Counts the messages that begin and end in a line.
+    fn count(&mut self, content: &str) {
+        let mut rest = content;
+        while let Some(begin) = marker::direction_in(rest) {
+            self.open += 1;
+            rest = rest.get(begin.span.end..).unwrap_or("");
+        }
+        let mut rest = content;
+        while let Some(end) = marker::end_in(rest) {
+            self.open = self.open.saturating_sub(1);
+            rest = rest.get(end.span.end..).unwrap_or("");
+        }
+    }
 }
 
 impl<'t> Finder<'t> {
@@ -54,21 +73,31 @@ impl<'t> Finder<'t> {
             unwrap: frame.unwrap_lines(),
             at: region.below,
             others: Vec::new(),
+            open: 1,
+            first_end: None,
             counted: false,
         };
-        if region.collapsed
-            && let Some(closed) = self.close_on_first_line(&mut region)
-        {
-            return (closed.map(|()| region), walk.at);
+        if region.collapsed {
+            let line = self.lines.at(region.span.start);
+            let from = line.start + region.marker.span.end;
+            let content = self.lines.text.get(from..line.end).unwrap_or("");
+            match collapsed_meaning(content) {
+                Meaning::Nothing | Meaning::Quote => {}
+                Meaning::End => {
+                    region.signed_off = mentions_sig(content);
+                    return (Ok(region), walk.at);
+                }
+                Meaning::Begin | Meaning::Tangle => {
+                    walk.others.push(line.range());
+                    walk.count(content);
+                }
+            }
         }
         loop {
             let (line, content) = match self.step(&mut walk, frame.can_break()) {
                 Step::Marked(line, content) => (line, content),
-                Step::Outside(end) => return (Err(self.cut(&region, end, &walk)), end),
-                Step::Over => {
-                    let end = self.len();
-                    return (Err(self.cut(&region, end, &walk)), end);
-                }
+                Step::Outside(end) => return self.broken_off(&region, end, walk),
+                Step::Over => return self.broken_off(&region, self.len(), walk),
             };
             let meaning = self.meaning(&region, line, &content);
             let matters = !matches!(meaning, Meaning::Nothing | Meaning::Quote);
@@ -84,35 +113,26 @@ impl<'t> Finder<'t> {
             match meaning {
                 Meaning::Nothing => {}
                 Meaning::Quote => region.quoted = region.quoted.or(Some(line.range())),
-                Meaning::Begin if !region.collapsed => {
-                    if walk.others.len() < OTHERS {
-                        walk.others.push(line.range());
-                    }
-                }
                 Meaning::End if walk.others.is_empty() => {
                     region.signed_off = self.is_signed_off(&region, line, &content);
                     region.span.end = line.next;
                     return (Ok(region), line.next);
                 }
-                Meaning::End | Meaning::Begin | Meaning::Tangle => {
-                    return (Err(self.mixed_up(&region, &walk.others)), line.next);
+                Meaning::End => {
+                    walk.open = walk.open.saturating_sub(1);
+                    walk.first_end = walk.first_end.or(Some(line.next));
+                }
+                Meaning::Begin | Meaning::Tangle => {
+                    if walk.others.len() < OTHERS {
+                        walk.others.push(line.range());
+                    }
+                    walk.count(&content);
                 }
             }
-        }
-    }
-
-    /// The end on the line of the direction, where line ends were lost.
-    fn close_on_first_line(&self, region: &mut Region) -> Option<Result<(), Vec<Diagnostic>>> {
-        let line = self.lines.at(region.span.start);
-        let from = line.start + region.marker.span.end;
-        let content = self.lines.text.get(from..line.end).unwrap_or("");
-        match collapsed_meaning(content) {
-            Meaning::Nothing | Meaning::Quote => None,
-            Meaning::End => {
-                region.signed_off = mentions_sig(content);
-                Some(Ok(()))
+            // Nothing is read until as many messages have ended as have begun.
+            if walk.open == 0 {
+                return (Err(self.mixed_up(&region, &walk.others)), line.next);
             }
-            Meaning::Begin | Meaning::Tangle => Some(Err(self.mixed_up(region, &[]))),
         }
     }
 
@@ -253,20 +273,63 @@ impl<'t> Finder<'t> {
         None
     }
 
-    /// The text stopped before the `[[END]]`, or the frame did.
-    fn cut(&self, region: &Region, end: usize, walk: &Walk<'_>) -> Vec<Diagnostic> {
-        if !walk.others.is_empty() {
-            return self.mixed_up(region, &walk.others);
+    /// The text stopped before the `[[END]]`, or the frame did. Where another message began before, the first
+    /// one was cut off, and the search goes on behind the second, but only if that one can't be quoted text.
+    fn broken_off(&mut self, region: &Region, end: usize, mut walk: Walk<'_>) -> (Outcome, usize) {
+        let Some(first) = walk.others.first() else {
+            return (Err(vec![self.cut(region, end)]), end);
+        };
+        let resume = walk
+            .first_end
+            .filter(|_| self.is_cut_before(region, first.start));
+        let left = self
+            .lookahead
+            .checked_sub(end - walk.first_end.unwrap_or(end));
+        match (resume, left) {
+            (Some(resume), Some(left)) => {
+                self.lookahead = left;
+                self.closes.rewind(resume);
+                walk.others.retain(|o| o.start < resume);
+                (Err(self.mixed_up(region, &walk.others)), resume)
+            }
+            _ => (Err(self.mixed_up(region, &walk.others)), end),
         }
+    }
+
+    /// Whether the lines of a message up to `end` are in order, so that what stands there at its prefix is
+    /// not of its body: the body is indented, or has not begun.
+    fn is_cut_before(&self, region: &Region, end: usize) -> bool {
+        let mut unwrap = region.frame.unwrap_lines();
+        let (mut at, mut in_body, mut has_text) = (region.below, false, false);
+        while at < end && !region.collapsed {
+            let line = self.lines.at(at);
+            at = line.next;
+            let Some(content) = unwrap.line(self.lines.get(line)) else {
+                return false;
+            };
+            if in_body && !content.trim().is_empty() {
+                has_text = true;
+                let is_indented = content.starts_with("  ") || content.starts_with('\t');
+                if !is_indented && !name::is_sig(&content) {
+                    return false;
+                }
+            }
+            let reserved = name::named(&content).and_then(|n| Reserved::named(n.name));
+            in_body |= matches!(reserved, Some((Reserved::Body(_), _)));
+        }
+        !region.collapsed && (has_text || !in_body)
+    }
+
+    fn cut(&self, region: &Region, end: usize) -> Diagnostic {
         let start = region.span.start;
         let text = self.lines.text.get(start..end).unwrap_or("").trim_end();
         let last = start + text.rfind(['\n', '\r']).map_or(0, |i| i + 1);
-        vec![Diagnostic {
+        Diagnostic {
             rule: &rule::END_MISSING,
             severity: Severity::Error,
             span: last..start + text.len(),
             message: "the message has no [[END]]: it was probably cut off after this line".into(),
-        }]
+        }
     }
 
     /// A message began before another one ended: an error for each of them (SCN-003).

@@ -102,7 +102,7 @@ pub(super) fn inside_error(lines: &Lines<'_>, start: usize) -> Diagnostic {
 
 pub(super) struct Finder<'t> {
     pub(super) lines: Lines<'t>,
-    closes: Closes<'t>,
+    pub(super) closes: Closes<'t>,
     /// How many bytes may still be read ahead because of declared line counts: keeps the search linear.
     pub(super) lookahead: usize,
 }

@@ -22,8 +22,10 @@ enum Prefix {
     Indent(String),
     /// Anything else that is the same in each line, such as `> `.
     Mark(String),
-    /// A number that counts up, and what stands behind it.
-    Number(u64, String),
+    /// A number that counts up, with what stands before and behind it.
+    Number(String, u64, String),
+    /// Several numbers, such as a time: what stands before, between and behind them.
+    Stamp(Vec<String>),
 }
 
 /// What kind of wrapping was removed.
@@ -47,9 +49,13 @@ impl Frame {
         let border = box_border(before)
             .filter(|b| [direction, next].iter().all(|l| l.trim_end().ends_with(*b)));
         let indent_of_next = indent(next);
-        let number = numbered(before).filter(|(n, mark)| strip_number(next, n + 1, mark).is_some());
-        let prefix = if let Some((number, mark)) = number {
-            Prefix::Number(number, mark.to_owned())
+        let number = numbered(before)
+            .filter(|(lead, n, mark)| strip_number(next, lead, n + 1, mark).is_some());
+        let stamp = stamp(before).filter(|pieces| strip_stamp(next, pieces).is_some());
+        let prefix = if let Some((lead, number, mark)) = number {
+            Prefix::Number(lead.to_owned(), number, mark.to_owned())
+        } else if let Some(pieces) = stamp {
+            Prefix::Stamp(pieces)
         } else if is_mark(before) && strip_mark(next, before).is_some() {
             Prefix::Mark(before.to_owned())
         } else if indent_of_next.is_empty() {
@@ -66,14 +72,14 @@ impl Frame {
 
     /// Whether a line can fall out of the frame.
     pub(super) fn can_break(&self) -> bool {
-        matches!(self.prefix, Prefix::Mark(_) | Prefix::Number(..))
+        !matches!(self.prefix, Prefix::None | Prefix::Indent(_))
     }
 
-    /// What stands before each line; empty for line numbers, which say nothing about depth.
+    /// What stands before each line; of line numbers only what stands before them says something of depth.
     pub(super) fn prefix(&self) -> &str {
         match &self.prefix {
-            Prefix::None | Prefix::Number(..) => "",
-            Prefix::Indent(text) | Prefix::Mark(text) => text,
+            Prefix::None | Prefix::Stamp(_) => "",
+            Prefix::Indent(text) | Prefix::Mark(text) | Prefix::Number(text, ..) => text,
         }
     }
 
@@ -96,7 +102,7 @@ impl Frame {
             Prefix::None => None,
             Prefix::Indent(_) => Some(Wrapping::Indent),
             Prefix::Mark(_) => Some(Wrapping::Quote),
-            Prefix::Number(..) => Some(Wrapping::Numbers),
+            Prefix::Number(..) | Prefix::Stamp(_) => Some(Wrapping::Numbers),
         };
         prefix.into_iter().chain(self.border.map(|_| Wrapping::Box))
     }
@@ -104,7 +110,7 @@ impl Frame {
     /// Takes the wrapping off the lines below the direction line, one after the other.
     pub(super) fn unwrap_lines(&self) -> Unwrap<'_> {
         let number = match self.prefix {
-            Prefix::Number(first, _) => first,
+            Prefix::Number(_, first, _) => first,
             _ => 0,
         };
         Unwrap {
@@ -140,11 +146,12 @@ impl Unwrap<'_> {
                 indent.chars().count(),
             ),
             Prefix::Mark(mark) => strip_mark(line, mark)?,
-            Prefix::Number(_, mark) => {
-                let (inner, counted) = strip_number(line, self.number + 1, mark)?;
+            Prefix::Number(lead, _, mark) => {
+                let (inner, counted) = strip_number(line, lead, self.number + 1, mark)?;
                 self.number += u64::from(counted);
                 inner
             }
+            Prefix::Stamp(pieces) => strip_stamp(line, pieces)?,
         };
         let Some(border) = self.frame.border else {
             return Some(inner);
@@ -187,18 +194,19 @@ fn strip_mark<'l>(line: &'l str, mark: &str) -> Option<&'l str> {
     Some(strip_indent(rest, width))
 }
 
-/// The number at the start of a line such as `12: ` or `  3 | `, and what stands behind it.
-fn numbered(before: &str) -> Option<(u64, &str)> {
-    let text = before.trim_start_matches(is_blank);
+/// The number at the start of a line such as `12: ` or `> 3 | `, with what stands before and behind it.
+fn numbered(before: &str) -> Option<(&str, u64, &str)> {
+    let text = before.trim_start_matches(|c: char| !c.is_alphanumeric());
     let mark = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = text.get(..text.len() - mark.len())?.parse().ok()?;
-    let is_mark = |c: char| is_blank(c) || matches!(c, '|' | ':' | '│' | '┃' | '-' | ')' | '.');
-    (number < u64::MAX && !mark.is_empty() && mark.chars().all(is_mark)).then_some((number, mark))
+    let lead = before.get(..before.len() - text.len())?;
+    let is_mark = !mark.is_empty() && !mark.chars().any(char::is_alphanumeric);
+    (number < u64::MAX && is_mark).then_some((lead, number, mark))
 }
 
 /// The line behind its number, which must be the expected one, and whether it has one: a blank line need not.
-fn strip_number<'l>(line: &'l str, number: u64, mark: &str) -> Option<(&'l str, bool)> {
-    let text = line.trim_start_matches(is_blank);
+fn strip_number<'l>(line: &'l str, lead: &str, number: u64, mark: &str) -> Option<(&'l str, bool)> {
+    let text = strip_mark(line, lead)?.trim_start_matches(is_blank);
     if text.is_empty() {
         return Some(("", false));
     }
@@ -208,6 +216,39 @@ fn strip_number<'l>(line: &'l str, number: u64, mark: &str) -> Option<(&'l str, 
         return None;
     }
     strip_mark(rest, mark).map(|inner| (inner, true))
+}
+
+/// What stands around the numbers of a stamp such as `[12:01:33] `: there are two numbers at least, and no words.
+fn stamp(before: &str) -> Option<Vec<String>> {
+    let pieces: Vec<String> = before
+        .split(|c: char| c.is_ascii_digit())
+        .map(str::to_owned)
+        .collect();
+    let is_stamp = !before.chars().any(char::is_alphabetic);
+    // Digits of one number have nothing between them.
+    let (first, rest) = pieces.split_first()?;
+    let (last, between) = rest.split_last()?;
+    let mut kept = vec![first.clone()];
+    kept.extend(between.iter().filter(|p| !p.is_empty()).cloned());
+    kept.push(last.clone());
+    (is_stamp && kept.len() >= 3 && !last.is_empty()).then_some(kept)
+}
+
+fn strip_stamp<'l>(line: &'l str, pieces: &[String]) -> Option<&'l str> {
+    if line.chars().all(is_blank) {
+        return Some("");
+    }
+    let (first, rest) = pieces.split_first()?;
+    let mut text = strip_mark(line, first)?;
+    for piece in rest {
+        let number = text.trim_start_matches(is_blank);
+        let behind = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        if behind.len() == number.len() {
+            return None;
+        }
+        text = strip_mark(behind, piece)?;
+    }
+    Some(text)
 }
 
 /// The border of a box whose left side a text ends with.
@@ -246,6 +287,20 @@ mod tests {
             ("3:", "4:user: k", "4:  text", "  text"),
             ("9. ", "10. user: k", "10.   text", "  text"),
             ("     1\t", "     2\tuser: k", "     2\t  text", "  text"),
+            (">   1: ", ">   2: user: k", ">   2:   text", "  text"),
+            ("1: > ", "2: > user: k", "2: >   text", "  text"),
+            (
+                "[12:01:59] ",
+                "[12:02:00] user: k",
+                "[12:02:00]   text",
+                "  text",
+            ),
+            (
+                "  1:   1: ",
+                "  2:   2: user: k",
+                " 10:  10:   text",
+                "  text",
+            ),
             ("- ", "  user: k", "    text", "  text"),
             ("// ", "// user: k", "//   text", "  text"),
             ("", "user: k", "  text", "  text"),

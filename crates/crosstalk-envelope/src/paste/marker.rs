@@ -44,6 +44,8 @@ pub(super) struct DirectionMarker {
     pub(super) nbsp: bool,
     pub(super) zero_width: bool,
     pub(super) escapes: bool,
+    /// Control characters were removed.
+    pub(super) controls: bool,
 }
 
 impl DirectionMarker {
@@ -96,8 +98,9 @@ fn read_inner(inner: &str) -> Option<DirectionMarker> {
     if inner.len() > crate::limit::LINE_BYTES {
         return None;
     }
-    let inner = clean::without_controls(inner);
-    let cleaned = clean::head_line(&inner);
+    let plain = clean::without_controls(inner);
+    let controls = plain.len() < inner.len();
+    let cleaned = clean::head_line(&plain);
     let (parties, version) = trim(&cleaned.text).rsplit_once([' ', '\t'])?;
     let lower = version.to_ascii_lowercase();
     if !crate::grammar::looks_like_version(&lower) {
@@ -122,6 +125,7 @@ fn read_inner(inner: &str) -> Option<DirectionMarker> {
         nbsp: cleaned.nbsp.is_some(),
         zero_width: cleaned.zero_width.is_some(),
         escapes: cleaned.escape.is_some(),
+        controls,
     })
 }
 
@@ -182,7 +186,7 @@ pub(super) fn has_close(line: &str) -> bool {
         .any(|close| memchr::memmem::find(line.as_bytes(), close.as_bytes()).is_some())
 }
 
-/// Walks from one closing bracket of a marker to the next, forward only.
+/// Walks from one closing bracket of a marker to the next.
 #[derive(Debug)]
 pub(super) struct Closes<'t> {
     text: &'t str,
@@ -197,6 +201,12 @@ impl<'t> Closes<'t> {
             text,
             next: CLOSES.map(find),
         }
+    }
+
+    /// Goes back to a place that it has passed.
+    pub(super) fn rewind(&mut self, to: usize) {
+        let rest = self.text.as_bytes().get(to..).unwrap_or(&[]);
+        self.next = CLOSES.map(|close| Some(to + memchr::memmem::find(rest, close.as_bytes())?));
     }
 
     /// The first closing bracket from `from` on.

@@ -27,7 +27,7 @@ pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
         })
         .into_iter()
         .collect();
-    Some(strict.as_clean_paste(repairs))
+    Some(strict.into_clean_paste(repairs))
 }
 
 /// What the grammar takes and the paste reading would still mend: PST-005, PST-006, PST-012, PST-014,

@@ -151,6 +151,11 @@ impl Region {
                 "zero-width characters were removed",
             ),
             (
+                marker.controls,
+                &rule::CONTROLS,
+                "control characters in the direction line were removed",
+            ),
+            (
                 self.collapsed,
                 &rule::COLLAPSED,
                 "line ends were lost; the headers were told apart by their names",

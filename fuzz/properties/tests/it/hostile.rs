@@ -114,7 +114,10 @@ fn text(random: &mut Random) -> String {
             0 if at < lines.len() => {
                 lines.remove(at);
             }
-            1 if at < lines.len() => lines[at] = line(random),
+            1 if at < lines.len() => {
+                lines.remove(at);
+                lines.insert(at, line(random));
+            }
             _ => lines.insert(at, line(random)),
         }
     }
@@ -244,7 +247,7 @@ fn a_lost_indent_lets_no_quoted_message_out() {
     let mut random = Random::new(3);
     for _ in 0..50_000 {
         let body: Vec<&str> = (0..1 + random.below(3))
-            .map(|_| random.pick(&INNER[..4]))
+            .map(|_| random.pick(INNER.split_at(4).0))
             .collect();
         let outer = Builder::new("GOOD", "B")
             .user("u")
