@@ -49,12 +49,11 @@ fn emit_lines(body: &[Line<'_>], has_inline: bool, out: &mut Repaired) {
     let indented = first.is_none_or(|l| indent_of(&l.text).is_some());
     for (number, line) in body.iter().enumerate() {
         let is_inline = has_inline && number == 0;
-        let is_separator = |c: char| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}');
-        if line.text.contains(is_separator) {
+        if line.text.contains(clean::is_separator) {
             let what = "a line separator was read as the end of a line";
             out.note_once(&rule::LINE_SEPARATORS, line.span.clone(), what);
         }
-        for part in line.text.split(is_separator) {
+        for part in line.text.split(clean::is_separator) {
             emit_line(part, line, indented && !is_inline, !has_inline, out);
         }
     }

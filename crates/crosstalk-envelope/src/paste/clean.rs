@@ -39,15 +39,21 @@ fn is_stray_joiner(c: char, before: Option<char>, after: Option<char>) -> bool {
         && (before.is_none_or(|b| b.is_ascii()) || after.is_none_or(|a| a.is_ascii()))
 }
 
-/// Whether a head that the grammar takes has something that [`head_line`] would change.
+/// Whether a head that the grammar takes has characters that show nothing or look like a space. Its backslashes
+/// and ampersands are what was written (PST-020).
 pub(super) fn needs_cleaning(head: &str) -> bool {
-    let special = |b: &u8| matches!(b, b'\\' | b'&' | 0x80..);
+    let special = |b: &u8| *b >= 0x80;
     // The arrow of the direction line and names beyond ASCII are no reason yet: look closely, line by line.
     head.as_bytes().iter().any(special)
         && head.split('\n').any(|line| {
             line.as_bytes().iter().any(special)
-                && matches!(head_line(line), c if c.nbsp.or(c.zero_width).or(c.escape).is_some())
+                && matches!(head_line(line), c if c.nbsp.or(c.zero_width).is_some())
         })
+}
+
+/// A character that some readers take for a line end.
+pub(super) const fn is_separator(c: char) -> bool {
+    matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// A line outside the body.
@@ -221,7 +227,8 @@ mod tests {
             assert_eq!(head_line(line).text, line);
             assert!(!needs_cleaning(line));
         }
-        assert!(needs_cleaning("user: k\ncontext: a\\_b"));
+        assert!(!needs_cleaning("user: k\ncontext: a\\_b"));
+        assert!(needs_cleaning("user: k\ncontext: a\u{a0}b"));
         assert_eq!(
             without_controls("tab\tand\u{85}nel é"),
             "tab\tand\u{85}nel é"

@@ -129,10 +129,15 @@ impl<'t> Finder<'t> {
     /// Whether a message begins in this line.
     fn opening(&self, line: Place) -> Option<Region> {
         let content = self.lines.get(line);
-        let marker = marker::direction_in(content)?;
+        let mut marker = marker::direction_in(content)?;
         let before = clean::without_controls(content.get(..marker.span.start)?);
         let after = content.get(marker.span.end..)?;
-        let rest = strip_behind(&clean::without_controls(after)).to_owned();
+        let plain = clean::without_controls(after);
+        let rest = strip_behind(&plain).to_owned();
+        let left = content.get(..marker.span.start)?;
+        marker.controls |= plain.len() < after.len() || before.len() < left.len();
+        marker.zero_width |= plain.contains(clean::is_zero_width);
+        let markdown_behind = rest.is_empty() && plain.contains(NOISE);
         let next = self.lines.get(self.lines.next_filled(line.next));
         let next = clean::without_controls(next);
         let next = next.trim_start_matches(clean::is_zero_width);
@@ -156,6 +161,7 @@ impl<'t> Finder<'t> {
             below: line.next,
             collapsed: on_line || name::holds_head(&below),
             behind: (!on_line && !rest.is_empty()).then_some(behind),
+            markdown_behind,
             marker,
             frame,
             fence: None,

@@ -27,6 +27,11 @@ pub(super) struct Head {
 impl Head {
     /// Takes a line: the one that opens the body is given back.
     pub(super) fn take<'t>(&mut self, line: &Line<'t>, out: &mut Repaired) -> Option<Opener<'t>> {
+        if line.text.contains(clean::is_separator) {
+            // Another reader could take it for a line end: the grammar refuses it.
+            self.unreadable(&line.text, line);
+            return None;
+        }
         let cleaned = clean::head_line(&line.text);
         note_cleaning(line, &cleaned, out);
         let text = cleaned.text.trim_end();
@@ -48,14 +53,19 @@ impl Head {
                 return Some(open_body(kind, &named, line, out));
             }
             (Some(named), _) => self.field(&named, line, out),
-            (None, _) => self.fields.push(Field {
-                name: text.to_owned(),
-                value: String::new(),
-                origin: line.span.clone(),
-                form: Form::new(Kind::Unreadable, false, ""),
-            }),
+            (None, _) => self.unreadable(text, line),
         }
         None
+    }
+
+    /// Keeps a line as it is: the grammar says what is wrong with it.
+    fn unreadable(&mut self, text: &str, line: &Line<'_>) {
+        self.fields.push(Field {
+            name: text.to_owned(),
+            value: String::new(),
+            origin: line.span.clone(),
+            form: Form::new(Kind::Unreadable, false, ""),
+        });
     }
 
     /// Whether a line without a reserved name is the rest of the field above it.

@@ -1,5 +1,6 @@
 //! The lines of a paste: they end with LF, CRLF or a lone CR (PST-022).
 
+use super::clean;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -129,7 +130,8 @@ impl<'t> Line<'t> {
 
     /// A part of the line as a line of its own, trimmed.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
-        let part = self.text.get(range).unwrap_or("").trim();
+        let is_blank = |c: char| c.is_whitespace() && !clean::is_separator(c);
+        let part = self.text.get(range).unwrap_or("").trim_matches(is_blank);
         let span = self.place(part);
         Self {
             text: self.part(part),

@@ -51,12 +51,13 @@ pub(super) struct DirectionMarker {
 impl DirectionMarker {
     /// Whether it stands as the grammar wants it.
     pub(super) fn is_plain(&self) -> bool {
+        // Escapes are resolved only if the strict reading does not take the line as it is (PST-020).
         self.brackets == Brackets::Plain
             && !(self.other_arrow
                 || self.other_version
                 || self.nbsp
                 || self.zero_width
-                || self.escapes)
+                || self.controls)
     }
 }
 

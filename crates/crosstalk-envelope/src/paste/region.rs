@@ -24,6 +24,8 @@ pub(super) struct Region {
     pub(super) fence: Option<Range<usize>>,
     /// Text behind the direction marker that is left out.
     pub(super) behind: Option<Range<usize>>,
+    /// Nothing but Markdown stands behind the direction marker.
+    pub(super) markdown_behind: bool,
     /// The first direction line that its body quotes.
     pub(super) quoted: Option<Range<usize>>,
     /// Lines were passed over because the head declares their number.
@@ -164,6 +166,11 @@ impl Region {
             if done {
                 out.push(repaired(rule, at.clone(), what));
             }
+        }
+        let has_markdown = out.iter().any(|d| d.rule.id == rule::MARKDOWN.id);
+        if self.markdown_behind && !has_markdown {
+            let what = "Markdown behind the direction line was removed";
+            out.push(repaired(&rule::MARKDOWN, at, what));
         }
         if let Some(behind) = &self.behind {
             let what = "the text behind the direction line was left out";
