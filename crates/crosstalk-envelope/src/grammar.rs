@@ -6,7 +6,7 @@
 mod direction;
 mod part;
 
-pub(crate) use direction::{arrow_in, looks_like_version};
+pub(crate) use direction::{arrow_in, is_direction, looks_like_version};
 pub(crate) use part::{Body, Entry, EntryKind, Parts, Span};
 pub use part::{BodyKind, CoreHeader};
 

@@ -17,7 +17,8 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
         return None;
     };
     let shape = Shape::of(inner);
-    if shape.brackets {
+    // Blanks may stand between the brackets and the sender, but another bracket may not.
+    if shape.brackets || trim_start(inner).starts_with('[') {
         sink.error(
             &rule::DIRECTION_MALFORMED,
             span.range(),
@@ -69,6 +70,11 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
         version: place(version),
         line: span,
     })
+}
+
+/// Whether a line is a direction line.
+pub(crate) fn is_direction(line: &str) -> bool {
+    read(line, 0, &mut Sink::default()).is_some()
 }
 
 fn version_fault(version: &str, place: Span, line: Span, sink: &mut Sink) {

@@ -65,6 +65,12 @@ impl DirectionMarker {
 pub(super) fn direction_in(line: &str) -> Option<DirectionMarker> {
     in_brackets(line, |inner, brackets, span| {
         let mut marker = read_inner(inner)?;
+        let raw = line.get(span.clone())?;
+        if marker.escapes && brackets == Brackets::Plain && crate::grammar::is_direction(raw) {
+            // It needs nothing to be resolved (PST-020).
+            marker.escapes = false;
+            raw.clone_into(&mut marker.written);
+        }
         marker.span = span;
         marker.brackets = brackets;
         marker.escapes |= brackets == Brackets::Escaped;
