@@ -15,11 +15,12 @@ fn the_commands_answer_as_written_down() {
     cases().case("tests/cmd/*.md");
 }
 
-/// The examples of `docs/cli.md`, with the files of `tests/cmd/examples`.
-#[test]
-fn the_documentation_tells_what_happens() {
-    let page = folder("../../docs/cli.md");
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs/cli.md");
+/// The examples of a page, with the files of `tests/cmd/examples`.
+fn page_tells_what_happens(page: &Path) {
+    let name = page.file_name().unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("page")
+        .join(name);
     let files = copy.with_extension("in");
     let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).unwrap();
@@ -27,11 +28,28 @@ fn the_documentation_tells_what_happens() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), files.join(entry.file_name())).unwrap();
     }
-    fs::copy(&page, &copy).unwrap();
+    fs::copy(page, &copy).unwrap();
     let cases = cases();
     cases.case(&copy);
     drop(cases);
     if std::env::var_os("TRYCMD").is_some_and(|v| v == "overwrite") {
-        fs::copy(&copy, &page).unwrap();
+        fs::copy(&copy, page).unwrap();
+    }
+}
+
+#[test]
+fn the_documentation_tells_what_happens() {
+    page_tells_what_happens(&folder("../../docs/cli.md"));
+}
+
+/// The README works for who has nothing else: the files that it uses stand in it.
+#[test]
+fn the_readme_tells_what_happens() {
+    let readme = folder("../../README.md");
+    page_tells_what_happens(&readme);
+    let text = fs::read_to_string(readme).unwrap();
+    for file in ["chat.txt", "message.json"] {
+        let content = fs::read_to_string(folder("tests/cmd/examples").join(file)).unwrap();
+        assert!(text.contains(&content), "{file} stands in the README");
     }
 }
