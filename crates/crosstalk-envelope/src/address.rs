@@ -172,7 +172,7 @@ impl<'a> Address<'a> {
         if self.is_name() {
             self.text
         } else {
-            before(self.rest(), &['?', '#'])
+            before(self.rest(), b"?#")
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Address<'a> {
         self.rest()
             .strip_prefix("//")
             .filter(|_| !self.is_name())
-            .map(|r| before(r, &['/', '?', '#']))
+            .map(|r| before(r, b"/?#"))
     }
 
     /// What stands before the `@`: of the authority, or of a mail address.
@@ -219,7 +219,7 @@ impl<'a> Address<'a> {
     /// What stands behind `?`.
     pub fn query(&self) -> Option<&'a str> {
         let rest = self.rest().get(self.hierarchy().len()..)?;
-        rest.strip_prefix('?').map(|r| before(r, &['#']))
+        rest.strip_prefix('?').map(|r| before(r, b"#"))
     }
 
     /// What stands behind `#`.
@@ -267,9 +267,10 @@ fn scheme_length(text: &str) -> usize {
     }
 }
 
-/// The text before the first of some marks.
-fn before<'t>(text: &'t str, marks: &[char]) -> &'t str {
-    text.split(marks).next().unwrap_or(text)
+/// The text before the first of some ASCII marks.
+fn before<'t>(text: &'t str, marks: &[u8]) -> &'t str {
+    let end = text.bytes().position(|b| marks.contains(&b));
+    text.get(..end.unwrap_or(text.len())).unwrap_or(text)
 }
 
 fn percent_signs_hold(text: &str) -> bool {

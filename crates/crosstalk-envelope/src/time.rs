@@ -27,12 +27,12 @@ impl Timestamp {
     /// assert!(Timestamp::parse("tomorrow").is_none());
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
-        let mut rest = text.as_bytes();
-        let year = digits(&mut rest, 4)?;
-        literal(&mut rest, b'-')?;
-        let month = digits(&mut rest, 2)?;
-        literal(&mut rest, b'-')?;
-        let day = digits(&mut rest, 2)?;
+        let (date, mut rest) = text.as_bytes().split_first_chunk::<10>()?;
+        let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = date else {
+            return None;
+        };
+        let year = pair(*y1, *y2)? * 100 + pair(*y3, *y4)?;
+        let (month, day) = (pair(*m1, *m2)?, pair(*d1, *d2)?);
         if !(1..=12).contains(&month) || day < 1 || day > days_in(year, month) {
             return None;
         }
@@ -44,12 +44,12 @@ impl Timestamp {
             (b'T' | b't' | b' ', tail) => rest = tail,
             _ => return None,
         }
-        let hour = digits(&mut rest, 2)?;
+        let hour = two_digits(&mut rest)?;
         let (mut minute, mut second, mut millis) = (0, 0, 0);
         if literal(&mut rest, b':').is_some() {
-            minute = digits(&mut rest, 2)?;
+            minute = two_digits(&mut rest)?;
             if literal(&mut rest, b':').is_some() {
-                second = digits(&mut rest, 2)?;
+                second = two_digits(&mut rest)?;
                 if literal(&mut rest, b'.').is_some() {
                     millis = fraction(&mut rest)?;
                 }
@@ -78,17 +78,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
-fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
-    let (head, tail) = rest.split_at_checked(count)?;
-    let mut value = 0;
-    for byte in head {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        value = value * 10 + i64::from(byte - b'0');
-    }
+/// The value of two digits.
+fn pair(tens: u8, ones: u8) -> Option<i64> {
+    let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
+    Some(digit(tens)? * 10 + digit(ones)?)
+}
+
+/// The two digits that a text begins with.
+fn two_digits(rest: &mut &[u8]) -> Option<i64> {
+    let ([tens, ones], tail) = rest.split_first_chunk::<2>()?;
     *rest = tail;
-    Some(value)
+    pair(*tens, *ones)
 }
 
 fn literal(rest: &mut &[u8], wanted: u8) -> Option<()> {
@@ -116,12 +116,12 @@ fn offset_minutes(rest: &[u8]) -> Option<i64> {
         (b'-', tail) => (-1, tail),
         _ => return None,
     };
-    let hours = digits(&mut rest, 2)?;
+    let hours = two_digits(&mut rest)?;
     let _ = literal(&mut rest, b':');
     let minutes = if rest.is_empty() {
         0
     } else {
-        digits(&mut rest, 2)?
+        two_digits(&mut rest)?
     };
     (rest.is_empty() && hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
