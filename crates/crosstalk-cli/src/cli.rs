@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 /// Read, repair, check and write AI Crosstalk envelopes.
 ///
 /// Data goes to stdout, talk to stderr. `-` or no file is stdin. Text is read the way chats and mail
-/// programs leave it, unless --strict is given.
+/// programs leave it; `canonical`, and `parse` and `lint` with --strict, repair nothing.
 #[derive(Debug, Parser)]
 #[command(
     name = "crosstalk",

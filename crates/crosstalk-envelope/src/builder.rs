@@ -78,6 +78,11 @@ impl Builder {
         self
     }
 
+    /// The value that a core header was given.
+    pub fn core_value(&self, header: CoreHeader) -> Option<&String> {
+        self.core.get(header as usize)?.as_ref()
+    }
+
     /// Sets a core header where there is a value.
     pub fn core_if(self, header: CoreHeader, value: Option<&str>) -> Self {
         match value {

@@ -228,16 +228,46 @@ pub fn builders(json: &str) -> Result<Vec<Builder>, String> {
         },
         _ => return Err("a message is a JSON object".into()),
     };
+    if messages.is_empty() {
+        return Err("there is no message in the JSON".into());
+    }
     messages.into_iter().map(|m| builder(plain(m)?)).collect()
 }
+
+/// The keys of a message; `file` stands where there are several.
+const KNOWN: [&str; 18] = [
+    "sender",
+    "receiver",
+    "version",
+    "user",
+    "session",
+    "thread",
+    "parent",
+    "message",
+    "context",
+    "intent",
+    "headers",
+    "meta",
+    "body",
+    "body_name",
+    "sig",
+    "repairs",
+    "diagnostics",
+    "file",
+];
 
 /// Objects for headers, META and fields become lists.
 fn plain(mut message: Value) -> Result<Message, String> {
     let Some(map) = message.as_object_mut() else {
         return Err("a message is a JSON object".into());
     };
-    for (name, known) in [("sender", true), ("receiver", true)] {
-        if map.contains_key(name) != known {
+    if let Some(unknown) = map.keys().find(|k| !KNOWN.contains(&k.as_str())) {
+        return Err(format!(
+            "the message has a key `{unknown}` that means nothing here"
+        ));
+    }
+    for name in ["sender", "receiver"] {
+        if !map.contains_key(name) {
             return Err(format!("the message has no `{name}`"));
         }
     }
@@ -296,13 +326,18 @@ fn builder(message: Message) -> Result<Builder, String> {
         }
         None => builder,
     };
-    // Core headers stand in the list, too, as they were received; the named fields count.
-    for field in message
-        .headers
-        .into_iter()
-        .filter(|f| CoreHeader::from_name(&f.name).is_none())
-    {
-        builder = builder.header(field.name, field.value);
+    // Core headers stand in the list, too, as they were received: they must say the same.
+    for field in message.headers {
+        match CoreHeader::from_name(&field.name) {
+            None => builder = builder.header(field.name, field.value),
+            Some(core) if builder.core_value(core) == Some(&field.value) => {}
+            Some(_) => {
+                return Err(format!(
+                    "`headers` and `{}` do not say the same",
+                    field.name
+                ));
+            }
+        }
     }
     for block in message.meta {
         builder = builder.block(&block.namespace);
@@ -380,14 +415,21 @@ pub fn schema() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": PARSE_SCHEMA,
         "description": "What `crosstalk parse --json` prints. `crosstalk build` reads the same, a message alone, or a list of messages.",
-        "type": "object",
-        "required": ["schema", "envelopes", "errors"],
-        "properties": {
-            "schema": {"const": PARSE_SCHEMA},
-            "envelopes": {"type": "array", "items": {"$ref": "#/$defs/message"}},
-            "errors": findings
-        },
+        "anyOf": [
+            {"$ref": "#/$defs/report"},
+            {"$ref": "#/$defs/message"},
+            {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/message"}}
+        ],
         "$defs": {
+            "report": {
+                "type": "object",
+                "required": ["schema", "envelopes", "errors"],
+                "properties": {
+                    "schema": {"const": PARSE_SCHEMA},
+                    "envelopes": {"type": "array", "items": {"$ref": "#/$defs/message"}},
+                    "errors": findings
+                }
+            },
             "message": {"type": "object", "required": ["sender", "receiver"], "properties": properties},
             "finding": finding
         }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// word, `headers` and `meta` may be objects. Nothing is written if one message can't be.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk build --ids < message.json\n  echo '{\"sender\":\"CLAUDE\",\"receiver\":\"CHATGPT\",\"user\":\"kalle\",\"context\":\"auth\",\n    \"intent\":\"REQUEST\",\"body\":\"Should we use JWT?\"}' | crosstalk build --ids --fence"
+    after_help = "Examples:\n  crosstalk build --ids < message.json\n  echo '{\"sender\":\"CLAUDE\", \"receiver\":\"CHATGPT\", \"user\":\"kalle\",\n    \"context\":\"auth\", \"intent\":\"REQUEST\", \"body\":\"Should we use JWT?\"}' |\n    crosstalk build --ids --fence"
 )]
 pub(crate) struct Build {
     /// The JSON; `-` or none is stdin

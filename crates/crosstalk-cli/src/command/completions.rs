@@ -9,7 +9,7 @@ use clap_complete::Shell;
 /// Print the completion script of a shell
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk completions bash > ~/.local/share/bash-completion/completions/crosstalk\n  crosstalk completions fish > ~/.config/fish/completions/crosstalk.fish"
+    after_help = "Examples:\n  crosstalk completions bash > crosstalk.bash\n  crosstalk completions fish > ~/.config/fish/completions/crosstalk.fish"
 )]
 pub(crate) struct Completions {
     /// Which shell

@@ -27,7 +27,8 @@ pub(crate) struct Doctor {
 }
 
 /// Repairs that could not keep everything.
-const LOSSY: [&Rule; 4] = [
+const LOSSY: [&Rule; 5] = [
+    &rule::BODY_UNINDENTED,
     &rule::COLLAPSED,
     &rule::TEXT_AROUND,
     &rule::DUPLICATE_DROPPED,
@@ -87,7 +88,12 @@ fn report(document: &Document<'_>, lines: &LineIndex<'_>, name: &str) -> String 
         out.push_str("Nothing had to be repaired.\n");
     }
     section(&mut out, "Repaired, without loss:", &harmless, lines);
-    section(&mut out, "Repaired, and something is lost:", &lossy, lines);
+    section(
+        &mut out,
+        "Repaired, and something may be lost:",
+        &lossy,
+        lines,
+    );
     section(
         &mut out,
         "Not repaired, and worth a look:",

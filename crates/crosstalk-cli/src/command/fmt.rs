@@ -98,6 +98,12 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
     {
         console.talk(&carets.draw(finding))?;
     }
+    let all = scan.documents.iter().flat_map(Document::diagnostics);
+    let repairs = all.filter(|d| d.severity == Severity::Repair).count();
+    if repairs > 0 {
+        let number = count(repairs, "repair");
+        console.talk(&format!("{number}: crosstalk doctor tells which\n"))?;
+    }
     Ok(exit)
 }
 

@@ -18,7 +18,7 @@ use crosstalk_envelope::{
 /// v1.1 already are passed on as they are. What was done is told on stderr.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk migrate old.aict > new.crosstalk\n  crosstalk migrate --user kalle --context archive 2025/*.aict > archive.crosstalk"
+    after_help = "Examples:\n  crosstalk migrate old.aict > new.crosstalk\n  crosstalk migrate --user kalle --context archive *.aict > all.crosstalk"
 )]
 pub(crate) struct Migrate {
     #[command(flatten)]

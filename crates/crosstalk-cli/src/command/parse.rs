@@ -8,7 +8,7 @@ use crate::input::{Files, Input};
 use crate::{json, render};
 use clap::Args;
 use crosstalk_envelope::json::{Message, PARSE_SCHEMA, report};
-use crosstalk_envelope::{LineIndex, Reading, Severity};
+use crosstalk_envelope::{LineIndex, Reading, Scan, Severity};
 use serde_json::Value;
 
 /// Find the envelopes in a text and show them
@@ -80,11 +80,18 @@ impl Parse {
     /// One report on all files, in their order.
     fn run_json(&self, console: &mut Console) -> Result<Exit, Failure> {
         if !self.files.several() {
-            return self.files.each(console, |console, input| {
+            let mut printed = false;
+            let exit = self.files.each(console, |console, input| {
                 let (text, scan) = input.scan(reading(self.strict));
                 console.data(json::pretty(&report(&text, &scan))?)?;
+                printed = true;
                 Ok(Exit::of(&scan.refused))
-            });
+            })?;
+            if !printed {
+                // A file that can't be read is no reason to print no JSON.
+                console.data(json::pretty(&report("", &Scan::default()))?)?;
+            }
+            return Ok(exit);
         }
         let (mut envelopes, mut errors) = (Vec::new(), Vec::new());
         let exit = self.files.each(console, |_, input| {

@@ -6,6 +6,7 @@ use super::line::Line;
 use super::name;
 use super::repair::Repaired;
 use crate::registry::rule;
+use crate::signature::Signature;
 use crate::text::trim;
 use std::ops::Range;
 
@@ -29,6 +30,15 @@ pub(super) fn emit(
 ) {
     out.emit(&format!("{}: |", opener.name), opener.origin.clone());
     let sig = find_sig(lines, declared);
+    if let Some(at) = sig.is_none().then(|| buried_signature(lines)).flatten() {
+        // A signature is never taken for text: the grammar refuses what stands behind it.
+        let (body, behind) = lines.split_at_checked(at).unwrap_or((lines, &[]));
+        emit_lines(body, opener.inline.is_some(), out);
+        for line in behind {
+            out.emit(line.text.trim_end(), line.span.clone());
+        }
+        return;
+    }
     let body = lines.get(..sig.unwrap_or(lines.len())).unwrap_or(&[]);
     emit_lines(body, opener.inline.is_some(), out);
     match sig.and_then(|at| lines.get(at..)) {
@@ -118,6 +128,14 @@ fn find_sig(lines: &[Line<'_>], declared: Option<usize>) -> Option<usize> {
         has_rest |= !line.is_blank();
     }
     None
+}
+
+/// The index of the last whole signature, where other text stands behind it.
+fn buried_signature(lines: &[Line<'_>]) -> Option<usize> {
+    lines.iter().rposition(|line| {
+        let value = line.text.strip_prefix("sig:").map(trim);
+        value.is_some_and(|v| Signature::parse(v).is_ok_and(|s| s.is_signed()))
+    })
 }
 
 /// Writes the `sig:` line, joined if it was wrapped.

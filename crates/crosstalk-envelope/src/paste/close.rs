@@ -12,6 +12,9 @@ use crate::registry::rule;
 use std::borrow::Cow;
 use std::ops::Range;
 
+const LACKS_PREFIX: &str = "the message has no [[END]] before this line, which lacks the prefix of the lines above: \
+     was one of them wrapped?";
+
 /// How many directions inside another message are told one by one.
 const OTHERS: usize = 16;
 
@@ -96,7 +99,17 @@ impl<'t> Finder<'t> {
         loop {
             let (line, content) = match self.step(&mut walk, frame.can_break()) {
                 Step::Marked(line, content) => (line, content),
-                Step::Outside(end) => return self.broken_off(&region, end, walk),
+                Step::Outside(end) => {
+                    let outside = self.lines.at(end).range();
+                    let (mut outcome, next) = self.broken_off(&region, end, walk);
+                    for finding in outcome.as_mut().err().into_iter().flatten() {
+                        if finding.rule.id == rule::END_MISSING.id {
+                            finding.span = outside.clone();
+                            finding.message = LACKS_PREFIX.into();
+                        }
+                    }
+                    return (outcome, next);
+                }
                 Step::Over => return self.broken_off(&region, self.len(), walk),
             };
             let meaning = self.meaning(&region, line, &content);

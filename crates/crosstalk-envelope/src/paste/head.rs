@@ -155,12 +155,12 @@ struct Names {
     dropping: bool,
 }
 
-type Refusal = (&'static crate::registry::Rule, &'static str);
+type Refusal = (&'static crate::registry::Rule, String);
 
 impl Names {
     /// Whether a field is written, or why not.
     fn admit(&mut self, field: &Field) -> Result<(), Refusal> {
-        let twice = "a name that stands twice was left out";
+        let twice = || format!("`{}` stands twice; the second one was left out", field.name);
         if field.form.kind == Kind::Unreadable {
             return Ok(());
         }
@@ -170,7 +170,10 @@ impl Names {
             let repeats = Namespace::find(&field.value).is_some_and(|n| n.repeats);
             self.dropping = !self.namespaces.insert(field.value.clone()) && !repeats;
             if self.dropping {
-                let what = "a META block that stands twice was left out";
+                let what = format!(
+                    "`meta: {}` stands twice; the second block was left out",
+                    field.value
+                );
                 return Err((&rule::DUPLICATE_DROPPED, what));
             }
             return Ok(());
@@ -182,15 +185,18 @@ impl Names {
                 || self.keys.insert(field.name.to_ascii_lowercase());
             return is_new
                 .then_some(())
-                .ok_or((&rule::DUPLICATE_DROPPED, twice));
+                .ok_or_else(|| (&rule::DUPLICATE_DROPPED, twice()));
         }
         if is_core(field) && field.value.is_empty() {
-            return Err((&rule::EMPTY_DROPPED, "an empty header was left out"));
+            return Err((
+                &rule::EMPTY_DROPPED,
+                format!("`{}` is empty and was left out", field.name),
+            ));
         }
         let is_new = self.headers.insert(field.name.to_ascii_lowercase());
         is_new
             .then_some(())
-            .ok_or((&rule::DUPLICATE_DROPPED, twice))
+            .ok_or_else(|| (&rule::DUPLICATE_DROPPED, twice()))
     }
 }
 

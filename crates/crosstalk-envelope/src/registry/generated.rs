@@ -1828,7 +1828,7 @@ pub mod rule {
         id: "PST-025",
         code: Some(ErrorCode::Format),
         title: "A marker in another spelling is read",
-        help: "write [[END]]",
+        help: "write the marker as the format has it: [[SENDER→RECEIVER v1]], body: |, [[END]]",
     };
     /// PST-026: An empty core header is left out.
     pub static EMPTY_DROPPED: Rule = Rule {
