@@ -1,6 +1,7 @@
 //! What ends a command, or the work on one of its files, before its time.
 
 use crate::exit::Exit;
+use crate::input::shown_path;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use std::fmt;
@@ -43,7 +44,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClosedPipe => Ok(()),
-            Self::Io(what, fault) => write!(f, "{}: {fault}", escape(what)),
+            Self::Io(what, fault) => write!(f, "{}: {fault}", shown_path(what)),
             Self::Usage(message) | Self::Refused(_, message) => f.write_str(&escape(message)),
         }
     }

@@ -4,9 +4,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::Args;
-use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Diagnostic, Reading, Scan, Severity, decode, limit, scan};
+use crosstalk_envelope::{Diagnostic, Reading, Scan, decode, limit, scan};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{IsTerminal as _, Read};
@@ -94,7 +93,7 @@ impl Input {
     /// The name as it is shown: `stdin` for `-`.
     pub(crate) fn shown_name(&self) -> Cow<'_, str> {
         match self.path {
-            Some(_) => escape(&self.name),
+            Some(_) => shown_path(&self.name),
             None => "stdin".into(),
         }
     }
@@ -116,29 +115,13 @@ impl Input {
     /// Finds the envelopes; the text is the one that places are in.
     pub(crate) fn scan(&self, reading: Reading) -> (Cow<'_, str>, Scan<'_>) {
         match self.text() {
-            Ok(text) => {
-                let mut scan = scan(text, reading);
-                // Findings are bounded; that nothing was found has to be told in any case.
-                if scan.documents.is_empty() && !scan.refused.iter().any(Diagnostic::is_error) {
-                    scan.refused.push(no_envelope());
-                }
-                (text.into(), scan)
-            }
+            Ok(text) => (text.into(), scan(text, reading)),
             Err((text, fault)) => {
-                let refused = vec![fault];
-                let documents = Vec::new();
-                (text, Scan { documents, refused })
+                let mut scan = Scan::default();
+                scan.refused.push(fault);
+                (text, scan)
             }
         }
-    }
-}
-
-fn no_envelope() -> Diagnostic {
-    Diagnostic {
-        rule: &rule::NO_ENVELOPE,
-        severity: Severity::Error,
-        span: 0..0,
-        message: "there is no envelope in the text".into(),
     }
 }
 
@@ -150,6 +133,14 @@ fn bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
         .take(most.saturating_add(1))
         .read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The name of a file on one line, with nothing that a terminal would act on.
+pub(crate) fn shown_path(name: &str) -> Cow<'_, str> {
+    match escape(name) {
+        shown if shown.contains('\n') => shown.replace('\n', "\\n").into(),
+        shown => shown,
+    }
 }
 
 #[cfg(test)]

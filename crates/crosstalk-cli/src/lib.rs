@@ -30,6 +30,7 @@ use cli::Cli;
 use console::Console;
 use exit::Exit;
 use failure::Failure;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Runs the command line of this process.
@@ -38,13 +39,27 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(fault) => {
             // Help and the version go to stdout, wrong usage to stderr; a closed pipe is no news.
-            let _ = fault.print();
+            let shown = fault.render().ansi().to_string();
+            let _ = match fault.use_stderr() {
+                // What was typed may hold anything, and stands in the message.
+                true => write!(
+                    anstream::stderr(),
+                    "{}",
+                    harmless(&fault.render().to_string())
+                ),
+                false => write!(anstream::stdout(), "{shown}"),
+            };
             return ExitCode::from(u8::try_from(fault.exit_code()).unwrap_or(exit::USAGE));
         }
     };
     let mut console = Console::new(cli.color);
     let result = cli.command.run(&mut console);
     finish(result, &mut console).into()
+}
+
+/// The text without anything that a terminal would act on.
+fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
+    crosstalk_envelope::unicode::escape(text)
 }
 
 /// The whole command line, for completions, man pages and tests.

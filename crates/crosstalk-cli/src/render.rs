@@ -5,6 +5,7 @@
 use crate::console::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, severity_style, styled};
 use crate::paragraph::{WIDTH, wrap};
 use anstyle::{AnsiColor, Style};
+use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     Diagnostic, Document, Envelope, Intent, LineIndex, Severity, Signature, lint,
@@ -165,6 +166,21 @@ fn remarks(out: &mut String, document: &Document<'_>, lines: &LineIndex<'_>) {
             wrap(&text, NAMES, NAMES)
         ));
     }
+}
+
+/// Repairs that could not keep everything.
+pub(crate) const LOSSY: [&Rule; 5] = [
+    &rule::BODY_UNINDENTED,
+    &rule::COLLAPSED,
+    &rule::TEXT_AROUND,
+    &rule::DUPLICATE_DROPPED,
+    &rule::CONTROLS,
+];
+
+/// Whether a finding is worth a word where only the result is wanted: a warning, or a repair that may have lost
+/// something.
+pub(crate) fn is_worth_telling(finding: &Diagnostic) -> bool {
+    finding.severity >= Severity::Warning || LOSSY.contains(&finding.rule)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Implements ENV-023 to ENV-026, ENV-033, ENV-043, ENV-051 and ENV-080.
 
 use crate::diagnostic::{Diagnostic, Severity, Sink};
-use crate::grammar::{self, BodyKind, CoreHeader, EntryKind, Parts};
+use crate::grammar::{self, BodyKind, CoreHeader, Entry, EntryKind, Parts};
 use crate::lines::{LineEnds, Lines};
 use crate::registry::rule;
 use crate::signature::Signature;
@@ -358,7 +358,14 @@ impl<'a> Document<'a> {
 
     /// The first META block of a namespace.
     pub fn block(&self, namespace: &str) -> Option<Block<'_>> {
-        self.blocks().find(|b| b.namespace() == namespace)
+        let text = self.text();
+        let opens =
+            |e: &Entry| e.kind == EntryKind::Meta && e.value.bytes(text) == namespace.as_bytes();
+        let index = self.parts.entries.iter().position(opens)?;
+        Some(Block {
+            document: self,
+            index,
+        })
     }
 
     /// A value of META: the key in the first block of the namespace.

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Document, Reading};
 use crate::grammar::{CoreHeader, EntryKind, Span};
-use crate::registry::rule;
+use crate::registry::{Rule, rule};
 
 /// Edits of one document; each is a line that is put in, replaced or taken out.
 ///
@@ -84,6 +84,13 @@ impl<'d> Edit<'d> {
             .iter()
             .skip(opener + 1)
             .take_while(|e| e.kind == EntryKind::Key);
+        let is_other = |name: &str| name != key && name.eq_ignore_ascii_case(key);
+        if let Some(other) = block.clone().find(|e| is_other(e.name.of(text))) {
+            let other = other.name.of(text);
+            let message =
+                format!("`{other}` stands where `{key}` would: one of them is one too many");
+            return Err(fault(&rule::KEY_DUPLICATE, message));
+        }
         match block.clone().find(|e| e.name.of(text) == key) {
             Some(entry) => self.replace_value(entry.value, key, value),
             None => {
@@ -213,19 +220,23 @@ impl<'d> Edit<'d> {
 }
 
 fn writable<'v>(name: &str, value: &'v str) -> Result<&'v str, Diagnostic> {
-    if value.contains(['\n', '\r']) {
-        return Err(Diagnostic {
-            rule: &rule::HEADER_MALFORMED,
-            severity: Severity::Error,
-            span: 0..0,
-            message: format!(
-                "the value of `{}` has a line break in it",
-                crate::unicode::escape(name)
-            )
-            .into(),
-        });
+    let forbidden = |c: char| (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}');
+    if value.contains(forbidden) {
+        let name = crate::unicode::escape(name);
+        let message = format!("the value of `{name}` has a character that can't stand on a line");
+        return Err(fault(&rule::FORBIDDEN_CHARACTER, message));
     }
     Ok(value)
+}
+
+fn fault(rule: &'static Rule, message: String) -> Diagnostic {
+    let (severity, span, message) = (Severity::Error, 0..0, message.into());
+    Diagnostic {
+        rule,
+        severity,
+        span,
+        message,
+    }
 }
 
 #[cfg(test)]
@@ -260,6 +271,8 @@ mod tests {
             TEXT.replace("sig: none", "sig: ed25519:pkid=a;sig=AAAA")
         );
         assert!(edit().set_sig("a\nb").is_err());
+        assert!(edit().set_key("routing", "x-route", "b").is_err());
+        assert!(edit().set_key("routing", "X-Route", "a\u{2028}b").is_err());
     }
 
     #[test]

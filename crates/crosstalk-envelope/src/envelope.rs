@@ -49,18 +49,26 @@ pub struct Envelope<'d> {
 impl Document<'_> {
     /// The typed view.
     pub fn envelope(&self) -> Envelope<'_> {
+        let (text, parts) = (self.text(), self.parts());
+        let header = |core| {
+            let entry = parts.core(core)?;
+            Some(entry.value.of(text)).filter(|v| !v.is_empty())
+        };
+        let (sender, receiver) = parts
+            .direction
+            .map_or(("", ""), |d| (d.sender.of(text), d.receiver.of(text)));
         Envelope {
-            sender: Address::split(self.sender()),
-            receiver: Address::split(self.receiver()),
-            user: self.header(CoreHeader::User),
-            session: self.header(CoreHeader::Session).map(Session::parse),
-            thread: self.header(CoreHeader::Thread),
-            parent: self.header(CoreHeader::Parent),
-            message: self.header(CoreHeader::Message),
-            context: self.header(CoreHeader::Context),
-            intent: self.header(CoreHeader::Intent).map(IntentField::parse),
+            sender: Address::split(sender),
+            receiver: Address::split(receiver),
+            user: header(CoreHeader::User),
+            session: header(CoreHeader::Session).map(Session::parse),
+            thread: header(CoreHeader::Thread),
+            parent: header(CoreHeader::Parent),
+            message: header(CoreHeader::Message),
+            context: header(CoreHeader::Context),
+            intent: header(CoreHeader::Intent).map(IntentField::parse),
             body_kind: self.body_kind().unwrap_or(BodyKind::Body),
-            signature: self.sig().and_then(|s| Signature::parse(s).ok()),
+            signature: parts.sig.and_then(|s| Signature::parse(s.of(text)).ok()),
             document: self,
         }
     }

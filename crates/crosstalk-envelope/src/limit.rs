@@ -8,5 +8,7 @@ pub const LINE_BYTES: usize = 64 * 1024;
 pub const HEADERS: usize = 256;
 /// The largest paste or file, in bytes: 64 MiB.
 pub const PASTE_BYTES: usize = 64 * 1024 * 1024;
+/// The most envelopes in one paste or file.
+pub const ENVELOPES: usize = 65_536;
 /// How many diagnostics one envelope collects before it says that there are more.
 pub const DIAGNOSTICS: usize = 200;

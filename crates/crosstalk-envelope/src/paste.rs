@@ -37,6 +37,8 @@ pub struct Scan<'a> {
     pub documents: Vec<Document<'a>>,
     /// Findings that belong to no accepted envelope: why the others were refused, stray markers.
     pub refused: Vec<Diagnostic>,
+    /// How many envelopes were found so far.
+    envelopes: usize,
 }
 
 /// Finds every envelope in a text and checks each one, the rules of its intent included.
@@ -113,6 +115,24 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Counts an envelope that begins at `at`; false for one too many.
+    fn count(&mut self, at: usize) -> bool {
+        self.envelopes += 1;
+        if self.envelopes == limit::ENVELOPES + 1 {
+            let message = format!(
+                "there are more than {} envelopes in the text",
+                limit::ENVELOPES
+            );
+            self.refused.push(Diagnostic {
+                rule: &rule::PASTE_TOO_LARGE,
+                severity: Severity::Error,
+                span: at..at,
+                message: message.into(),
+            });
+        }
+        self.envelopes <= limit::ENVELOPES
+    }
+
     fn refuse(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
         for finding in findings {
             // Bounded over all envelopes of a paste; but of each code one error is kept, wherever it stands.
@@ -139,19 +159,24 @@ fn scan_strict<'a>(text: &'a str, scan: &mut Scan<'a>) {
     while let Some(at) = start {
         let rest = text.get(at..).unwrap_or("");
         let length = through_end_line(rest);
-        scan.take(Document::read_strict(
-            rest.get(..length).unwrap_or(rest),
-            at,
-        ));
+        if !scan.count(at) {
+            return;
+        }
+        let envelope = rest.get(..length).unwrap_or(rest);
+        scan.take(Document::read_strict(envelope, at));
         start = first_filled_line(text, at + length);
     }
 }
 
 /// Where the first line begins that is not blank, from the line start `from` on.
 fn first_filled_line(text: &str, from: usize) -> Option<usize> {
-    let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
     let rest = text.as_bytes().get(from..)?;
-    let filled = rest.iter().position(|b| !blank(b))?;
+    // A CR counts as blank only before an LF: alone it is a forbidden character.
+    let blank = |(at, b): (usize, &u8)| match b {
+        b'\r' => rest.get(at + 1) == Some(&b'\n'),
+        b => matches!(b, b' ' | b'\t' | b'\n'),
+    };
+    let filled = rest.iter().enumerate().position(|b| !blank(b))?;
     let before = rest.get(..filled)?;
     // At the start of the text, a byte order mark is left to the grammar.
     Some(from + memchr::memrchr(b'\n', before).map_or(0, |i| i + 1))
@@ -178,7 +203,9 @@ fn scan_paste<'a>(text: &'a str, scan: &mut Scan<'a>) {
     regions(text, &mut |region| match region {
         Ok(region) => {
             found = true;
-            scan.take(read_region(text, &region));
+            if scan.count(region.span.start) {
+                scan.take(read_region(text, &region));
+            }
         }
         Err(findings) => {
             found |= findings.iter().any(Diagnostic::is_error);

@@ -5,11 +5,10 @@ mod body;
 use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::render;
 use clap::Args;
-use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Diagnosis, Diagnostic, Document, LineIndex, Reading, Severity, diagnose};
 use std::path::PathBuf;
@@ -26,15 +25,6 @@ pub(crate) struct Doctor {
     file: PathBuf,
 }
 
-/// Repairs that could not keep everything.
-const LOSSY: [&Rule; 5] = [
-    &rule::BODY_UNINDENTED,
-    &rule::COLLAPSED,
-    &rule::TEXT_AROUND,
-    &rule::DUPLICATE_DROPPED,
-    &rule::CONTROLS,
-];
-
 impl Doctor {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let input = Input::read(&self.file, console)?;
@@ -50,7 +40,7 @@ impl Doctor {
         };
         console.show(&format!("{}\n", wrap(&found, 0, 0)))?;
         for document in &scan.documents {
-            console.show(&report(document, &lines, &escape(&input.name)))?;
+            console.show(&report(document, &lines, &shown_path(&input.name)))?;
         }
         if !errors.is_empty() {
             console.show(&refusals(&errors, &lines))?;
@@ -82,8 +72,9 @@ fn report(document: &Document<'_>, lines: &LineIndex<'_>, name: &str) -> String 
     let of = |severity| findings.iter().filter(move |d| d.severity == severity);
     let repairs: Vec<&Diagnostic> = of(Severity::Repair).collect();
     let warnings: Vec<&Diagnostic> = of(Severity::Warning).collect();
-    let (lossy, harmless): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        repairs.iter().partition(|d| LOSSY.contains(&d.rule));
+    let (lossy, harmless): (Vec<&Diagnostic>, Vec<&Diagnostic>) = repairs
+        .iter()
+        .partition(|d| render::LOSSY.contains(&d.rule));
     if repairs.is_empty() {
         out.push_str("Nothing had to be repaired.\n");
     }

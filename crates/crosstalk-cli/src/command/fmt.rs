@@ -10,6 +10,7 @@ use crate::input::{Files, Input};
 use crate::paragraph::count;
 use crate::render;
 use clap::Args;
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, Reading, Scan, Severity, fence};
 
 /// Write envelopes well-formed, whatever came in
@@ -87,7 +88,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
         }
         // What hides or deceives would go on the screen, or into a chat, as it is.
         let findings = render::findings(document).into_iter();
-        for finding in findings.filter(|d| d.severity >= Severity::Warning) {
+        for finding in findings.filter(render::is_worth_telling) {
             console.talk(&carets.draw(&finding))?;
         }
     }
@@ -127,8 +128,8 @@ fn replace_file(
     let name = input.shown_name();
     let left_alone = if exit != Exit::SUCCESS {
         Some("what is wrong stands above")
-    } else if has_other_text(text, scan) {
-        Some("there is other text around the envelopes, which would be lost")
+    } else if has_other_text(text, scan) || loses_something(scan) {
+        Some("there is text in or around the envelopes that would be lost")
     } else {
         None
     };
@@ -146,7 +147,18 @@ fn replace_file(
     Ok(exit)
 }
 
-/// Whether words stand outside the envelopes; fences and quotation marks may go.
+/// Whether a repair left something out.
+fn loses_something(scan: &Scan<'_>) -> bool {
+    let left_out = [
+        &rule::TEXT_AROUND,
+        &rule::DUPLICATE_DROPPED,
+        &rule::CONTROLS,
+    ];
+    let mut all = scan.documents.iter().flat_map(Document::diagnostics);
+    all.any(|d| left_out.contains(&d.rule))
+}
+
+/// Whether text stands outside the envelopes; fences and quotation marks may go.
 fn has_other_text(text: &str, scan: &Scan<'_>) -> bool {
     let mut start = 0;
     let mut gaps = Vec::new();
@@ -156,9 +168,13 @@ fn has_other_text(text: &str, scan: &Scan<'_>) -> bool {
         start = span.end;
     }
     gaps.push(text.get(start..).unwrap_or(""));
-    let is_fence =
-        |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+    let is_fence = |line: &str| {
+        let bare = line.trim_start_matches(['>', ' ', '\t']).trim_end();
+        let info = bare.trim_start_matches(['`', '~']);
+        bare.len() >= info.len() + 3 && !info.contains(char::is_whitespace)
+    };
+    let is_quote = |line: &str| line.chars().all(|c| c.is_whitespace() || c == '>');
     gaps.iter()
         .flat_map(|gap| gap.lines())
-        .any(|line| !is_fence(line) && line.contains(char::is_alphanumeric))
+        .any(|line| !is_fence(line) && !is_quote(line))
 }

@@ -5,11 +5,10 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input};
+use crate::render;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    BodyKind, Defaults, Document, LineIndex, Migration, Migrator, Reading, Severity,
-};
+use crosstalk_envelope::{BodyKind, Defaults, Document, LineIndex, Migration, Migrator, Reading};
 
 /// Turn v1.0 envelopes into v1.1
 ///
@@ -73,10 +72,10 @@ fn one(
         console.talk(&format!("{name}:{line}: {sides}: {}\n", escape(&done)))?;
     }
     let carets = Carets::new(&name, &text);
-    for finding in scan
-        .refused
-        .iter()
-        .filter(|d| d.severity >= Severity::Warning)
+    let all = scan.documents.iter().flat_map(|d| d.diagnostics().iter());
+    for finding in all
+        .chain(&scan.refused)
+        .filter(|d| render::is_worth_telling(d))
     {
         console.talk(&carets.draw(finding))?;
     }

@@ -4,6 +4,7 @@ use super::part::{Direction, Span};
 use crate::diagnostic::Sink;
 use crate::registry::rule;
 use crate::text::{trim, trim_end, trim_start};
+use unicode_normalization::char::canonical_combining_class;
 
 /// Reads the line, which begins at byte `start` of the text.
 pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Direction> {
@@ -64,6 +65,11 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
         );
         return None;
     }
+    if !is_party(sender) || !is_party(receiver) {
+        let what = "a side shows nothing, or begins with a mark that would change the arrow";
+        sink.error(&rule::DIRECTION_PARTY, place(parties).range(), what);
+        return None;
+    }
     Some(Direction {
         sender: place(sender),
         receiver: place(receiver),
@@ -75,6 +81,17 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
 /// Whether a line is a direction line.
 pub(crate) fn is_direction(line: &str) -> bool {
     read(line, 0, &mut Sink::default()).is_some()
+}
+
+/// Whether a side has something to show and does not begin with a combining character.
+fn is_party(text: &str) -> bool {
+    let is_shown = |c: char| !c.is_whitespace() && !crate::unicode::is_invisible(c);
+    text.is_ascii()
+        || (text.chars().any(is_shown)
+            && text
+                .chars()
+                .next()
+                .is_some_and(|c| canonical_combining_class(c) == 0))
 }
 
 fn version_fault(version: &str, place: Span, line: Span, sink: &mut Sink) {

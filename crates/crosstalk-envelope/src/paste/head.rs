@@ -9,6 +9,7 @@ use super::name::{self, Named, is_name, named};
 use super::repair::Repaired;
 use super::value::{Field, Form, Kind};
 use crate::grammar::{BodyKind, CoreHeader, Reserved};
+use crate::limit;
 use crate::registry::{Intent, LEGACY_INTENTS, Namespace, rule};
 use crate::text::trim;
 use std::collections::HashSet;
@@ -73,7 +74,9 @@ impl Head {
         let Some(last) = self.fields.last() else {
             return false;
         };
-        if last.is_open() || (last.takes_item(text) && !self.gap) {
+        // Inside an open bracket a line that looks like a header of its own is one.
+        let goes_on = |n: &Named<'_>| n.value.starts_with("//") || text.ends_with([',', ']', '}']);
+        if (last.is_open() && named.is_none_or(goes_on)) || (last.takes_item(text) && !self.gap) {
             return true;
         }
         // claude://… at the start of a line is the rest of a route, not a header.
@@ -122,6 +125,10 @@ impl Head {
             last.close();
         }
         let mut names = Names::default();
+        if let Some(field) = self.fields.get(limit::HEADERS) {
+            let message = format!("there are more than {} headers and keys", limit::HEADERS);
+            out.refuse(&rule::TOO_MANY_HEADERS, field.origin.clone(), message);
+        }
         for field in self.fields {
             if let Err((rule, what)) = names.admit(&field) {
                 out.note(rule, field.origin, what);

@@ -3,17 +3,19 @@
 use super::{clean, head, repaired};
 use crate::diagnostic::Diagnostic;
 use crate::document::Document;
-use crate::flow::Flow;
 use crate::grammar::CoreHeader;
 use crate::registry::rule;
 
 /// The document as the result of the paste reading, unless something in it needs repair.
 pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
-    if !strict.is_accepted() || needs_repair(&strict) {
+    if !strict.is_accepted() {
         return None;
     }
     let padding = padding_in(strict.source());
-    if padding.is_some_and(|(_, beyond_ascii)| beyond_ascii) {
+    let beyond_ascii = padding.is_some_and(|(_, beyond_ascii)| beyond_ascii);
+    // What was signed in this form stays in this form.
+    let is_signed = strict.sig().is_some_and(|s| s != "none");
+    if !is_signed && (beyond_ascii || needs_repair(&strict)) {
         return None;
     }
     let at = strict.span().start;
@@ -40,10 +42,7 @@ fn needs_repair(document: &Document<'_>) -> bool {
         .get(body.map_or(0, |b| b.content.end())..)
         .unwrap_or("");
     let ids = [CoreHeader::Thread, CoreHeader::Parent, CoreHeader::Message];
-    let is_broken = |value: &str| {
-        let is_open = Flow::is_meant(value) && !value.ends_with([']', '}']);
-        is_open || value.starts_with("//")
-    };
+    let is_broken = |value: &str| value.starts_with("//");
     clean::needs_cleaning(head)
         || clean::needs_cleaning(tail)
         || ids

@@ -42,6 +42,17 @@ impl Repaired {
         }
     }
 
+    /// Says why the envelope can't be read.
+    pub(super) fn refuse(&mut self, rule: &'static Rule, span: Range<usize>, message: String) {
+        let (severity, message) = (Severity::Error, message.into());
+        self.repairs.push(Diagnostic {
+            rule,
+            severity,
+            span,
+            message,
+        });
+    }
+
     /// Reports a repair that runs through the text only where it begins.
     pub(super) fn note_once(
         &mut self,

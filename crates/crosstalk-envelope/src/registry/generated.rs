@@ -1123,11 +1123,11 @@ pub mod rule {
         title: "Headers, META lines and keys are at most 256 in all",
         help: "send fewer headers and keys",
     };
-    /// ENV-063: A whole paste or file has at most 64 MiB.
+    /// ENV-063: A whole paste or file has at most 64 MiB and 65,536 envelopes.
     pub static PASTE_TOO_LARGE: Rule = Rule {
         id: "ENV-063",
         code: Some(ErrorCode::TooLarge),
-        title: "A whole paste or file has at most 64 MiB",
+        title: "A whole paste or file has at most 64 MiB and 65,536 envelopes",
         help: "split the text into several files",
     };
     /// ENV-080: Who passes an envelope on changes no byte but those it adds.
