@@ -140,7 +140,7 @@ mod tests {
                     "name": from,
                     "dependencies": [
                         {"name": "serde", "kind": null, "source": "registry"},
-                        {"name": to, "kind": kind, "path": "/work/somewhere"},
+                        {"name": to, "kind": kind, "path": "/project/somewhere"},
                     ],
                 })
             })
