@@ -12,6 +12,17 @@ use std::{fs, io};
 pub const GENERATED: &str = "crates/crosstalk-envelope/src/registry/generated.rs";
 
 #[derive(Deserialize)]
+struct Keys {
+    denied: Vec<DeniedKey>,
+}
+
+#[derive(Deserialize)]
+struct DeniedKey {
+    key: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
 struct Errors {
     error: Vec<ErrorCode>,
 }

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::grammar::{CoreHeader, EntryKind};
 use crate::id::IdForm;
 use crate::meta::{Attachment, AttachmentError, is_well_typed};
-use crate::registry::{Intent, Namespace, Rule, ValueKind, rule};
+use crate::registry::{DENIED_KEYS, Intent, Namespace, Rule, ValueKind, rule};
 use crate::unicode;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -167,6 +167,10 @@ impl Lint<'_> {
     }
 
     fn value(&mut self, namespace: Option<&Namespace>, key: &str, value: &str, span: Range<usize>) {
+        if let Some((_, why)) = DENIED_KEYS.iter().find(|(denied, _)| *denied == value) {
+            let message = format!("this key vouches for nobody: it was {why}");
+            self.report(&rule::META_KEY, Severity::Warning, span.clone(), message);
+        }
         let known = namespace.and_then(|n| n.kind_of(key));
         let is_text = known.is_some_and(|(kind, _)| kind == ValueKind::Text);
         if let Some(fault) = (Flow::is_meant(value) && !is_text)

@@ -5,7 +5,7 @@
 #[rustfmt::skip]
 mod generated;
 
-pub use generated::{ErrorCode, Intent, LEGACY_INTENTS, NAMESPACES, SCHEMES, rule};
+pub use generated::{DENIED_KEYS, ErrorCode, Intent, LEGACY_INTENTS, NAMESPACES, SCHEMES, rule};
 use std::fmt;
 
 /// A numbered rule of `spec/`.

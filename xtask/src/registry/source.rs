@@ -1,6 +1,6 @@
 //! The Rust source that is generated from the registry.
 
-use super::{Errors, Intents, Namespaces, Rule, Schemes, read, rules};
+use super::{Errors, Intents, Keys, Namespaces, Rule, Schemes, read, rules};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -49,6 +49,12 @@ pub fn source(root: &Path) -> io::Result<String> {
             .zip(&names)
             .map(|(i, name)| (name.as_str(), i.name.as_str(), i.summary.as_str())),
     );
+    let keys: Keys = read(root, "keys.toml")?;
+    out.push_str("/// Public keys that vouch for nobody, and why (MET-023).\npub static DENIED_KEYS: &[(&str, &str)] = &[\n");
+    for denied in &keys.denied {
+        let _ = writeln!(out, "({:?}, {:?}),", denied.key, denied.reason);
+    }
+    out.push_str("];\n\n");
     out.push_str("/// The legacy intents and the core ones that they mean (INT-002).\npub static LEGACY_INTENTS: &[(&str, Intent)] = &[\n");
     for legacy in &intents.legacy {
         let _ = writeln!(

@@ -206,6 +206,12 @@ impl Intent {
     }
 }
 
+/// Public keys that vouch for nobody, and why (MET-023).
+pub static DENIED_KEYS: &[(&str, &str)] = &[(
+    "ed25519:pk=5NCXBC/h80o6gPLqLUoxutAE4TmAn2e4tVVfp08HeKA=",
+    "published with the test vectors of an earlier draft",
+)];
+
 /// The legacy intents and the core ones that they mean (INT-002).
 pub static LEGACY_INTENTS: &[(&str, Intent)] = &[
     ("QUESTION", Intent::Request),
