@@ -223,7 +223,14 @@ mod tests {
     fn stale_generated_source_is_seen() {
         let root = crate::root();
         let scratch = Scratch::new();
-        for name in ["errors", "intents", "namespaces", "rules", "schemes"] {
+        for name in [
+            "errors",
+            "intents",
+            "keys",
+            "namespaces",
+            "rules",
+            "schemes",
+        ] {
             let path = format!("spec/registry/{name}.toml");
             scratch.write(&path, fs::read(root.join(&path)).unwrap());
         }
