@@ -66,7 +66,8 @@ pub(crate) fn read(line: &str, start: usize, sink: &mut Sink) -> Option<Directio
         return None;
     }
     if !is_party(sender) || !is_party(receiver) {
-        let what = "a side shows nothing, or begins with a mark that would change the arrow";
+        let what =
+            "a side begins with a character that does not show, or that would change the arrow";
         sink.error(&rule::DIRECTION_PARTY, place(parties).range(), what);
         return None;
     }
@@ -83,15 +84,12 @@ pub(crate) fn is_direction(line: &str) -> bool {
     read(line, 0, &mut Sink::default()).is_some()
 }
 
-/// Whether a side has something to show and does not begin with a combining character.
+/// Whether a side begins with something that shows and does not change the arrow before it.
 fn is_party(text: &str) -> bool {
-    let is_shown = |c: char| !c.is_whitespace() && !crate::unicode::is_invisible(c);
-    text.is_ascii()
-        || (text.chars().any(is_shown)
-            && text
-                .chars()
-                .next()
-                .is_some_and(|c| canonical_combining_class(c) == 0))
+    text.chars().next().is_some_and(|c| {
+        let is_shown = !c.is_whitespace() && !crate::unicode::is_invisible(c);
+        c.is_ascii() || (is_shown && canonical_combining_class(c) == 0)
+    })
 }
 
 fn version_fault(version: &str, place: Span, line: Span, sink: &mut Sink) {
