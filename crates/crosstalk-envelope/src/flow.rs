@@ -264,7 +264,7 @@ impl Parser<'_> {
     }
 }
 
-/// The character of `\\uXXXX`, or of a surrogate pair, behind the `u`.
+/// The character of a `u` escape with four hex digits, or of a surrogate pair, behind the `u`.
 fn unicode_escape(mut chars: impl Iterator<Item = char>) -> Result<char, FlowError> {
     let mut unit = |skip: usize| {
         let hex: String = chars.by_ref().skip(skip).take(4).collect();

@@ -211,22 +211,28 @@ fn wrap(text: &str, random: &mut Random) -> String {
     }
 }
 
+/// A message whose body is one to `most` of some texts.
+fn outer(inner: &[&str], most: usize, random: &mut Random) -> String {
+    let texts = 0..1 + random.below(most);
+    let body: Vec<&str> = texts.map(|_| random.pick(inner)).collect();
+    let builder = Builder::new("GOOD", "B")
+        .user("u")
+        .session("s")
+        .context("c");
+    builder
+        .intent("NOTE")
+        .body(body.join("\n"))
+        .build()
+        .unwrap()
+}
+
 /// No envelope that is quoted inside another is ever extracted.
 #[test]
 fn what_is_quoted_inside_a_message_is_never_a_message() {
     let mut random = Random::new(2);
     let (mut read, rounds) = (0, 150_000);
     for _ in 0..rounds {
-        let body: Vec<&str> = (0..1 + random.below(4))
-            .map(|_| random.pick(INNER))
-            .collect();
-        let outer = Builder::new("GOOD", "B")
-            .user("u")
-            .session("s")
-            .context("c")
-            .intent("NOTE")
-            .body(body.join("\n"));
-        let outer = outer.build().unwrap();
+        let outer = outer(INNER, 4, &mut random);
         let wrapped = (0..1 + random.below(2)).fold(outer, |text, _| wrap(&text, &mut random));
         let found = scan(&wrapped, Reading::Paste);
         for document in &found.documents {
@@ -246,18 +252,8 @@ fn what_is_quoted_inside_a_message_is_never_a_message() {
 fn a_lost_indent_lets_no_quoted_message_out() {
     let mut random = Random::new(3);
     for _ in 0..50_000 {
-        let body: Vec<&str> = (0..1 + random.below(3))
-            .map(|_| random.pick(INNER.split_at(4).0))
-            .collect();
-        let outer = Builder::new("GOOD", "B")
-            .user("u")
-            .session("s")
-            .context("c")
-            .intent("NOTE")
-            .body(body.join("\n"));
+        let outer = outer(INNER.split_at(4).0, 3, &mut random);
         let flat: String = outer
-            .build()
-            .unwrap()
             .lines()
             .map(|l| format!("{}\n", l.trim_start()))
             .collect();
