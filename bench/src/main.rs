@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how fast envelopes are read, as ratios within one run.
+//! `cargo xtask bench`: how fast envelopes are read, signed and verified, as ratios within one run.
 //!
 //! Absolute times differ from machine to machine and from minute to minute; the ratios hold.
 
@@ -6,6 +6,7 @@
 
 mod measure;
 mod subject;
+mod trust;
 
 use crosstalk_envelope::{Document, Reading};
 use measure::{Subject, measure};
@@ -18,6 +19,7 @@ const ROUND: Duration = Duration::from_millis(4);
 fn main() {
     small();
     lengths();
+    trust::run();
 }
 
 /// One message of 1.1 KB, read in every way.

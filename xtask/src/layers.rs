@@ -14,6 +14,8 @@ enum Reach {
     Inward(&'static [&'static str]),
     /// All of them: it is a tool, and only tools may depend on it.
     Tool,
+    /// None of them: it gives servers to tests, and every crate may have it as a dev-dependency.
+    Testing,
 }
 
 const CORE: &[&str] = &["crosstalk-envelope"];
@@ -42,7 +44,9 @@ const TABLE: &[(&str, Reach)] = &[
     ),
     ("crosstalk-wasm", Reach::Inward(CORE)),
     ("crosstalk-bench", Reach::Tool),
+    ("crosstalk-conformance", Reach::Tool),
     ("crosstalk-fuzz-properties", Reach::Tool),
+    ("crosstalk-testing", Reach::Testing),
     ("xtask", Reach::Tool),
 ];
 
@@ -105,7 +109,10 @@ fn check(metadata: &str) -> serde_json::Result<(usize, Vec<String>)> {
                     continue;
                 }
                 (Reach::Tool, Some(_)) => true,
-                (Reach::Inward(_), Some(Reach::Tool)) => false,
+                (Reach::Testing, Some(_)) | (Reach::Inward(_), Some(Reach::Tool)) => false,
+                (Reach::Inward(_), Some(Reach::Testing)) => {
+                    dependency.kind.as_deref() == Some("dev")
+                }
                 (Reach::Inward(inner), Some(_)) => inner.contains(&dependency.name.as_str()),
             };
             if !allowed {
@@ -189,6 +196,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_gives_servers_to_tests_is_for_tests_only() {
+        let (dns, testing) = ("crosstalk-dns", "crosstalk-testing");
+        for (kind, allowed) in [(Some("dev"), true), (Some("build"), false), (None, false)] {
+            let found = problems(&[(dns, testing, kind)]);
+            assert_eq!(found.is_empty(), allowed, "{kind:?}: {found:?}");
+        }
+        for kind in [Some("dev"), None] {
+            assert_eq!(problems(&[(testing, dns, kind)]).len(), 1, "{kind:?}");
+        }
+        assert_eq!(problems(&[("crosstalk-bench", testing, None)]), [""; 0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod ending;
 mod fuzz;
 mod invocation;
 mod layers;
+mod package;
 mod registry;
 #[cfg(test)]
 mod scratch;

@@ -117,6 +117,9 @@ pub struct Rule {
     title: String,
     /// The way out, for the person who sees the diagnostic.
     pub help: Option<String>,
+    /// A repair by this rule leaves text out.
+    #[serde(default)]
+    drops: bool,
 }
 
 fn read<T: serde::de::DeserializeOwned>(root: &Path, name: &str) -> io::Result<T> {

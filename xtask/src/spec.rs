@@ -17,6 +17,7 @@ const RULES: &str = "spec/registry/rules.toml";
 /// Where ids are looked for in code, and in which files. Documents are read wherever they stand.
 const SOURCES: &[(&str, &[&str])] = &[
     ("crates", &["rs"]),
+    ("conformance/runner", &["rs"]),
     ("js", &["rs", "js", "mjs", "ts", "json", "html", "toml"]),
     ("fuzz", &["rs", "toml"]),
     ("bench", &["rs", "toml"]),

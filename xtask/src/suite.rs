@@ -2,7 +2,7 @@
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
-use crate::{fuzz, layers, registry, spec, toolchain};
+use crate::{fuzz, layers, package, registry, spec, toolchain};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,11 @@ const STEPS: &[Step] = &[
         name: "clippy",
         again: "cargo clippy --workspace --all-targets -- -D warnings",
         run: clippy,
+    },
+    Step {
+        name: "packages",
+        again: "apt-get install knot knot-dnsutils",
+        run: package::step,
     },
     Step {
         name: "tests",

@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::exit;
 use clap::{Parser, ValueEnum};
 
-/// Read, repair, check and write AI Crosstalk envelopes.
+/// Read, repair, check, sign, verify and write AI Crosstalk envelopes.
 ///
 /// Data goes to stdout, talk to stderr. `-` or no file is stdin. Text is read the way chats and mail
 /// programs leave it; `canonical`, and `parse` and `lint` with --strict, repair nothing.

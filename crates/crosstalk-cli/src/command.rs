@@ -8,11 +8,15 @@ mod doctor;
 mod explain;
 mod fmt;
 mod id;
+mod key;
 mod lint;
 mod man;
 mod migrate;
 mod parse;
 mod schema;
+mod sign;
+mod trust;
+mod verify;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -26,6 +30,10 @@ pub(crate) enum Command {
     Lint(lint::Lint),
     Fmt(fmt::Fmt),
     Doctor(doctor::Doctor),
+    Sign(sign::Sign),
+    Verify(verify::Verify),
+    Key(key::Key),
+    Trust(trust::Trust),
     Build(build::Build),
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
@@ -45,6 +53,10 @@ impl Command {
             Self::Lint(command) => command.run(console),
             Self::Fmt(command) => command.run(console),
             Self::Doctor(command) => command.run(console),
+            Self::Sign(command) => command.run(console),
+            Self::Verify(command) => command.run(console),
+            Self::Key(command) => command.run(console),
+            Self::Trust(command) => command.run(console),
             Self::Build(command) => command.run(console),
             Self::Migrate(command) => command.run(console),
             Self::Canonical(command) => command.run(console),

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
-use std::io::{StderrLock, StdoutLock, Write as _};
+use std::io::{IsTerminal as _, StderrLock, StdoutLock, Write as _};
 
 /// The style of a fault.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
@@ -60,6 +60,11 @@ impl Console {
             out: out.lock(),
             err: err.lock(),
         }
+    }
+
+    /// Whether somebody looks at stdout.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.out.is_terminal()
     }
 
     /// Writes data to stdout, byte for byte.

@@ -3,6 +3,7 @@
 //! With several files or envelopes, the largest code is the one that counts (TRN-004).
 
 use crosstalk_envelope::{Diagnostic, ErrorCode};
+use crosstalk_protocol::Word;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -28,6 +29,19 @@ pub const UNSUPPORTED: u8 = ErrorCode::Unsupported.exit_code();
 pub const TIMEOUT: u8 = ErrorCode::Timeout.exit_code();
 /// E-RATE: too many messages.
 pub const RATE: u8 = ErrorCode::Rate.exit_code();
+
+/// `verify`: the key came with the message, and nobody vouches for it.
+pub const FIRST_CONTACT: u8 = Word::FirstContact.exit_code();
+/// `verify`: nobody signed.
+pub const UNSIGNED: u8 = Word::Unsigned.exit_code();
+/// `verify`: there is no key to check with.
+pub const UNKNOWN_KEY: u8 = Word::UnknownKey.exit_code();
+/// `verify`: the head is authentic, the body is not what was signed.
+pub const DAMAGED: u8 = Word::Damaged.exit_code();
+/// `verify`: the message must not be acted on.
+pub const NOT_VERIFIED: u8 = Word::NotVerified.exit_code();
+/// `verify`: the key was revoked.
+pub const REVOKED: u8 = Word::Revoked.exit_code();
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +83,12 @@ impl From<ErrorCode> for Exit {
     }
 }
 
+impl From<Word> for Exit {
+    fn from(word: Word) -> Self {
+        Self(word.exit_code())
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)
@@ -83,7 +103,32 @@ pub(crate) fn table() -> String {
     for code in ErrorCode::ALL {
         let _ = writeln!(out, "  {}  {}: {}", code.exit_code(), code, code.summary());
     }
+    out.push_str("  20 to 25  verify: see crosstalk verify --help\n");
     out.push_str("Of several, the largest one.");
+    out
+}
+
+/// What a verdict means, in a line.
+pub(crate) const fn meaning(word: Word) -> &'static str {
+    match word {
+        Word::Verified => "whole, and signed by a key that you trust",
+        Word::FirstContact => "whole, and signed by a key that nobody vouches for yet",
+        Word::Unsigned => "nobody signed it",
+        Word::UnknownKey => "signed, and there is no key here to check it with",
+        Word::Damaged => "the head is genuine, the body is not what was signed",
+        Word::NotVerified => "don't act on it",
+        Word::Revoked => "signed by a key that was revoked",
+    }
+}
+
+/// The table of `crosstalk verify --help`.
+pub(crate) fn verdicts() -> String {
+    let mut out = String::from("Exit codes:\n");
+    for word in Word::ALL {
+        let (code, name) = (word.exit_code(), word.as_str());
+        let _ = writeln!(out, "  {code:>2}  {name:<13}  {}", meaning(word));
+    }
+    out.push_str("Of several, the largest one; 10 to 17 as in crosstalk --help.");
     out
 }
 
@@ -107,6 +152,25 @@ mod tests {
         assert_eq!(constants.as_slice(), registry);
         for code in ErrorCode::ALL {
             assert!(table().contains(&format!("{}  {code}: ", code.exit_code())));
+        }
+    }
+
+    #[test]
+    fn every_verdict_has_its_own_code() {
+        let constants = [
+            OK,
+            FIRST_CONTACT,
+            UNSIGNED,
+            UNKNOWN_KEY,
+            DAMAGED,
+            NOT_VERIFIED,
+            REVOKED,
+        ];
+        assert_eq!(constants, Word::ALL.map(|w| Exit::from(w).code()));
+        assert!(constants.is_sorted());
+        for word in Word::ALL {
+            let row = format!("{:>2}  {}", word.exit_code(), word.as_str());
+            assert!(verdicts().contains(&row));
         }
     }
 

@@ -2,8 +2,11 @@
 
 use crate::exit::Exit;
 use crate::input::shown_path;
-use crosstalk_envelope::ErrorCode;
+use crosstalk_dns::SetupError;
+use crosstalk_envelope::registry::Rule;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{ErrorCode, KeyError};
+use crosstalk_store::{HomeError, KeyFileError, TrustStoreError};
 use std::fmt;
 use std::io;
 
@@ -18,13 +21,33 @@ pub(crate) enum Failure {
     Usage(String),
     /// What was given breaks a rule.
     Refused(ErrorCode, String),
+    /// Anything else that can't be done: a whole sentence.
+    Failed(String),
 }
 
 impl Failure {
+    /// What breaks a rule, with what to do about it.
+    pub(crate) fn of_rule(rule: &Rule, what: &str) -> Self {
+        let help = match rule.help {
+            "" => String::new(),
+            help => format!("; {help}"),
+        };
+        let message = format!("{what} ({}){help}", rule.id);
+        match rule.code {
+            Some(code) => Self::Refused(code, message),
+            None => Self::Failed(message),
+        }
+    }
+
+    /// A key that can't be read.
+    pub(crate) fn of_key(what: &str, fault: &KeyError) -> Self {
+        Self::of_rule(fault.rule, &format!("{what}: {fault}"))
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::ClosedPipe => Exit::SUCCESS,
-            Self::Io(..) => Exit::FAILURE,
+            Self::Io(..) | Self::Failed(_) => Exit::FAILURE,
             Self::Usage(_) => Exit::USAGE,
             Self::Refused(code, _) => (*code).into(),
         }
@@ -45,7 +68,41 @@ impl fmt::Display for Failure {
         match self {
             Self::ClosedPipe => Ok(()),
             Self::Io(what, fault) => write!(f, "{}: {fault}", shown_path(what)),
-            Self::Usage(message) | Self::Refused(_, message) => f.write_str(&escape(message)),
+            Self::Usage(message) | Self::Refused(_, message) | Self::Failed(message) => {
+                f.write_str(&escape(message))
+            }
         }
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(fault: HomeError) -> Self {
+        Self::Failed(fault.to_string())
+    }
+}
+
+impl From<KeyFileError> for Failure {
+    fn from(fault: KeyFileError) -> Self {
+        let message = fault.to_string();
+        match fault {
+            KeyFileError::WrongPassphrase { .. } => Self::Refused(ErrorCode::Perm, message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+impl From<TrustStoreError> for Failure {
+    fn from(fault: TrustStoreError) -> Self {
+        let message = fault.to_string();
+        match fault {
+            TrustStoreError::Malformed { .. } => Self::Refused(ErrorCode::Format, message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(fault: SetupError) -> Self {
+        Self::Failed(fault.to_string())
     }
 }

@@ -10,8 +10,16 @@ use std::fmt::Write as _;
 /// What could move the cursor, reorder or hide something is written as `\u…`: the same value for a
 /// program, and visible for a person.
 pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(value)
-        .map_err(|e| Failure::Io("the JSON form".into(), e.into()))?;
+    visible(serde_json::to_string_pretty(value))
+}
+
+/// The JSON of a value on one line, with a line end.
+pub(crate) fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
+    visible(serde_json::to_string(value))
+}
+
+fn visible(text: serde_json::Result<String>) -> Result<String, Failure> {
+    let mut text = text.map_err(|e| Failure::Io("the JSON form".into(), e.into()))?;
     text.push('\n');
     // Outside of strings JSON is plain ASCII, so each such character stands in a string.
     let harmful = |c: char| (c.is_control() && c != '\n') || is_hidden(c);

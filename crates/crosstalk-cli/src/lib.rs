@@ -1,4 +1,4 @@
-//! The command line of Crosstalk: read, repair, check and write envelopes.
+//! The command line of Crosstalk: read, repair, check, sign, verify and write envelopes.
 //!
 //! ```text
 //! cli        what can be asked: the commands and their arguments
@@ -6,6 +6,8 @@
 //! input      files and stdin, never more than the limit of a paste
 //! render     an envelope for people      caret   a finding with the line it is about
 //! json       an answer for programs      schema  the JSON Schemas of those answers
+//! home       keys and trust on disk      passphrase  what opens a key, never an argument
+//! lookup     asking domains, on request  clock   the time, now or as asked for
 //! console    stdout for data, stderr for talk
 //! exit       the exit codes              failure what ends a command early
 //! ```
@@ -16,12 +18,16 @@ pub mod exit;
 
 mod caret;
 mod cli;
+mod clock;
 mod command;
 mod console;
 mod failure;
+mod home;
 mod input;
 mod json;
+mod lookup;
 mod paragraph;
+mod passphrase;
 mod render;
 mod schema;
 

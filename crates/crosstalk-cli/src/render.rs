@@ -147,25 +147,30 @@ fn remarks(out: &mut String, document: &Document<'_>, lines: &LineIndex<'_>) {
         out.push('\n');
     }
     for finding in findings {
-        let position = lines.position(finding.span.start);
-        let style = severity_style(finding.severity);
-        let word = match finding.severity {
-            Severity::Repair => "repaired",
-            other => other.as_str(),
-        };
-        let pad = " ".repeat(NAMES.saturating_sub(word.len()));
-        let text = format!(
-            "line {}: {} ({})",
-            position.line,
-            escape(&finding.message),
-            finding.rule.id
-        );
-        out.push_str(&format!(
-            "{}{pad}{}\n",
-            styled(style, word),
-            wrap(&text, NAMES, NAMES)
-        ));
+        out.push_str(&remark(&finding, lines));
     }
+}
+
+/// `repaired  line 3: the arrow of the direction line was read as → (PST-007)`
+pub(crate) fn remark(finding: &Diagnostic, lines: &LineIndex<'_>) -> String {
+    let position = lines.position(finding.span.start);
+    let style = severity_style(finding.severity);
+    let word = match finding.severity {
+        Severity::Repair => "repaired",
+        other => other.as_str(),
+    };
+    let pad = " ".repeat(NAMES.saturating_sub(word.len()));
+    let text = format!(
+        "line {}: {} ({})",
+        position.line,
+        escape(&finding.message),
+        finding.rule.id
+    );
+    format!(
+        "{}{pad}{}\n",
+        styled(style, word),
+        wrap(&text, NAMES, NAMES)
+    )
 }
 
 /// Repairs that could not keep everything.

@@ -1,5 +1,7 @@
 //! The JSON Schemas of the answers.
 
+mod signing;
+
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -7,6 +9,13 @@ use serde_json::{Value, json};
 pub(crate) const LINT: &str = "crosstalk.lint/1";
 /// The name and version of what `crosstalk address parse --json` prints.
 pub(crate) const ADDRESS: &str = "crosstalk.address/1";
+
+/// The name and version of what `crosstalk verify --json` prints.
+pub(crate) const VERIFY: &str = "crosstalk.verify/1";
+/// The name and version of what `crosstalk key list --json` prints.
+pub(crate) const KEYS: &str = "crosstalk.key-list/1";
+/// The name and version of what `crosstalk trust list --json` prints.
+pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
 
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -17,6 +26,12 @@ pub(crate) enum Form {
     Lint,
     /// crosstalk.address/1: of `address parse --json`
     Address,
+    /// crosstalk.verify/1: of `verify --json`
+    Verify,
+    /// crosstalk.key-list/1: of `key list --json` and `key show --json`
+    Key,
+    /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
+    Trust,
 }
 
 impl Form {
@@ -26,6 +41,9 @@ impl Form {
             Self::Parse => crosstalk_envelope::json::schema(),
             Self::Lint => lint(),
             Self::Address => address(),
+            Self::Verify => signing::verify(),
+            Self::Key => signing::keys(),
+            Self::Trust => signing::trust(),
         }
     }
 }

@@ -6,9 +6,8 @@
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Block, Document};
 use crate::grammar::CoreHeader;
-use crate::meta::Digest;
+use crate::meta::{Digest, Whole};
 use crate::registry::{Namespace, rule};
-use sha2::{Digest as _, Sha256};
 
 impl Document<'_> {
     /// The canonical form, which exists only for what passes the strict reading.
@@ -23,6 +22,31 @@ impl Document<'_> {
     /// assert!(canonical.starts_with("[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: sha256:e3b0"));
     /// ```
     pub fn canonical(&self) -> Result<String, Diagnostic> {
+        self.canonical_with(&self.body_digest(), |_| true)
+    }
+
+    /// The canonical form with a given digest of the body, of the blocks that are chosen.
+    pub(crate) fn canonical_with(
+        &self,
+        body: &Digest,
+        chosen: impl Fn(&str) -> bool,
+    ) -> Result<String, Diagnostic> {
+        let mut out = self.canonical_head(chosen)?;
+        self.push_body_line(&mut out, body);
+        Ok(out)
+    }
+
+    /// The last line of the canonical form.
+    pub(crate) fn push_body_line(&self, out: &mut String, body: &Digest) {
+        let kind = self.body_kind().map_or("body", |k| k.as_str());
+        push_line(out, kind, &body.to_string());
+    }
+
+    /// The canonical form without its last line, of the blocks that are chosen.
+    pub(crate) fn canonical_head(
+        &self,
+        chosen: impl Fn(&str) -> bool,
+    ) -> Result<String, Diagnostic> {
         self.require_well_formed()?;
         let mut out = String::with_capacity(self.text().len().min(4096));
         out.push_str("[[");
@@ -41,11 +65,9 @@ impl Document<'_> {
         {
             push_line(&mut out, name, value);
         }
-        for block in self.blocks() {
+        for block in self.blocks().filter(|b| chosen(b.namespace())) {
             push_block(&mut out, block);
         }
-        let kind = self.body_kind().map_or("body", |k| k.as_str());
-        push_line(&mut out, kind, &self.body_digest().to_string());
         Ok(out)
     }
 
@@ -59,12 +81,9 @@ impl Document<'_> {
 
     /// The SHA-256 of the body text, one LF after each line.
     pub fn body_digest(&self) -> Digest {
-        let mut hash = Sha256::new();
-        for line in self.body_bytes() {
-            hash.update(line);
-            hash.update(b"\n");
-        }
-        Digest(hash.finalize().into())
+        let mut whole = Whole::default();
+        self.body_bytes().for_each(|line| whole.line(line));
+        whole.finish()
     }
 
     /// Whether the text that was read passes the strict reading.
@@ -123,7 +142,8 @@ fn push_block(out: &mut String, block: Block<'_>) {
     }
 }
 
-fn push_fields<'d>(
+/// Writes a block.
+pub(crate) fn push_fields<'d>(
     out: &mut String,
     namespace: &str,
     fields: impl Iterator<Item = (&'d str, &'d str)>,

@@ -63,7 +63,8 @@ pub fn diagnose(document: &Document<'_>) -> Option<Diagnosis> {
     compare(&declared, document)
 }
 
-fn compare(declared: &Integrity, document: &Document<'_>) -> Option<Diagnosis> {
+/// What happened to a body that was declared so.
+pub(crate) fn compare(declared: &Integrity, document: &Document<'_>) -> Option<Diagnosis> {
     let digest = declared.digest?;
     if document.body_digest() == digest {
         return Some(Diagnosis::Intact);
@@ -75,7 +76,7 @@ fn compare(declared: &Integrity, document: &Document<'_>) -> Option<Diagnosis> {
     let Some(original) = &declared.marks else {
         return Some(by_size(declared, &received));
     };
-    let marks: Vec<[u8; 2]> = document.body_lines().map(mark).collect();
+    let marks: Vec<[u8; 2]> = document.body_bytes().map(mark).collect();
     Some(by_marks(original, &marks))
 }
 

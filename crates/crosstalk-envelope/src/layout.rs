@@ -16,7 +16,10 @@ pub(crate) struct Layout<'a> {
 
 impl Layout<'_> {
     pub(crate) fn write(&self) -> String {
-        let mut out = format!("[[{}→{} v1]]\n", self.sender, self.receiver);
+        let mut out = String::with_capacity(self.size());
+        for part in ["[[", self.sender, "→", self.receiver, " v1]]\n"] {
+            out.push_str(part);
+        }
         for (name, value) in &self.headers {
             line(&mut out, name, value);
         }
@@ -47,6 +50,26 @@ impl Layout<'_> {
     }
 }
 
+impl Layout<'_> {
+    /// How many bytes are written, or a few more.
+    fn size(&self) -> usize {
+        let line = |(name, value): &(&str, &str)| name.len() + value.len() + 3;
+        let block = |(name, fields): &(&str, Vec<(&str, &str)>)| {
+            name.len() + 8 + fields.iter().map(line).sum::<usize>()
+        };
+        let head: usize = self.headers.iter().map(line).sum();
+        let blocks: usize = self.blocks.iter().map(block).sum();
+        let body: usize = self.body.iter().map(|l| l.len() + 3).sum();
+        self.sender.len()
+            + self.receiver.len()
+            + head
+            + blocks
+            + body
+            + self.sig.map_or(0, str::len)
+            + 64
+    }
+}
+
 fn line(out: &mut String, name: &str, value: &str) {
     out.push_str(name);
     out.push(':');
@@ -68,6 +91,10 @@ impl Document<'_> {
     /// assert!(Document::parse(&text, Reading::Strict).is_accepted());
     /// ```
     pub fn to_well_formed(&self) -> String {
+        self.layout().write()
+    }
+
+    pub(crate) fn layout(&self) -> Layout<'_> {
         let core = CoreHeader::ALL
             .iter()
             .filter_map(|c| Some((c.as_str(), self.header(*c)?)));
@@ -86,7 +113,6 @@ impl Document<'_> {
             body: self.body_lines().collect(),
             sig: self.sig(),
         }
-        .write()
     }
 }
 

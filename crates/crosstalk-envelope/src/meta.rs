@@ -10,8 +10,8 @@ mod state;
 mod value;
 
 pub use attachment::{Attachment, AttachmentError};
-pub(crate) use integrity::mark;
 pub use integrity::{Integrity, MAX_MARKS};
+pub(crate) use integrity::{Whole, is_space, mark};
 pub use privacy::{Consent, ConsentKind, Privacy};
 pub use routing::{Priority, Routing};
 pub use state::{

@@ -5,7 +5,7 @@
 
 mod arrow;
 mod body;
-mod clean;
+pub(crate) mod clean;
 mod close;
 mod collapsed;
 mod doubt;
@@ -257,6 +257,8 @@ fn read_region<'a>(text: &'a str, region: &Region) -> Document<'a> {
             return strict;
         }
         document = plain::accept(strict);
+    } else if !region.collapsed {
+        document = plain::accept_signed(source, start, repair::unwrap(source, region));
     }
     let mut document = document
         .unwrap_or_else(|| Document::read_repaired(source, start, repair::repair(source, region)));

@@ -19,6 +19,8 @@ pub struct Rule {
     pub title: &'static str,
     /// What to do about a violation.
     pub help: &'static str,
+    /// A repair by this rule leaves text out: what was repaired so is never verified (SIG-012).
+    pub drops: bool,
 }
 
 /// A META namespace of the registry.
@@ -108,6 +110,8 @@ pub enum ValueKind {
     Digest,
     /// Base64 with padding.
     Base64,
+    /// A public key as its record.
+    Key,
 }
 
 /// An address scheme of the registry.

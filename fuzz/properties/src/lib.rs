@@ -11,23 +11,26 @@
 mod canonical;
 mod random;
 mod reading;
+mod trust;
 mod writing;
 
 pub use canonical::Meaning;
 pub use random::Random;
 pub use reading::{paste, strict};
+pub use trust::{signed_message, trust};
 pub use writing::{builder, json, values};
 
 /// A fuzz target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The fuzz targets, each with a folder `fuzz/corpus/NAME`.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("strict", strict),
     ("paste", paste),
     ("builder", builder),
     ("json", json),
     ("values", values),
+    ("trust", trust),
 ];
 
 /// The text of a fuzz input; other bytes have nothing to say here.

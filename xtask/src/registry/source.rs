@@ -184,7 +184,7 @@ fn rule_constants(out: &mut String, rules: &[Rule]) {
         });
         let _ = writeln!(
             out,
-            "/// {}: {}.\npub static {}: Rule = Rule {{ id: {:?}, code: {code}, title: {:?}, help: {:?} }};",
+            "/// {}: {}.\npub static {}: Rule = Rule {{ id: {:?}, code: {code}, title: {:?}, help: {:?}, drops: {:?} }};",
             r.id,
             r.title
                 .replace('[', "\\[")
@@ -193,7 +193,8 @@ fn rule_constants(out: &mut String, rules: &[Rule]) {
             r.name,
             r.id,
             r.title,
-            r.help.as_deref().unwrap_or("")
+            r.help.as_deref().unwrap_or(""),
+            r.drops
         );
     }
     out.push_str(

@@ -1,20 +1,21 @@
-//! `crosstalk explain`: a rule of the specification, or a code of the taxonomy.
+//! `crosstalk explain`: a rule of the specification, a code of the taxonomy, or a verdict.
 
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_protocol::Word;
 
-/// Say what a rule or an error code means
+/// Say what a rule, an error code or a verdict means
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk explain ENV-042\n  crosstalk explain E-CONSENT\n  crosstalk explain            # lists all rules"
+    after_help = "Examples:\n  crosstalk explain ENV-042\n  crosstalk explain E-CONSENT\n  crosstalk explain first-contact\n  crosstalk explain            # lists all rules"
 )]
 pub(crate) struct Explain {
-    /// A rule such as ENV-042, or a code such as E-FORMAT; none lists all rules
+    /// A rule such as ENV-042, a code such as E-FORMAT or a verdict such as damaged; none lists all rules
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
@@ -33,9 +34,11 @@ impl Explain {
             about_rule(rule)
         } else if let Some(code) = ErrorCode::from_wire(&name) {
             about_code(code)
+        } else if let Some(word) = verdict(&asked) {
+            about_verdict(word)
         } else {
             return Err(Failure::Usage(format!(
-                "there is no rule or code `{asked}`: `crosstalk explain` lists all rules"
+                "there is no rule, code or verdict `{asked}`: `crosstalk explain` lists all rules"
             )));
         };
         console.show(&text)?;
@@ -69,6 +72,39 @@ fn about_code(code: ErrorCode) -> String {
     out
 }
 
+fn verdict(asked: &str) -> Option<Word> {
+    // As `verify` shows it, too: NOT VERIFIED.
+    let name = asked.to_ascii_lowercase().replace([' ', '_'], "-");
+    Word::ALL.into_iter().find(|w| w.as_str() == name)
+}
+
+fn about_verdict(word: Word) -> String {
+    let head = format!("{}: {}", word.as_str(), exit::meaning(word));
+    let advice = match word {
+        Word::Verified => "use it",
+        Word::FirstContact => {
+            "compare the fingerprint with the sender by voice, then crosstalk trust pin"
+        }
+        Word::Unsigned => "treat it as what anybody may have written",
+        Word::UnknownKey => {
+            "ask the sender to sign with --with-key, or try again if DNS did not answer"
+        }
+        Word::Damaged => {
+            "copy it again inside a code fence, or ask for it again; the verdict names the lines"
+        }
+        Word::NotVerified => "ask the sender by another way; the verdict says what is wrong",
+        Word::Revoked => "ask the sender by another way for the new key",
+    };
+    let mut out = format!("{}\n", styled(BOLD, &wrap(&head, 0, 0)));
+    out.push_str(&line(
+        "exit",
+        &format!("code {} of crosstalk verify", word.exit_code()),
+    ));
+    out.push_str(&line("help", advice));
+    out.push_str(&line("more", "spec/trust.md"));
+    out
+}
+
 fn code_in_short(code: ErrorCode) -> String {
     format!(
         "{code} (exit code {}, HTTP {})",
@@ -94,6 +130,8 @@ fn page(rule: &Rule) -> &'static str {
         Some("ERR") => "errors.md",
         Some("TRN") => "transports.md",
         Some("CAN") => "canonical.md",
+        Some("SIG") => "signing.md",
+        Some("TRU") => "trust.md",
         _ => "envelope.md",
     }
 }

@@ -20,7 +20,7 @@ fn commands() -> Vec<Vec<String>> {
 #[test]
 fn every_command_has_an_example_in_its_help() {
     let commands = commands();
-    assert!(commands.len() >= 15);
+    assert!(commands.len() >= 35);
     for path in commands {
         let mut arguments: Vec<&str> = path.iter().map(String::as_str).collect();
         arguments.push("--help");
@@ -47,6 +47,12 @@ fn exit_codes_stand_in_the_help_after_the_commands_and_in_the_documentation() {
         assert!(codes.contains(&format!("  {number}  {code}: ")), "{code}");
         assert!(page.contains(&format!("| {number} | {code} |")), "{code}");
     }
+    for word in crosstalk_protocol::Word::ALL {
+        let (number, name) = (word.exit_code(), word.as_str());
+        assert!(page.contains(&format!("| {number} | {name} |")), "{name}");
+        let help = run(&["verify", "--help"], "").out;
+        assert!(help.contains(&format!("{number:>2}  {name}")), "{name}");
+    }
     for path in commands() {
         assert!(
             page.contains(&format!("crosstalk {}", path.join(" "))),
@@ -60,7 +66,14 @@ fn every_shell_gets_its_completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ended = run(&["completions", shell], "");
         assert_eq!(ended.code, 0, "{shell}");
-        for word in ["parse", "doctor", "canonical", "deny-warnings"] {
+        for word in [
+            "parse",
+            "doctor",
+            "canonical",
+            "deny-warnings",
+            "rotate",
+            "require-dnssec",
+        ] {
             assert!(ended.out.contains(word), "{shell}: {word}");
         }
     }

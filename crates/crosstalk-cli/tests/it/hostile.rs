@@ -16,7 +16,7 @@ const HOSTILE: &str = "\u{1b}[2J[[A\u{202e}\u{9b}31m→B\u{e0041} v1]]\nuser: u\
 const PLAIN: &str = "[[A→B v1]]\nuser: u\nsession: s\nthread: t\ncontext: c\nintent: REQUEST\nX-Y: z\n\
     meta: custom-x\nKey: v\nbody: |\n  x\nsig: none\n[[END]]\n";
 
-const VIEWS: [&[&str]; 7] = [
+const VIEWS: [&[&str]; 9] = [
     &["parse"],
     &["parse", "--strict"],
     &["lint"],
@@ -24,6 +24,8 @@ const VIEWS: [&[&str]; 7] = [
     &["doctor"],
     &["parse", "--json"],
     &["lint", "--json"],
+    &["verify"],
+    &["verify", "--json"],
 ];
 
 #[test]
@@ -72,6 +74,18 @@ fn names_of_files_and_arguments_are_escaped() {
         &["address", "parse", "a\u{1b}[31m\u{202e}\u{e0041}"],
         &["address", "parse", "\u{202e}x://y"],
         &["address", "parse", "a", "--schemes", "\u{1b}c"],
+        &["verify", "--key", "\u{1b}[31m"],
+        &["key", "show", "\u{202e}"],
+        &[
+            "sign",
+            "--key",
+            "\u{1b}[31m\u{202e}",
+            "tests/cmd/examples/question.crosstalk",
+        ],
+        &["trust", "distrust", "\u{1b}[31m"],
+        &["trust", "remove", "\u{1b}[31m\u{202e}"],
+        &["trust", "check", "\u{1b}[31m\u{202e}"],
+        &["trust", "pin", "\u{1b}[31m\u{202e}"],
     ] {
         let ended = run(arguments, "");
         let all = ended.out + &ended.err;

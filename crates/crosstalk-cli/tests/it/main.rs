@@ -7,9 +7,12 @@
     reason = "helpers of tests are tests"
 )]
 
+mod dns;
 mod help;
 mod hostile;
+mod key;
 mod run;
 mod schema;
 mod stream;
 mod transcript;
+mod verify;

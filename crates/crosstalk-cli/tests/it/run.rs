@@ -11,19 +11,67 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// The binary, without the environment's wishes about colors.
+/// The binary, without the environment's wishes about colors, and without anybody's keys.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crosstalk"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "CROSSTALK_PASSPHRASE",
+        "CROSSTALK_NEW_PASSPHRASE",
+    ] {
         command.env_remove(name);
     }
+    let nowhere = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody");
+    command.env("CROSSTALK_HOME", nowhere);
     command
+}
+
+/// A home of one's own for a test, empty at first.
+pub(crate) struct Home(PathBuf);
+
+impl Home {
+    pub(crate) fn new(name: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join("home")
+            .join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// Where a file of the test may be.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs the binary in this home, with more of an environment.
+    pub(crate) fn run_with(
+        &self,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+        stdin: impl AsRef<[u8]>,
+    ) -> Ended {
+        let mut command = binary();
+        command.env("CROSSTALK_HOME", self.0.join("crosstalk"));
+        command.envs(environment.iter().copied());
+        ended(command.args(arguments), stdin)
+    }
+
+    /// Runs the binary in this home.
+    pub(crate) fn run(&self, arguments: &[&str], stdin: impl AsRef<[u8]>) -> Ended {
+        self.run_with(&[], arguments, stdin)
+    }
 }
 
 /// Runs it with some input on stdin.
 pub(crate) fn run(arguments: &[&str], stdin: impl AsRef<[u8]>) -> Ended {
-    let mut child = binary()
-        .args(arguments)
+    ended(binary().args(arguments), stdin)
+}
+
+fn ended(command: &mut Command, stdin: impl AsRef<[u8]>) -> Ended {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,6 +1,6 @@
 //! What `--json` prints has the form that `crosstalk schema` describes.
 
-use crate::run::{fixtures, run};
+use crate::run::{Home, fixtures, folder, run};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -83,8 +83,89 @@ fn the_schema_can_refuse() {
             "{wrong}"
         );
     }
-    for form in ["lint", "address"] {
+    for form in ["lint", "address", "verify", "key", "trust"] {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");
+    }
+}
+
+#[test]
+fn verdicts_print_what_their_schema_says() {
+    let verify = validator("verify");
+    let home = Home::new("schema-verify");
+    let folder = folder("tests/cmd/verify.in");
+    let trust = folder.join("trust.toml");
+    assert_eq!(
+        home.run(&["trust", "import", trust.to_str().unwrap()], "")
+            .code,
+        0
+    );
+    let mut words = std::collections::BTreeSet::new();
+    for input in inputs() {
+        let what = String::from_utf8_lossy(&input).into_owned();
+        let ended = home.run(&["verify", "--json"], &input);
+        assert_eq!(ended.err, "", "{what}");
+        for line in ended.out.lines() {
+            let value = assert_valid(&verify, line, &what);
+            words.insert(value["verdict"].as_str().unwrap().to_owned());
+            let shown = value["verdict"] == "verified" || value["verdict"] == "first-contact";
+            assert_eq!(value["envelope"].is_string(), shown, "{what}");
+        }
+        assert!(!ended.out.is_empty() || ended.code == 0, "{what}");
+    }
+    assert_eq!(
+        words.len(),
+        crosstalk_protocol::Word::ALL.len(),
+        "{words:?}"
+    );
+}
+
+#[test]
+fn keys_and_trust_print_what_their_schemas_say() {
+    let (keys, trusted) = (validator("key"), validator("trust"));
+    let home = Home::new("schema-key");
+    let pem = folder("tests/cmd/examples/alice.pem");
+    let import = [
+        "key",
+        "import",
+        pem.to_str().unwrap(),
+        "--id",
+        "a@example.com",
+    ];
+    assert_eq!(home.run(&import, "").code, 0);
+    let rotated = home.run(&["key", "rotate", "a@example.com"], "").out;
+    assert_eq!(
+        home.run(&["key", "revoke", "a@example.com", "--old"], "")
+            .code,
+        0
+    );
+    let listed = home.run(&["key", "list", "--json"], "").out;
+    let value = assert_valid(&keys, &listed, "key list");
+    assert_eq!(value["keys"].as_array().unwrap().len(), 2);
+    let shown = home
+        .run(&["key", "show", "a@example.com", "--json"], "")
+        .out;
+    let shown = assert_valid(&keys, &shown, "key show");
+    assert_eq!(shown["keys"][0]["state"], "active");
+    assert_eq!(shown["keys"][1]["state"], "revoked");
+
+    let other = Home::new("schema-trust");
+    assert_eq!(
+        other.run(&["trust", "pin", "-"], &rotated).code,
+        0,
+        "{rotated}"
+    );
+    let file = folder("tests/cmd/verify.in/trust.toml");
+    other.run(&["trust", "import", file.to_str().unwrap()], "");
+    for command in [["trust", "list", "--json"], ["trust", "check", "--json"]] {
+        let ended = other.run(&command, "");
+        let value = assert_valid(&trusted, &ended.out, "trust");
+        let entries = value["keys"].as_array().unwrap();
+        for standing in ["pinned", "replaced", "revoked", "distrusted"] {
+            assert!(
+                entries.iter().any(|k| k["standing"] == standing),
+                "{standing}"
+            );
+        }
     }
 }
 

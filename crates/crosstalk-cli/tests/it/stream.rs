@@ -66,6 +66,9 @@ fn endless_input_ends_in_too_large_within_bounded_memory() {
         &["canonical"],
         &["migrate"],
         &["build"],
+        &["sign"],
+        &["verify"],
+        &["trust", "import", "-"],
     ] {
         for line in [&b"["[..], b"\n", b"meta:\n"] {
             let (code, err, most) = flood(arguments, line);
@@ -109,6 +112,8 @@ fn what_is_not_utf8_is_refused_with_its_place() {
         "canonical",
         "migrate",
         "build",
+        "sign",
+        "verify",
     ] {
         let ended = run(&[command], b"one\ntwo \xe9t\xe9\n");
         assert_eq!(ended.code, i32::from(exit::FORMAT), "{command}");
@@ -129,7 +134,7 @@ fn what_is_not_utf8_is_refused_with_its_place() {
 fn colors_come_only_when_they_are_asked_for() {
     let envelope =
         "[[A=>B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  x\n[[END]]";
-    for command in ["parse", "lint", "doctor"] {
+    for command in ["parse", "lint", "doctor", "verify"] {
         assert!(
             !run(&[command], envelope).out.contains('\u{1b}'),
             "{command}"

@@ -7,6 +7,8 @@ use std::path::Path;
 fn cases() -> trycmd::TestCases {
     let cases = trycmd::TestCases::new();
     cases.register_bin("crosstalk", Path::new(env!("CARGO_BIN_EXE_crosstalk")));
+    // In the folder that the transcript runs in, and nowhere else.
+    cases.env("CROSSTALK_HOME", "home");
     cases
 }
 
@@ -48,7 +50,7 @@ fn the_readme_tells_what_happens() {
     let readme = folder("../../README.md");
     page_tells_what_happens(&readme);
     let text = fs::read_to_string(readme).unwrap();
-    for file in ["chat.txt", "message.json", "cut.txt"] {
+    for file in ["chat.txt", "message.json", "cut.txt", "signed.txt"] {
         let content = fs::read_to_string(folder("tests/cmd/examples").join(file)).unwrap();
         assert!(text.contains(&content), "{file} stands in the README");
     }

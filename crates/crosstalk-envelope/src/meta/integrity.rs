@@ -59,11 +59,16 @@ impl Integrity {
     /// assert_eq!(measured.words, Integrity::measure(["two  lines"]).words);
     /// ```
     pub fn measure<'l>(body_lines: impl IntoIterator<Item = &'l str>) -> Self {
-        let (mut whole, mut marks, mut words) = (Sha256::new(), Vec::new(), Words::default());
+        Self::measure_bytes(body_lines.into_iter().map(str::as_bytes))
+    }
+
+    /// Measures a body, given its lines in UTF-8.
+    pub(crate) fn measure_bytes<'l>(body_lines: impl Iterator<Item = &'l [u8]>) -> Self {
+        let (mut whole, mut words) = (Whole::default(), Words::default());
+        let mut marks = Vec::new();
         let (mut lines, mut bytes) = (0_usize, 0_usize);
         for line in body_lines {
-            whole.update(line.as_bytes());
-            whole.update(b"\n");
+            whole.line(line);
             words.line(line);
             if lines < MAX_MARKS {
                 marks.push(mark(line));
@@ -73,7 +78,7 @@ impl Integrity {
         }
         Self {
             signed_at: None,
-            digest: Some(Digest(whole.finalize().into())),
+            digest: Some(whole.finish()),
             words: Some(words.finish()),
             lines: Some(lines),
             bytes: Some(bytes),
@@ -100,39 +105,104 @@ impl Integrity {
     }
 }
 
+impl Digest {
+    /// The digest of a body text, given its lines.
+    pub(crate) fn of_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
+        let mut whole = Whole::default();
+        lines.for_each(|line| whole.line(line.as_bytes()));
+        whole.finish()
+    }
+
+    /// The digest of the words of a body text, given its lines.
+    pub(crate) fn of_words<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
+        let mut words = Words::default();
+        lines.for_each(|line| words.line(line.as_bytes()));
+        words.finish()
+    }
+}
+
 /// The first two bytes of a line's digest.
-pub(crate) fn mark(line: &str) -> [u8; 2] {
-    let digest = Sha256::digest(line.as_bytes());
+pub(crate) fn mark(line: &[u8]) -> [u8; 2] {
+    let digest = Sha256::digest(line);
     [
         digest.first().copied().unwrap_or(0),
         digest.get(1).copied().unwrap_or(0),
     ]
 }
 
-/// Collects the words of a text, one space between two of them.
+/// Many small pieces, hashed together: one by one they would cost more.
+#[derive(Default)]
+struct Pieces {
+    hash: Sha256,
+    pending: Vec<u8>,
+}
+
+impl Pieces {
+    fn flush(&mut self) {
+        const ENOUGH: usize = 4096;
+        if self.pending.len() > ENOUGH {
+            self.hash.update(&self.pending);
+            self.pending.clear();
+        }
+    }
+
+    fn finish(mut self) -> Digest {
+        self.hash.update(&self.pending);
+        Digest(self.hash.finalize().into())
+    }
+}
+
+/// The lines of a text, one LF after each.
+#[derive(Default)]
+pub(crate) struct Whole(Pieces);
+
+impl Whole {
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        self.0.pending.extend_from_slice(line);
+        self.0.pending.push(b'\n');
+        self.0.flush();
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        self.0.finish()
+    }
+}
+
+/// The words of a text, one space between two of them.
 #[derive(Default)]
 struct Words {
-    hash: Sha256,
+    pieces: Pieces,
     any: bool,
 }
 
 impl Words {
-    fn line(&mut self, line: &str) {
-        for word in line.split(is_space).filter(|w| !w.is_empty()) {
+    fn line(&mut self, line: &[u8]) {
+        if line.is_ascii() {
+            self.words(line.split(|b| matches!(b, b'\t' | b'\n' | b' ')));
+        } else {
+            let line = std::str::from_utf8(line).unwrap_or_default();
+            self.words(line.split(is_space).map(str::as_bytes));
+        }
+        self.pieces.flush();
+    }
+
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) {
+        for word in words.filter(|w| !w.is_empty()) {
             if self.any {
-                self.hash.update(b" ");
+                self.pieces.pending.push(b' ');
             }
-            self.hash.update(word.as_bytes());
+            self.pieces.pending.extend_from_slice(word);
             self.any = true;
         }
     }
 
     fn finish(self) -> Digest {
-        Digest(self.hash.finalize().into())
+        self.pieces.finish()
     }
 }
 
-const fn is_space(c: char) -> bool {
+/// White space between words (CAN-011).
+pub(crate) const fn is_space(c: char) -> bool {
     matches!(
         c,
         '\t' | '\n' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'

@@ -214,8 +214,14 @@ pub struct KeyBlock<'d> {
     pub key_id: Option<&'d str>,
     /// The key itself, as in a DNS record: `ed25519:pk=…`.
     pub public_key: Option<&'d str>,
-    /// The key that it replaces.
+    /// The id of the key that it replaces.
     pub replaces: Option<&'d str>,
+    /// The key that it replaces.
+    pub replaces_key: Option<&'d str>,
+    /// Until when the old key may still sign, as it was written.
+    pub grace_until: Option<&'d str>,
+    /// The signature of the old key over the rotation.
+    pub proof: Option<&'d str>,
 }
 
 impl<'d> KeyBlock<'d> {
@@ -224,6 +230,9 @@ impl<'d> KeyBlock<'d> {
             key_id: block.get("Key-ID"),
             public_key: block.get("Public-Key"),
             replaces: block.get("Replaces"),
+            replaces_key: block.get("Replaces-Key"),
+            grace_until: block.get("Grace-Until"),
+            proof: block.get("Proof"),
         }
     }
 }

@@ -32,6 +32,10 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
         ValueKind::Integer => is_integer(value),
         ValueKind::Digest => Digest::parse(value).is_some(),
         ValueKind::Base64 => base64::decode(value).is_some(),
+        // A key of an algorithm that is not known here is one all the same.
+        ValueKind::Key => value
+            .split_once(":pk=")
+            .is_some_and(|(_, key)| base64::decode(key).is_some()),
     }
 }
 
@@ -126,7 +130,16 @@ impl Digest {
 
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
+        let digits = text.iter_mut().skip("sha256:".len());
+        let halves = self.0.iter().flat_map(|b| [b >> 4, b & 15]);
+        for (digit, half) in digits.zip(halves) {
+            *digit = if half < 10 {
+                b'0' + half
+            } else {
+                b'a' + half - 10
+            };
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }

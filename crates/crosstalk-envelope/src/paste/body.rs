@@ -29,8 +29,10 @@ pub(super) fn emit(
     out: &mut Repaired,
 ) {
     out.emit(&format!("{}: |", opener.name), opener.origin.clone());
+    let declared = declared.and_then(|count| declared_sig(lines, count));
     let sig = find_sig(lines, declared);
-    if let Some(at) = sig.is_none().then(|| buried_signature(lines)).flatten() {
+    let buried = || declared.or_else(|| buried_signature(lines));
+    if let Some(at) = sig.is_none().then(buried).flatten() {
         // A signature is never taken for text: the grammar refuses what stands behind it.
         let (body, behind) = lines.split_at_checked(at).unwrap_or((lines, &[]));
         emit_lines(body, opener.inline.is_some(), out);
@@ -101,33 +103,32 @@ fn indent_of(line: &str) -> Option<(usize, bool)> {
     Some((first.len_utf8() + second.len_utf8(), false))
 }
 
-/// The index of the `sig:` line: the last one, with nothing but its own rest behind it.
+/// The index of the `sig:` line: the declared or the last one, with nothing but its own rest behind it.
 fn find_sig(lines: &[Line<'_>], declared: Option<usize>) -> Option<usize> {
-    if let Some(count) = declared {
-        let mut behind = lines.iter().enumerate().skip(count);
-        if let Some((index, line)) = behind.find(|(_, l)| !l.is_blank())
-            && name::is_sig(&line.text)
-        {
-            return Some(index);
-        }
-    }
-    let is_rest = |l: &Line<'_>| {
-        let mut bytes = l.text.trim().bytes();
-        bytes.all(|b| b.is_ascii_alphanumeric() || b"+/=;:@._-".contains(&b))
-    };
-    let mut has_rest = false;
-    for (index, line) in lines.iter().enumerate().rev() {
-        if name::is_sig(&line.text) {
-            let (_, value) = line.text.split_once([':', '：']).unwrap_or(("", ""));
-            let may_go_on = value.trim().is_empty() || value.contains(":pkid=");
-            return (!has_rest || may_go_on).then_some(index);
-        }
-        if !is_rest(line) {
-            return None;
-        }
-        has_rest |= !line.is_blank();
-    }
-    None
+    let index = declared.or_else(|| lines.iter().rposition(|l| name::is_sig(&l.text)))?;
+    let (_, value) = lines
+        .get(index)?
+        .text
+        .split_once([':', '：'])
+        .unwrap_or(("", ""));
+    let may_go_on = value.trim().is_empty() || value.contains(":pkid=");
+    let mut behind = lines.iter().skip(index + 1).filter(|l| !l.is_blank());
+    behind
+        .all(|l| may_go_on && is_rest_of_sig(&l.text))
+        .then_some(index)
+}
+
+/// The index of the `sig:` line right behind as many lines as the body has.
+fn declared_sig(lines: &[Line<'_>], count: usize) -> Option<usize> {
+    let mut behind = lines.iter().enumerate().skip(count);
+    let (index, line) = behind.find(|(_, l)| !l.is_blank())?;
+    name::is_sig(&line.text).then_some(index)
+}
+
+/// Whether a line can be the rest of a wrapped signature.
+fn is_rest_of_sig(line: &str) -> bool {
+    let mut bytes = line.trim().bytes();
+    bytes.all(|b| b.is_ascii_alphanumeric() || b"+/=;:@._-".contains(&b))
 }
 
 /// The index of the last whole signature, where other text stands behind it.
@@ -179,7 +180,10 @@ mod tests {
                 span: 0..l.len(),
             })
             .collect();
-        find_sig(&lines, declared)
+        find_sig(
+            &lines,
+            declared.and_then(|count| declared_sig(&lines, count)),
+        )
     }
 
     #[test]
@@ -193,6 +197,7 @@ mod tests {
         assert_eq!(sig_of("text\nsig: see below\nThanks", None), None);
         assert_eq!(sig_of("text\n  sig: none", None), None);
         assert_eq!(sig_of("sig: none\nmore words", None), None);
-        assert_eq!(sig_of("a\nsig: x\nsig: none", Some(1)), Some(1));
+        assert_eq!(sig_of("a\nsig: none\n\n", Some(1)), Some(1));
+        assert_eq!(sig_of("a\nsig: x\nsig: none", Some(1)), None);
     }
 }

@@ -109,6 +109,45 @@ pub(super) fn head_line(line: &str) -> Cleaned<'_> {
     cleaned
 }
 
+/// The text with every no-break space as a space.
+pub(crate) fn with_plain_spaces(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_nbsp) {
+        return text.into();
+    }
+    let plain = |c| if is_nbsp(c) { ' ' } else { c };
+    text.chars().map(plain).collect::<String>().into()
+}
+
+/// The text without zero-width characters and soft hyphens.
+pub(crate) fn without_zero_width(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_zero_width) {
+        return text.into();
+    }
+    text.replace(is_zero_width, "").into()
+}
+
+/// The text with HTML entities resolved, and nothing else.
+pub(crate) fn without_entities(text: &str) -> Cow<'_, str> {
+    if !text.contains('&') {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let (meant, width) = entity(rest)
+            .filter(|_| c == '&')
+            .unwrap_or((c, c.len_utf8()));
+        out.push(meant);
+        rest = rest.get(width..).unwrap_or("");
+    }
+    if out == text { text.into() } else { out.into() }
+}
+
+/// The text with all of this, and without Markdown's backslashes.
+pub(crate) fn cleaned(text: &str) -> Cow<'_, str> {
+    head_line(text).text
+}
+
 /// Punctuation that Markdown escapes; `"`, `/` and `\` are left to JSON and to paths.
 fn is_escapable(c: char) -> bool {
     c.is_ascii_punctuation() && !matches!(c, '"' | '/' | '\\')

@@ -79,9 +79,17 @@ impl Head {
         if (last.is_open() && named.is_none_or(goes_on)) || (last.takes_item(text) && !self.gap) {
             return true;
         }
-        // claude://… at the start of a line is the rest of a route, not a header.
-        let is_address = |n: &Named<'_>| n.value.starts_with("//") && !n.markdown;
-        !self.gap && last.goes_on(text) && named.is_none_or(is_address)
+        // claude://… at the start of a line is the rest of a route, not a header; sha256:… and ed25519:… below a name
+        // without a value are its value.
+        let is_address = |n: &Named<'_>| n.value.starts_with("//");
+        let is_value = |n: &Named<'_>| {
+            last.value.is_empty()
+                && n.name.starts_with(|c: char| c.is_ascii_lowercase())
+                && !n.value.starts_with([' ', '\t'])
+                && !n.value.is_empty()
+        };
+        let is_rest = |n: &Named<'_>| !n.markdown && (is_address(n) || is_value(n));
+        !self.gap && last.goes_on(text) && named.is_none_or(is_rest)
     }
 
     fn field(&mut self, named: &Named<'_>, line: &Line<'_>, out: &mut Repaired) {

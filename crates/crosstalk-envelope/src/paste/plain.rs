@@ -1,5 +1,6 @@
 //! Envelopes in a paste that the grammar takes as they are.
 
+use super::repair::Repaired;
 use super::{clean, head, repaired};
 use crate::diagnostic::Diagnostic;
 use crate::document::Document;
@@ -14,8 +15,7 @@ pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
     let padding = padding_in(strict.source());
     let beyond_ascii = padding.is_some_and(|(_, beyond_ascii)| beyond_ascii);
     // What was signed in this form stays in this form.
-    let is_signed = strict.sig().is_some_and(|s| s != "none");
-    if !is_signed && (beyond_ascii || needs_repair(&strict)) {
+    if !is_signed(&strict) && (beyond_ascii || needs_repair(&strict)) {
         return None;
     }
     let at = strict.span().start;
@@ -30,6 +30,21 @@ pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
         .into_iter()
         .collect();
     Some(strict.into_clean_paste(repairs))
+}
+
+/// A signed envelope that is well-formed as soon as it is unwrapped: nothing else in it is touched.
+pub(super) fn accept_signed(
+    source: &str,
+    start: usize,
+    unwrapped: Repaired,
+) -> Option<Document<'_>> {
+    let document = Document::read_repaired(source, start, unwrapped);
+    (document.is_accepted() && document.is_well_formed() && is_signed(&document))
+        .then_some(document)
+}
+
+fn is_signed(document: &Document<'_>) -> bool {
+    document.sig().is_some_and(|s| s != "none")
 }
 
 /// What the grammar takes and the paste reading would still mend: PST-005, PST-006, PST-012, PST-014,

@@ -79,6 +79,16 @@ impl Repaired {
     }
 }
 
+/// Takes away what stands around the lines of a region, and nothing else.
+pub(super) fn unwrap(source: &str, region: &Region) -> Repaired {
+    let mut out = Repaired::default();
+    out.emit(&region.marker.written, region.marker.span.clone());
+    for line in lines_of(source, region, &mut out) {
+        out.emit(&line.text, line.span.clone());
+    }
+    out
+}
+
 /// Repairs a region; all places are relative to its source.
 pub(super) fn repair(source: &str, region: &Region) -> Repaired {
     let mut out = Repaired::default();

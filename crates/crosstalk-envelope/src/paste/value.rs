@@ -46,7 +46,7 @@ pub(super) enum Kind {
 impl Kind {
     /// The kind of a field, inside a META block or above.
     pub(super) fn of(name: &str, namespace: Option<&str>) -> Self {
-        use ValueKind::{Address, Addresses, Attachment, Base64, Digest, List};
+        use ValueKind::{Address, Addresses, Attachment, Base64, Digest, Key, List};
         match Reserved::named(name) {
             Some((
                 Reserved::Core(CoreHeader::Thread | CoreHeader::Parent | CoreHeader::Message),
@@ -57,7 +57,7 @@ impl Kind {
             None => {
                 let known = namespace.and_then(Namespace::find);
                 match known.and_then(|n| n.kind_of(name)).map(|(kind, _)| kind) {
-                    Some(Address | Attachment | Base64 | Digest) => Self::Word,
+                    Some(Address | Attachment | Base64 | Digest | Key) => Self::Word,
                     Some(Addresses | List) => Self::Addresses,
                     _ => Self::Words,
                 }

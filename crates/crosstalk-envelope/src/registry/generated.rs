@@ -207,10 +207,16 @@ impl Intent {
 }
 
 /// Public keys that vouch for nobody, and why (MET-023).
-pub static DENIED_KEYS: &[(&str, &str)] = &[(
-    "ed25519:pk=5NCXBC/h80o6gPLqLUoxutAE4TmAn2e4tVVfp08HeKA=",
-    "published with the test vectors of an earlier draft",
-)];
+pub static DENIED_KEYS: &[(&str, &str)] = &[
+    (
+        "ed25519:pk=5NCXBC/h80o6gPLqLUoxutAE4TmAn2e4tVVfp08HeKA=",
+        "published with the test vectors of an earlier draft",
+    ),
+    (
+        "ed25519:pk=T9CZzNR9eJPf6ewkQU7LDZtUICMqrTDZHEZb4zy+ZcQ=",
+        "published with its seed, a0 to bf, so that refusing it can be tested",
+    ),
+];
 
 /// The legacy intents and the core ones that they mean (INT-002).
 pub static LEGACY_INTENTS: &[(&str, Intent)] = &[
@@ -738,6 +744,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 hop: false,
             },
             Key {
+                name: "Public-Key",
+                kind: ValueKind::Key,
+                values: &[],
+                hop: false,
+            },
+            Key {
                 name: "Permission",
                 kind: ValueKind::Text,
                 values: &[],
@@ -835,13 +847,31 @@ pub static NAMESPACES: &[Namespace] = &[
             },
             Key {
                 name: "Public-Key",
-                kind: ValueKind::Text,
+                kind: ValueKind::Key,
                 values: &[],
                 hop: false,
             },
             Key {
                 name: "Replaces",
                 kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Replaces-Key",
+                kind: ValueKind::Key,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Grace-Until",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Proof",
+                kind: ValueKind::Base64,
                 values: &[],
                 hop: false,
             },
@@ -904,6 +934,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An envelope is UTF-8 text; one leading byte order mark is dropped",
         help: "save the text as UTF-8",
+        drops: false,
     };
     /// ENV-002: A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read.
     pub static LINES: Rule = Rule {
@@ -911,6 +942,7 @@ pub mod rule {
         code: None,
         title: "A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read",
         help: "",
+        drops: false,
     };
     /// ENV-003: No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
     pub static FORBIDDEN_CHARACTER: Rule = Rule {
@@ -918,6 +950,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029",
         help: "remove the character; a line ends with LF or CRLF",
+        drops: false,
     };
     /// ENV-004: Outside the body a blank line means nothing.
     pub static BLANK_LINES: Rule = Rule {
@@ -925,6 +958,7 @@ pub mod rule {
         code: None,
         title: "Outside the body a blank line means nothing",
         help: "",
+        drops: false,
     };
     /// ENV-010: The first line is \[\[SENDER→RECEIVER v1\]\].
     pub static DIRECTION_MALFORMED: Rule = Rule {
@@ -932,6 +966,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "The first line is [[SENDER→RECEIVER v1]]",
         help: "begin with a line such as [[CLAUDE→CHATGPT v1]]",
+        drops: false,
     };
     /// ENV-011: The direction line has exactly one arrow, → or ->.
     pub static DIRECTION_ARROW: Rule = Rule {
@@ -939,6 +974,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "The direction line has exactly one arrow, → or ->",
         help: "write one arrow between sender and receiver",
+        drops: false,
     };
     /// ENV-012: Sender and receiver are not empty.
     pub static DIRECTION_PARTY: Rule = Rule {
@@ -946,6 +982,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Sender and receiver are not empty",
         help: "name both sides: [[CLAUDE→CHATGPT v1]]",
+        drops: false,
     };
     /// ENV-013: The version is v1; another one is not supported.
     pub static VERSION_UNSUPPORTED: Rule = Rule {
@@ -953,6 +990,7 @@ pub mod rule {
         code: Some(ErrorCode::Unsupported),
         title: "The version is v1; another one is not supported",
         help: "this program reads v1 (v1.0 and v1.1 envelopes both say v1)",
+        drops: false,
     };
     /// ENV-020: A header is Name: value, the name at column 0.
     pub static HEADER_MALFORMED: Rule = Rule {
@@ -960,6 +998,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A header is Name: value, the name at column 0",
         help: "write Name: value at the start of the line, or indent it by two spaces below body: |",
+        drops: false,
     };
     /// ENV-021: The names of the format are lower case.
     pub static RESERVED_CASE: Rule = Rule {
@@ -967,6 +1006,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "The names of the format are lower case",
         help: "write the name in lower case",
+        drops: false,
     };
     /// ENV-022: A header stands once, without regard to case.
     pub static HEADER_DUPLICATE: Rule = Rule {
@@ -974,6 +1014,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A header stands once, without regard to case",
         help: "keep one of the two lines",
+        drops: false,
     };
     /// ENV-023: A core header that is present has a value.
     pub static HEADER_EMPTY: Rule = Rule {
@@ -981,6 +1022,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A core header that is present has a value",
         help: "give it a value or leave the line out",
+        drops: false,
     };
     /// ENV-024: There is a session or a thread.
     pub static SESSION_OR_THREAD: Rule = Rule {
@@ -988,6 +1030,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "There is a session or a thread",
         help: "add a line such as session: 2025-10-09T16Z abc123",
+        drops: false,
     };
     /// ENV-025: user, context and intent are present, except in a v1.0 response.
     pub static HEADER_MISSING: Rule = Rule {
@@ -995,6 +1038,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "user, context and intent are present, except in a v1.0 response",
         help: "add the missing header",
+        drops: false,
     };
     /// ENV-026: An unknown header is kept in place.
     pub static UNKNOWN_HEADER: Rule = Rule {
@@ -1002,6 +1046,7 @@ pub mod rule {
         code: None,
         title: "An unknown header is kept in place",
         help: "",
+        drops: false,
     };
     /// ENV-027: After the first META block there is no core header.
     pub static CORE_IN_BLOCK: Rule = Rule {
@@ -1009,6 +1054,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "After the first META block there is no core header",
         help: "move the header above the first meta: line",
+        drops: false,
     };
     /// ENV-028: A session is a time, to the hour or finer, and a word of its own; other spellings are kept.
     pub static SESSION_SPELLING: Rule = Rule {
@@ -1016,6 +1062,7 @@ pub mod rule {
         code: None,
         title: "A session is a time, to the hour or finer, and a word of its own; other spellings are kept",
         help: "write it as session: 2025-10-09T16Z abc123",
+        drops: false,
     };
     /// ENV-030: A META block opens with meta: and a lower-case namespace.
     pub static NAMESPACE_MALFORMED: Rule = Rule {
@@ -1023,6 +1070,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A META block opens with meta: and a lower-case namespace",
         help: "write meta: routing, or meta: custom-yourorg for your own",
+        drops: false,
     };
     /// ENV-031: A key stands once in its block, without regard to case.
     pub static KEY_DUPLICATE: Rule = Rule {
@@ -1030,6 +1078,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A key stands once in its block, without regard to case",
         help: "keep one of the two lines",
+        drops: false,
     };
     /// ENV-032: A namespace stands once; audit and email may repeat.
     pub static NAMESPACE_DUPLICATE: Rule = Rule {
@@ -1037,6 +1086,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A namespace stands once; audit and email may repeat",
         help: "put the keys into one block",
+        drops: false,
     };
     /// ENV-033: Unknown namespaces and keys are kept byte for byte.
     pub static UNKNOWN_META: Rule = Rule {
@@ -1044,6 +1094,7 @@ pub mod rule {
         code: None,
         title: "Unknown namespaces and keys are kept byte for byte",
         help: "",
+        drops: false,
     };
     /// ENV-034: Keys are case-sensitive.
     pub static KEY_CASE: Rule = Rule {
@@ -1051,6 +1102,7 @@ pub mod rule {
         code: None,
         title: "Keys are case-sensitive",
         help: "",
+        drops: false,
     };
     /// ENV-040: The body opens with body: or response: and the value |.
     pub static BODY_MARK: Rule = Rule {
@@ -1058,6 +1110,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "The body opens with body: or response: and the value |",
         help: "write body: | and the text below it, each line indented by two spaces",
+        drops: false,
     };
     /// ENV-041: There is a body.
     pub static BODY_MISSING: Rule = Rule {
@@ -1065,6 +1118,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "There is a body",
         help: "add body: | after the headers",
+        drops: false,
     };
     /// ENV-042: A body line is empty or starts with two spaces or a tab.
     pub static BODY_INDENT: Rule = Rule {
@@ -1072,6 +1126,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A body line is empty or starts with two spaces or a tab",
         help: "indent the line by two spaces",
+        drops: false,
     };
     /// ENV-043: The body text is its lines without the indent, without trailing empty lines.
     pub static BODY_TEXT: Rule = Rule {
@@ -1079,6 +1134,7 @@ pub mod rule {
         code: None,
         title: "The body text is its lines without the indent, without trailing empty lines",
         help: "",
+        drops: false,
     };
     /// ENV-050: One sig: line follows the body; a v1.0 response may have none.
     pub static SIG_MISSING: Rule = Rule {
@@ -1086,6 +1142,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "One sig: line follows the body; a v1.0 response may have none",
         help: "add sig: none below the body",
+        drops: false,
     };
     /// ENV-051: A signature is none or algorithm:pkid=key-id;sig=base64.
     pub static SIG_MALFORMED: Rule = Rule {
@@ -1093,6 +1150,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A signature is none or algorithm:pkid=key-id;sig=base64",
         help: "write sig: none, or sign the message again",
+        drops: false,
     };
     /// ENV-052: \[\[END\]\] ends the envelope.
     pub static END_MISSING: Rule = Rule {
@@ -1100,6 +1158,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "[[END]] ends the envelope",
         help: "the text was probably cut off: copy it again, to the line [[END]]",
+        drops: false,
     };
     /// ENV-053: Nothing follows sig: but \[\[END\]\], and nothing follows \[\[END\]\].
     pub static TEXT_AFTER_END: Rule = Rule {
@@ -1107,6 +1166,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Nothing follows sig: but [[END]], and nothing follows [[END]]",
         help: "send one envelope at a time and nothing around it",
+        drops: false,
     };
     /// ENV-060: An envelope has at most 1 MiB, before and after NFC.
     pub static ENVELOPE_TOO_LARGE: Rule = Rule {
@@ -1114,6 +1174,7 @@ pub mod rule {
         code: Some(ErrorCode::TooLarge),
         title: "An envelope has at most 1 MiB, before and after NFC",
         help: "shorten the body, or attach the text as a file",
+        drops: false,
     };
     /// ENV-061: A line has at most 64 KiB.
     pub static LINE_TOO_LONG: Rule = Rule {
@@ -1121,6 +1182,7 @@ pub mod rule {
         code: Some(ErrorCode::TooLarge),
         title: "A line has at most 64 KiB",
         help: "break the line",
+        drops: false,
     };
     /// ENV-062: Headers, META lines and keys are at most 256 in all.
     pub static TOO_MANY_HEADERS: Rule = Rule {
@@ -1128,6 +1190,7 @@ pub mod rule {
         code: Some(ErrorCode::TooLarge),
         title: "Headers, META lines and keys are at most 256 in all",
         help: "send fewer headers and keys",
+        drops: false,
     };
     /// ENV-063: A whole paste or file has at most 64 MiB and 65,536 envelopes.
     pub static PASTE_TOO_LARGE: Rule = Rule {
@@ -1135,6 +1198,7 @@ pub mod rule {
         code: Some(ErrorCode::TooLarge),
         title: "A whole paste or file has at most 64 MiB and 65,536 envelopes",
         help: "split the text into several files",
+        drops: false,
     };
     /// ENV-080: Who passes an envelope on changes no byte but those it adds.
     pub static PASS_ON: Rule = Rule {
@@ -1142,6 +1206,7 @@ pub mod rule {
         code: None,
         title: "Who passes an envelope on changes no byte but those it adds",
         help: "",
+        drops: false,
     };
     /// ENV-090: A v1.0 reply with response: | is read.
     pub static V10_RESPONSE: Rule = Rule {
@@ -1149,6 +1214,7 @@ pub mod rule {
         code: None,
         title: "A v1.0 reply with response: | is read",
         help: "",
+        drops: false,
     };
     /// ENV-091: Missing thread and message ids are generated beside the envelope, never written into it.
     pub static V10_IDS: Rule = Rule {
@@ -1156,6 +1222,7 @@ pub mod rule {
         code: None,
         title: "Missing thread and message ids are generated beside the envelope, never written into it",
         help: "",
+        drops: false,
     };
     /// ENV-092: What is written lets a v1.0 reader find the core.
     pub static V10_READER: Rule = Rule {
@@ -1163,6 +1230,7 @@ pub mod rule {
         code: None,
         title: "What is written lets a v1.0 reader find the core",
         help: "",
+        drops: false,
     };
     /// ENV-093: A v1.0 envelope is migrated without loss.
     pub static V10_MIGRATE: Rule = Rule {
@@ -1170,6 +1238,7 @@ pub mod rule {
         code: None,
         title: "A v1.0 envelope is migrated without loss",
         help: "",
+        drops: false,
     };
     /// INT-001: There are eleven core intents, in upper case.
     pub static INTENT_CORE: Rule = Rule {
@@ -1177,6 +1246,7 @@ pub mod rule {
         code: None,
         title: "There are eleven core intents, in upper case",
         help: "",
+        drops: false,
     };
     /// INT-002: A legacy intent is kept as written and means a core one.
     pub static INTENT_LEGACY: Rule = Rule {
@@ -1184,6 +1254,7 @@ pub mod rule {
         code: None,
         title: "A legacy intent is kept as written and means a core one",
         help: "use the core intent in new messages",
+        drops: false,
     };
     /// INT-003: An unknown intent is kept and passed on.
     pub static INTENT_UNKNOWN: Rule = Rule {
@@ -1191,6 +1262,7 @@ pub mod rule {
         code: None,
         title: "An unknown intent is kept and passed on",
         help: "use one of the eleven core intents",
+        drops: false,
     };
     /// INT-010: RESPOND, ACK and NACK with a message id name their parent.
     pub static PARENT_MISSING: Rule = Rule {
@@ -1198,6 +1270,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "RESPOND, ACK and NACK with a message id name their parent",
         help: "add parent: with the id of the message that this one answers",
+        drops: false,
     };
     /// INT-011: ERROR has meta: error with a code of the taxonomy.
     pub static ERROR_CODE_MISSING: Rule = Rule {
@@ -1205,6 +1278,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "ERROR has meta: error with a code of the taxonomy",
         help: "add meta: error with Code: and one of the eight codes",
+        drops: false,
     };
     /// INT-012: REVOKE is signed.
     pub static REVOKE_UNSIGNED: Rule = Rule {
@@ -1212,6 +1286,7 @@ pub mod rule {
         code: Some(ErrorCode::Perm),
         title: "REVOKE is signed",
         help: "sign the message: an unsigned REVOKE withdraws nothing",
+        drops: false,
     };
     /// INT-013: POLL names its Targets in meta: routing.
     pub static POLL_WITHOUT_TARGETS: Rule = Rule {
@@ -1219,6 +1294,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "POLL names its Targets in meta: routing",
         help: "add Targets: [\"claude://session/a\", \"human://b.example\"] to meta: routing",
+        drops: false,
     };
     /// INT-014: ESCALATE gives a reason, in meta: escalation or in its body.
     pub static ESCALATE_WITHOUT_REASON: Rule = Rule {
@@ -1226,6 +1302,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "ESCALATE gives a reason, in meta: escalation or in its body",
         help: "add meta: escalation with Reason:",
+        drops: false,
     };
     /// INT-015: HANDOFF says what is needed, by X-Capabilities-Required or in its body.
     pub static HANDOFF_WITHOUT_REQUIREMENTS: Rule = Rule {
@@ -1233,6 +1310,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "HANDOFF says what is needed, by X-Capabilities-Required or in its body",
         help: "add X-Capabilities-Required: to meta: routing",
+        drops: false,
     };
     /// INT-016: BROADCAST expects no answer.
     pub static BROADCAST_WANTS_ANSWER: Rule = Rule {
@@ -1240,6 +1318,7 @@ pub mod rule {
         code: None,
         title: "BROADCAST expects no answer",
         help: "leave X-Reply-To out, or send a REQUEST",
+        drops: false,
     };
     /// INT-017: CLOSE ends its thread, or without a thread its session.
     pub static CLOSE_SCOPE: Rule = Rule {
@@ -1247,6 +1326,7 @@ pub mod rule {
         code: None,
         title: "CLOSE ends its thread, or without a thread its session",
         help: "",
+        drops: false,
     };
     /// INT-018: A REQUEST says what is asked.
     pub static REQUEST_EMPTY: Rule = Rule {
@@ -1254,6 +1334,7 @@ pub mod rule {
         code: None,
         title: "A REQUEST says what is asked",
         help: "say in the body what you ask for",
+        drops: false,
     };
     /// MET-001: A value may be a YAML or JSON flow on one line.
     pub static FLOW_MALFORMED: Rule = Rule {
@@ -1261,6 +1342,7 @@ pub mod rule {
         code: None,
         title: "A value may be a YAML or JSON flow on one line",
         help: "close every bracket and quote on the same line",
+        drops: false,
     };
     /// MET-002: A known key has a value of its type; others are kept.
     pub static VALUE_TYPE: Rule = Rule {
@@ -1268,6 +1350,7 @@ pub mod rule {
         code: None,
         title: "A known key has a value of its type; others are kept",
         help: "see the registry of namespaces for the values of this key",
+        drops: false,
     };
     /// MET-010: meta: routing carries route, reply address, priority, delivery, policy and targets.
     pub static META_ROUTING: Rule = Rule {
@@ -1275,6 +1358,7 @@ pub mod rule {
         code: None,
         title: "meta: routing carries route, reply address, priority, delivery, policy and targets",
         help: "",
+        drops: false,
     };
     /// MET-011: meta: privacy carries consent with its time, scope, expiry, jurisdiction and id.
     pub static META_PRIVACY: Rule = Rule {
@@ -1282,6 +1366,7 @@ pub mod rule {
         code: None,
         title: "meta: privacy carries consent with its time, scope, expiry, jurisdiction and id",
         help: "",
+        drops: false,
     };
     /// MET-012: meta: attachments lists A1, A2 … with type, name, digest, and data when embedded.
     pub static META_ATTACHMENTS: Rule = Rule {
@@ -1289,6 +1374,7 @@ pub mod rule {
         code: None,
         title: "meta: attachments lists A1, A2 … with type, name, digest, and data when embedded",
         help: "write A1: text/plain;name=file.txt;digest=sha256:<64 hex digits>",
+        drops: false,
     };
     /// MET-013: An attachment's bytes have its digest.
     pub static ATTACHMENT_DIGEST: Rule = Rule {
@@ -1296,6 +1382,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An attachment's bytes have its digest",
         help: "ask for the file again: these are not the bytes that were sent",
+        drops: false,
     };
     /// MET-014: meta: error carries code, reason and original intent.
     pub static META_ERROR: Rule = Rule {
@@ -1303,6 +1390,7 @@ pub mod rule {
         code: None,
         title: "meta: error carries code, reason and original intent",
         help: "",
+        drops: false,
     };
     /// MET-015: meta: audit is one hop, and repeats.
     pub static META_AUDIT: Rule = Rule {
@@ -1310,6 +1398,7 @@ pub mod rule {
         code: None,
         title: "meta: audit is one hop, and repeats",
         help: "",
+        drops: false,
     };
     /// MET-016: meta: safety carries content warnings and allowed use.
     pub static META_SAFETY: Rule = Rule {
@@ -1317,6 +1406,7 @@ pub mod rule {
         code: None,
         title: "meta: safety carries content warnings and allowed use",
         help: "",
+        drops: false,
     };
     /// MET-017: meta: email is what a mail gateway adds, and repeats.
     pub static META_EMAIL: Rule = Rule {
@@ -1324,6 +1414,7 @@ pub mod rule {
         code: None,
         title: "meta: email is what a mail gateway adds, and repeats",
         help: "",
+        drops: false,
     };
     /// MET-018: meta: payment carries amounts and references.
     pub static META_PAYMENT: Rule = Rule {
@@ -1331,6 +1422,7 @@ pub mod rule {
         code: None,
         title: "meta: payment carries amounts and references",
         help: "",
+        drops: false,
     };
     /// MET-019: meta: custom-name is an organisation's own.
     pub static META_CUSTOM: Rule = Rule {
@@ -1338,6 +1430,7 @@ pub mod rule {
         code: None,
         title: "meta: custom-name is an organisation's own",
         help: "",
+        drops: false,
     };
     /// MET-020: meta: poll and meta: vote carry a question and a ballot.
     pub static META_POLL: Rule = Rule {
@@ -1345,6 +1438,7 @@ pub mod rule {
         code: None,
         title: "meta: poll and meta: vote carry a question and a ballot",
         help: "",
+        drops: false,
     };
     /// MET-021: meta: revocation names what a REVOKE withdraws.
     pub static META_REVOCATION: Rule = Rule {
@@ -1352,6 +1446,7 @@ pub mod rule {
         code: None,
         title: "meta: revocation names what a REVOKE withdraws",
         help: "",
+        drops: false,
     };
     /// MET-022: meta: refusal, closure and escalation give reasons.
     pub static META_STATE: Rule = Rule {
@@ -1359,6 +1454,7 @@ pub mod rule {
         code: None,
         title: "meta: refusal, closure and escalation give reasons",
         help: "",
+        drops: false,
     };
     /// MET-023: meta: key carries a public key.
     pub static META_KEY: Rule = Rule {
@@ -1366,6 +1462,7 @@ pub mod rule {
         code: None,
         title: "meta: key carries a public key",
         help: "",
+        drops: false,
     };
     /// MET-024: meta: integrity describes the body when it was written.
     pub static META_INTEGRITY: Rule = Rule {
@@ -1373,6 +1470,7 @@ pub mod rule {
         code: None,
         title: "meta: integrity describes the body when it was written",
         help: "",
+        drops: false,
     };
     /// LNT-001: An id is a ULID or a UUIDv7; another one is kept as it is.
     pub static ID_FORM: Rule = Rule {
@@ -1380,6 +1478,7 @@ pub mod rule {
         code: None,
         title: "An id is a ULID or a UUIDv7; another one is kept as it is",
         help: "let crosstalk id new make the id",
+        drops: false,
     };
     /// LNT-002: A META key is PascalCase or begins with X-.
     pub static KEY_STYLE: Rule = Rule {
@@ -1387,6 +1486,7 @@ pub mod rule {
         code: None,
         title: "A META key is PascalCase or begins with X-",
         help: "write Reply-To or X-Reply-To",
+        drops: false,
     };
     /// LNT-003: A namespace is in the registry or begins with custom-.
     pub static NAMESPACE_UNKNOWN: Rule = Rule {
@@ -1394,6 +1494,7 @@ pub mod rule {
         code: None,
         title: "A namespace is in the registry or begins with custom-",
         help: "write meta: custom-yourorg for your own namespace",
+        drops: false,
     };
     /// LNT-004: A key of a known namespace is in the registry or begins with X-.
     pub static KEY_UNKNOWN: Rule = Rule {
@@ -1401,6 +1502,7 @@ pub mod rule {
         code: None,
         title: "A key of a known namespace is in the registry or begins with X-",
         help: "check the spelling, or begin the key with X-",
+        drops: false,
     };
     /// LNT-005: A name does not mix scripts.
     pub static LOOK_ALIKE: Rule = Rule {
@@ -1408,6 +1510,7 @@ pub mod rule {
         code: None,
         title: "A name does not mix scripts",
         help: "check the name letter by letter: letters of several alphabets look alike",
+        drops: false,
     };
     /// LNT-006: There are no bidirectional controls.
     pub static BIDI_CONTROL: Rule = Rule {
@@ -1415,6 +1518,7 @@ pub mod rule {
         code: None,
         title: "There are no bidirectional controls",
         help: "what you see may not be the order of what is there: read it escaped",
+        drops: false,
     };
     /// LNT-007: There are no invisible characters.
     pub static INVISIBLE: Rule = Rule {
@@ -1422,6 +1526,7 @@ pub mod rule {
         code: None,
         title: "There are no invisible characters",
         help: "the text holds characters that do not show: read it escaped",
+        drops: false,
     };
     /// LNT-008: The scheme of an address is in the registry.
     pub static SCHEME_UNKNOWN: Rule = Rule {
@@ -1429,6 +1534,7 @@ pub mod rule {
         code: None,
         title: "The scheme of an address is in the registry",
         help: "check the spelling, or register the scheme",
+        drops: false,
     };
     /// ADR-001: An address is not empty and has no control characters.
     pub static ADDRESS_EMPTY: Rule = Rule {
@@ -1436,6 +1542,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An address is not empty and has no control characters",
         help: "give a name such as CLAUDE or a URL such as claude://session/abc123",
+        drops: false,
     };
     /// ADR-002: An address is a simple name or a URL; each is printed as it was read.
     pub static ADDRESS_FORM: Rule = Rule {
@@ -1443,6 +1550,7 @@ pub mod rule {
         code: None,
         title: "An address is a simple name or a URL; each is printed as it was read",
         help: "",
+        drops: false,
     };
     /// ADR-003: A scheme of the form scheme://authority has an authority.
     pub static ADDRESS_AUTHORITY: Rule = Rule {
@@ -1450,6 +1558,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A scheme of the form scheme://authority has an authority",
         help: "write scheme://authority/path",
+        drops: false,
     };
     /// ADR-004: An email: address has a local part and a domain.
     pub static ADDRESS_MAIL: Rule = Rule {
@@ -1457,6 +1566,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An email: address has a local part and a domain",
         help: "write email:name@example.com",
+        drops: false,
     };
     /// ADR-005: A tel: address is a number.
     pub static ADDRESS_PHONE: Rule = Rule {
@@ -1464,6 +1574,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A tel: address is a number",
         help: "write tel:+1-555-0100",
+        drops: false,
     };
     /// ADR-006: A URL has no white space.
     pub static ADDRESS_SPACE: Rule = Rule {
@@ -1471,6 +1582,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A URL has no white space",
         help: "write %20 for a space",
+        drops: false,
     };
     /// ADR-007: A percent sign in a URL is followed by two hex digits.
     pub static ADDRESS_PERCENT: Rule = Rule {
@@ -1478,6 +1590,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A percent sign in a URL is followed by two hex digits",
         help: "write %25 for a percent sign",
+        drops: false,
     };
     /// ADR-008: The scheme registry can be extended.
     pub static SCHEME_REGISTRY: Rule = Rule {
@@ -1485,6 +1598,7 @@ pub mod rule {
         code: None,
         title: "The scheme registry can be extended",
         help: "",
+        drops: false,
     };
     /// IDS-001: A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     pub static ULID: Rule = Rule {
@@ -1492,6 +1606,7 @@ pub mod rule {
         code: None,
         title: "A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
         help: "",
+        drops: false,
     };
     /// IDS-002: A UUIDv7 is 36 characters, lower-case hex, version 7.
     pub static UUIDV7: Rule = Rule {
@@ -1499,6 +1614,7 @@ pub mod rule {
         code: None,
         title: "A UUIDv7 is 36 characters, lower-case hex, version 7",
         help: "",
+        drops: false,
     };
     /// IDS-003: Ids of one process grow, and their text order is their time order.
     pub static ID_ORDER: Rule = Rule {
@@ -1506,6 +1622,7 @@ pub mod rule {
         code: None,
         title: "Ids of one process grow, and their text order is their time order",
         help: "",
+        drops: false,
     };
     /// ERR-001: There are eight error codes, each with an HTTP status and an exit code.
     pub static TAXONOMY: Rule = Rule {
@@ -1513,6 +1630,7 @@ pub mod rule {
         code: None,
         title: "There are eight error codes, each with an HTTP status and an exit code",
         help: "",
+        drops: false,
     };
     /// ERR-002: A refusal becomes an ERROR envelope in the draft's format.
     pub static ERROR_ENVELOPE: Rule = Rule {
@@ -1520,6 +1638,7 @@ pub mod rule {
         code: None,
         title: "A refusal becomes an ERROR envelope in the draft's format",
         help: "",
+        drops: false,
     };
     /// ERR-003: Where the message could not be read, SYSTEM answers.
     pub static ERROR_SYSTEM: Rule = Rule {
@@ -1527,6 +1646,7 @@ pub mod rule {
         code: None,
         title: "Where the message could not be read, SYSTEM answers",
         help: "",
+        drops: false,
     };
     /// ERR-004: ACK and NACK keep thread, parent, session and context.
     pub static ACK_ENVELOPE: Rule = Rule {
@@ -1534,6 +1654,7 @@ pub mod rule {
         code: None,
         title: "ACK and NACK keep thread, parent, session and context",
         help: "",
+        drops: false,
     };
     /// ERR-005: RESPOND keeps thread, parent, session and context.
     pub static RESPOND_ENVELOPE: Rule = Rule {
@@ -1541,6 +1662,7 @@ pub mod rule {
         code: None,
         title: "RESPOND keeps thread, parent, session and context",
         help: "",
+        drops: false,
     };
     /// CAN-001: The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest.
     pub static CANONICAL_ORDER: Rule = Rule {
@@ -1548,6 +1670,7 @@ pub mod rule {
         code: None,
         title: "The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest",
         help: "",
+        drops: false,
     };
     /// CAN-002: The canonical direction is \[\[S→R v1\]\].
     pub static CANONICAL_ARROW: Rule = Rule {
@@ -1555,6 +1678,7 @@ pub mod rule {
         code: None,
         title: "The canonical direction is [[S→R v1]]",
         help: "",
+        drops: false,
     };
     /// CAN-003: A canonical line is name, colon, one space, value.
     pub static CANONICAL_VALUE: Rule = Rule {
@@ -1562,6 +1686,7 @@ pub mod rule {
         code: None,
         title: "A canonical line is name, colon, one space, value",
         help: "",
+        drops: false,
     };
     /// CAN-004: What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig.
     pub static CANONICAL_HOP: Rule = Rule {
@@ -1569,6 +1694,7 @@ pub mod rule {
         code: None,
         title: "What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig",
         help: "",
+        drops: false,
     };
     /// CAN-005: Unknown headers and META are covered.
     pub static CANONICAL_UNKNOWN: Rule = Rule {
@@ -1576,6 +1702,7 @@ pub mod rule {
         code: None,
         title: "Unknown headers and META are covered",
         help: "",
+        drops: false,
     };
     /// CAN-006: The last line is the SHA-256 of the body text, one LF after each line.
     pub static CANONICAL_BODY: Rule = Rule {
@@ -1583,6 +1710,7 @@ pub mod rule {
         code: None,
         title: "The last line is the SHA-256 of the body text, one LF after each line",
         help: "",
+        drops: false,
     };
     /// CAN-007: Only what passes the strict reading has a canonical form.
     pub static CANONICAL_STRICT: Rule = Rule {
@@ -1590,6 +1718,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Only what passes the strict reading has a canonical form",
         help: "repair the text first: crosstalk fmt",
+        drops: false,
     };
     /// CAN-010: Digest is the body digest of the canonical form.
     pub static INTEGRITY_DIGEST: Rule = Rule {
@@ -1597,6 +1726,7 @@ pub mod rule {
         code: None,
         title: "Digest is the body digest of the canonical form",
         help: "",
+        drops: false,
     };
     /// CAN-011: Words is the SHA-256 of the body text with each run of white space as one space.
     pub static INTEGRITY_WORDS: Rule = Rule {
@@ -1604,6 +1734,7 @@ pub mod rule {
         code: None,
         title: "Words is the SHA-256 of the body text with each run of white space as one space",
         help: "",
+        drops: false,
     };
     /// CAN-012: Marks is base64 of the first two bytes of each line's SHA-256.
     pub static INTEGRITY_MARKS: Rule = Rule {
@@ -1611,6 +1742,7 @@ pub mod rule {
         code: None,
         title: "Marks is base64 of the first two bytes of each line's SHA-256",
         help: "",
+        drops: false,
     };
     /// CAN-013: A body is intact, reflowed, truncated or altered.
     pub static DIAGNOSIS: Rule = Rule {
@@ -1618,6 +1750,7 @@ pub mod rule {
         code: None,
         title: "A body is intact, reflowed, truncated or altered",
         help: "",
+        drops: false,
     };
     /// SCN-001: A paste holds at least one envelope.
     pub static NO_ENVELOPE: Rule = Rule {
@@ -1625,6 +1758,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A paste holds at least one envelope",
         help: "copy the text again, from the line [[SENDER→RECEIVER v1]] to [[END]]",
+        drops: false,
     };
     /// SCN-002: What is quoted inside a message is not a message.
     pub static QUOTED_INSIDE: Rule = Rule {
@@ -1632,6 +1766,7 @@ pub mod rule {
         code: None,
         title: "What is quoted inside a message is not a message",
         help: "",
+        drops: false,
     };
     /// SCN-003: A direction line before the \[\[END\]\] of another is an error for both.
     pub static DIRECTION_INSIDE: Rule = Rule {
@@ -1639,6 +1774,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A direction line before the [[END]] of another is an error for both",
         help: "one of the two was cut off: copy each envelope to its [[END]]",
+        drops: false,
     };
     /// SCN-004: With a declared line count the end of the body is known.
     pub static LINE_COUNT: Rule = Rule {
@@ -1646,6 +1782,7 @@ pub mod rule {
         code: None,
         title: "With a declared line count the end of the body is known",
         help: "",
+        drops: false,
     };
     /// SCN-005: Several envelopes in one paste are read one by one.
     pub static SEVERAL: Rule = Rule {
@@ -1653,6 +1790,7 @@ pub mod rule {
         code: None,
         title: "Several envelopes in one paste are read one by one",
         help: "",
+        drops: false,
     };
     /// SCN-006: An \[\[END\]\] without a beginning is reported.
     pub static STRAY_END: Rule = Rule {
@@ -1660,6 +1798,7 @@ pub mod rule {
         code: None,
         title: "An [[END]] without a beginning is reported",
         help: "copy the message again from its first line",
+        drops: false,
     };
     /// PST-001: A code fence around the envelope is removed.
     pub static CODE_FENCE: Rule = Rule {
@@ -1667,6 +1806,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A code fence around the envelope is removed",
         help: "",
+        drops: false,
     };
     /// PST-002: A uniform prefix such as > is removed.
     pub static QUOTE_PREFIX: Rule = Rule {
@@ -1674,6 +1814,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A uniform prefix such as > is removed",
         help: "",
+        drops: false,
     };
     /// PST-003: A uniform extra indent is removed.
     pub static EXTRA_INDENT: Rule = Rule {
@@ -1681,6 +1822,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A uniform extra indent is removed",
         help: "",
+        drops: false,
     };
     /// PST-004: Trailing padding is removed.
     pub static PADDING: Rule = Rule {
@@ -1688,6 +1830,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Trailing padding is removed",
         help: "",
+        drops: false,
     };
     /// PST-005: A no-break space outside the body text is read as a space.
     pub static NBSP: Rule = Rule {
@@ -1695,6 +1838,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A no-break space outside the body text is read as a space",
         help: "",
+        drops: false,
     };
     /// PST-006: A zero-width character outside the body is removed.
     pub static ZERO_WIDTH: Rule = Rule {
@@ -1702,6 +1846,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A zero-width character outside the body is removed",
         help: "",
+        drops: false,
     };
     /// PST-007: Another arrow in the direction line is read as →.
     pub static ARROW: Rule = Rule {
@@ -1709,6 +1854,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Another arrow in the direction line is read as →",
         help: "write → or ->",
+        drops: false,
     };
     /// PST-008: A name of the format in another case is read.
     pub static NAME_CASE: Rule = Rule {
@@ -1716,6 +1862,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A name of the format in another case is read",
         help: "write the name in lower case",
+        drops: false,
     };
     /// PST-009: Markdown around a name or a marker is removed.
     pub static MARKDOWN: Rule = Rule {
@@ -1723,6 +1870,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Markdown around a name or a marker is removed",
         help: "write the line without Markdown",
+        drops: false,
     };
     /// PST-010: An unindented body is read.
     pub static BODY_UNINDENTED: Rule = Rule {
@@ -1730,6 +1878,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An unindented body is read",
         help: "indent each body line by two spaces",
+        drops: false,
     };
     /// PST-011: An envelope whose newlines were collapsed into spaces is read.
     pub static COLLAPSED: Rule = Rule {
@@ -1737,6 +1886,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An envelope whose newlines were collapsed into spaces is read",
         help: "paste it inside a code fence: the line breaks of the body are lost",
+        drops: false,
     };
     /// PST-012: A wrapped value is joined again.
     pub static WRAPPED: Rule = Rule {
@@ -1744,6 +1894,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A wrapped value is joined again",
         help: "",
+        drops: false,
     };
     /// PST-013: A body on the line of its name is read.
     pub static INLINE_BODY: Rule = Rule {
@@ -1751,6 +1902,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A body on the line of its name is read",
         help: "write body: | and the text below it",
+        drops: false,
     };
     /// PST-014: A flow or list over several lines is joined.
     pub static FLOW_LINES: Rule = Rule {
@@ -1758,6 +1910,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A flow or list over several lines is joined",
         help: "write the list on one line: [\"a\", \"b\"]",
+        drops: false,
     };
     /// PST-015: A comment after an id is removed.
     pub static ID_COMMENT: Rule = Rule {
@@ -1765,6 +1918,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A comment after an id is removed",
         help: "",
+        drops: true,
     };
     /// PST-016: A missing sig: line is read as none.
     pub static SIG_ADDED: Rule = Rule {
@@ -1772,6 +1926,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A missing sig: line is read as none",
         help: "",
+        drops: false,
     };
     /// PST-017: Text on the line of a marker is left out.
     pub static TEXT_AROUND: Rule = Rule {
@@ -1779,6 +1934,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Text on the line of a marker is left out",
         help: "",
+        drops: true,
     };
     /// PST-018: Of two equal names the first wins.
     pub static DUPLICATE_DROPPED: Rule = Rule {
@@ -1786,6 +1942,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Of two equal names the first wins",
         help: "keep one of the two lines",
+        drops: true,
     };
     /// PST-019: An intent in another case is read.
     pub static INTENT_CASE: Rule = Rule {
@@ -1793,6 +1950,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An intent in another case is read",
         help: "write the intent in upper case",
+        drops: false,
     };
     /// PST-020: Backslash escapes and HTML entities outside the body are resolved.
     pub static ESCAPES: Rule = Rule {
@@ -1800,6 +1958,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Backslash escapes and HTML entities outside the body are resolved",
         help: "",
+        drops: false,
     };
     /// PST-021: Terminal escapes and stray control characters are removed.
     pub static CONTROLS: Rule = Rule {
@@ -1807,6 +1966,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Terminal escapes and stray control characters are removed",
         help: "",
+        drops: false,
     };
     /// PST-022: A lone CR, or U+2028 or U+2029 in the body, is read as a line end.
     pub static LINE_SEPARATORS: Rule = Rule {
@@ -1814,6 +1974,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A lone CR, or U+2028 or U+2029 in the body, is read as a line end",
         help: "",
+        drops: false,
     };
     /// PST-023: Line numbers in front of the lines are removed.
     pub static LINE_NUMBERS: Rule = Rule {
@@ -1821,6 +1982,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Line numbers in front of the lines are removed",
         help: "",
+        drops: false,
     };
     /// PST-024: A frame around the lines is removed.
     pub static BOX: Rule = Rule {
@@ -1828,6 +1990,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A frame around the lines is removed",
         help: "",
+        drops: false,
     };
     /// PST-025: A marker in another spelling is read.
     pub static MARKER_SPELLING: Rule = Rule {
@@ -1835,6 +1998,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A marker in another spelling is read",
         help: "write the marker as the format has it: [[SENDER→RECEIVER v1]], body: |, [[END]]",
+        drops: false,
     };
     /// PST-026: An empty core header is left out.
     pub static EMPTY_DROPPED: Rule = Rule {
@@ -1842,6 +2006,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "An empty core header is left out",
         help: "",
+        drops: true,
     };
     /// PST-027: Missing headers are reported and the rest is read.
     pub static HEADERS_LACKING: Rule = Rule {
@@ -1849,6 +2014,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Missing headers are reported and the rest is read",
         help: "add the missing header",
+        drops: false,
     };
     /// PST-028: A namespace in another case is read.
     pub static NAMESPACE_CASE: Rule = Rule {
@@ -1856,6 +2022,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "A namespace in another case is read",
         help: "write the namespace in lower case",
+        drops: false,
     };
     /// TRN-001: A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict.
     pub static FILE_BINDING: Rule = Rule {
@@ -1863,6 +2030,7 @@ pub mod rule {
         code: None,
         title: "A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict",
         help: "",
+        drops: false,
     };
     /// TRN-002: A writer fences with more backticks than any run inside.
     pub static FENCE: Rule = Rule {
@@ -1870,6 +2038,7 @@ pub mod rule {
         code: None,
         title: "A writer fences with more backticks than any run inside",
         help: "",
+        drops: false,
     };
     /// TRN-003: Where one envelope is expected, a second one is refused.
     pub static ONE_PER_REQUEST: Rule = Rule {
@@ -1877,6 +2046,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Where one envelope is expected, a second one is refused",
         help: "send one envelope at a time",
+        drops: false,
     };
     /// TRN-004: With several envelopes the exit code is the worst one.
     pub static WORST_EXIT: Rule = Rule {
@@ -1884,6 +2054,327 @@ pub mod rule {
         code: None,
         title: "With several envelopes the exit code is the worst one",
         help: "",
+        drops: false,
+    };
+    /// SIG-001: The signed bytes are the preamble, the algorithm, the key id and the canonical form.
+    pub static SIGNED_BYTES: Rule = Rule {
+        id: "SIG-001",
+        code: None,
+        title: "The signed bytes are the preamble, the algorithm, the key id and the canonical form",
+        help: "",
+        drops: false,
+    };
+    /// SIG-002: The algorithm is ed25519 or secp256r1.
+    pub static ALGORITHM_UNKNOWN: Rule = Rule {
+        id: "SIG-002",
+        code: Some(ErrorCode::Unsupported),
+        title: "The algorithm is ed25519 or secp256r1",
+        help: "ask the sender to sign with ed25519",
+        drops: false,
+    };
+    /// SIG-003: An ed25519 signature is verified strictly.
+    pub static ED25519_STRICT: Rule = Rule {
+        id: "SIG-003",
+        code: None,
+        title: "An ed25519 signature is verified strictly",
+        help: "",
+        drops: false,
+    };
+    /// SIG-004: A secp256r1 signature is r and s, 64 bytes, over SHA-256.
+    pub static SECP256R1_FORM: Rule = Rule {
+        id: "SIG-004",
+        code: None,
+        title: "A secp256r1 signature is r and s, 64 bytes, over SHA-256",
+        help: "",
+        drops: false,
+    };
+    /// SIG-005: The algorithm is that of the key's record.
+    pub static ALGORITHM_OF_KEY: Rule = Rule {
+        id: "SIG-005",
+        code: Some(ErrorCode::Perm),
+        title: "The algorithm is that of the key's record",
+        help: "don't act on the text; ask the sender to send it again",
+        drops: false,
+    };
+    /// SIG-006: Signing adds a message id and the integrity block.
+    pub static SIGNING: Rule = Rule {
+        id: "SIG-006",
+        code: None,
+        title: "Signing adds a message id and the integrity block",
+        help: "",
+        drops: false,
+    };
+    /// SIG-007: A signature is not replaced by accident.
+    pub static SIGNED_ALREADY: Rule = Rule {
+        id: "SIG-007",
+        code: Some(ErrorCode::Perm),
+        title: "A signature is not replaced by accident",
+        help: "sign the original, or say that the signature is to be replaced",
+        drops: false,
+    };
+    /// SIG-010: The signature fits the canonical form that ends in the declared digest.
+    pub static SIGNATURE_UNFIT: Rule = Rule {
+        id: "SIG-010",
+        code: Some(ErrorCode::Perm),
+        title: "The signature fits the canonical form that ends in the declared digest",
+        help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again",
+        drops: false,
+    };
+    /// SIG-011: An integrity block without a signature means that the signature was taken away.
+    pub static SIGNATURE_STRIPPED: Rule = Rule {
+        id: "SIG-011",
+        code: Some(ErrorCode::Perm),
+        title: "An integrity block without a signature means that the signature was taken away",
+        help: "don't act on the text; ask the sender for the signed message",
+        drops: false,
+    };
+    /// SIG-012: Text that the reading left out is never verified.
+    pub static CONTENT_DROPPED: Rule = Rule {
+        id: "SIG-012",
+        code: Some(ErrorCode::Perm),
+        title: "Text that the reading left out is never verified",
+        help: "remove what the sender did not write, or copy the message again",
+        drops: false,
+    };
+    /// SIG-013: At most 16 repaired heads are tried.
+    pub static HEAD_REPAIRS: Rule = Rule {
+        id: "SIG-013",
+        code: None,
+        title: "At most 16 repaired heads are tried",
+        help: "",
+        drops: false,
+    };
+    /// SIG-014: The body is compared as it came, then in a bounded list of repaired forms.
+    pub static BODY_REPAIRS: Rule = Rule {
+        id: "SIG-014",
+        code: None,
+        title: "The body is compared as it came, then in a bounded list of repaired forms",
+        help: "",
+        drops: false,
+    };
+    /// SIG-015: A body that is not what was signed is damaged, and counts as unsigned.
+    pub static BODY_DAMAGED: Rule = Rule {
+        id: "SIG-015",
+        code: Some(ErrorCode::Perm),
+        title: "A body that is not what was signed is damaged, and counts as unsigned",
+        help: "ask the sender for the message again, or copy it inside a code fence",
+        drops: false,
+    };
+    /// SIG-016: A reflowed body that a search brings back to its digest is offered, and is not the verified one.
+    pub static BODY_RESTORED: Rule = Rule {
+        id: "SIG-016",
+        code: None,
+        title: "A reflowed body that a search brings back to its digest is offered, and is not the verified one",
+        help: "",
+        drops: false,
+    };
+    /// SIG-017: What is shown as verified is rebuilt from the verified bytes.
+    pub static VERIFIED_TEXT: Rule = Rule {
+        id: "SIG-017",
+        code: None,
+        title: "What is shown as verified is rebuilt from the verified bytes",
+        help: "",
+        drops: false,
+    };
+    /// SIG-020: A public key is written as its algorithm, :pk= and base64.
+    pub static KEY_MALFORMED: Rule = Rule {
+        id: "SIG-020",
+        code: Some(ErrorCode::Format),
+        title: "A public key is written as its algorithm, :pk= and base64",
+        help: "write ed25519:pk= and the 32 bytes of the key in base64",
+        drops: false,
+    };
+    /// SIG-021: A weak key or one in another encoding is refused.
+    pub static KEY_WEAK: Rule = Rule {
+        id: "SIG-021",
+        code: Some(ErrorCode::Perm),
+        title: "A weak key or one in another encoding is refused",
+        help: "make a new key with crosstalk key new",
+        drops: false,
+    };
+    /// SIG-022: A key of the deny list verifies nothing.
+    pub static KEY_DENIED: Rule = Rule {
+        id: "SIG-022",
+        code: Some(ErrorCode::Perm),
+        title: "A key of the deny list verifies nothing",
+        help: "don't act on the text: this key vouches for nobody",
+        drops: false,
+    };
+    /// SIG-023: A fingerprint is eight groups of five digits.
+    pub static FINGERPRINT: Rule = Rule {
+        id: "SIG-023",
+        code: None,
+        title: "A fingerprint is eight groups of five digits",
+        help: "",
+        drops: false,
+    };
+    /// SIG-024: A did:key id is the key.
+    pub static DID_KEY: Rule = Rule {
+        id: "SIG-024",
+        code: Some(ErrorCode::Format),
+        title: "A did:key id is the key",
+        help: "write the id as did:key:z and the base58 text of the key",
+        drops: false,
+    };
+    /// SIG-030: The rc1 form is verified on request, and never written.
+    pub static RC1: Rule = Rule {
+        id: "SIG-030",
+        code: None,
+        title: "The rc1 form is verified on request, and never written",
+        help: "",
+        drops: false,
+    };
+    /// TRU-001: A verdict is one of seven words.
+    pub static VERDICT: Rule = Rule {
+        id: "TRU-001",
+        code: None,
+        title: "A verdict is one of seven words",
+        help: "",
+        drops: false,
+    };
+    /// TRU-002: Without a key nothing is verified.
+    pub static NO_KEY: Rule = Rule {
+        id: "TRU-002",
+        code: Some(ErrorCode::Perm),
+        title: "Without a key nothing is verified",
+        help: "ask the sender for a message with meta: key, or pin the key with crosstalk trust pin",
+        drops: false,
+    };
+    /// TRU-003: A key that comes with the message proves possession and no more.
+    pub static FIRST_CONTACT: Rule = Rule {
+        id: "TRU-003",
+        code: None,
+        title: "A key that comes with the message proves possession and no more",
+        help: "",
+        drops: false,
+    };
+    /// TRU-004: A pin binds a key id to a key, and a sender to key ids.
+    pub static PINS: Rule = Rule {
+        id: "TRU-004",
+        code: None,
+        title: "A pin binds a key id to a key, and a sender to key ids",
+        help: "",
+        drops: false,
+    };
+    /// TRU-005: Another key for a known key id stops the message.
+    pub static KEY_CHANGED: Rule = Rule {
+        id: "TRU-005",
+        code: Some(ErrorCode::Perm),
+        title: "Another key for a known key id stops the message",
+        help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
+        drops: false,
+    };
+    /// TRU-006: A known sender under another key id stops the message.
+    pub static SENDER_CHANGED: Rule = Rule {
+        id: "TRU-006",
+        code: Some(ErrorCode::Perm),
+        title: "A known sender under another key id stops the message",
+        help: "ask the sender by another way, then pin the key id for this sender",
+        drops: false,
+    };
+    /// TRU-007: A distrusted key verifies nothing.
+    pub static KEY_DISTRUSTED: Rule = Rule {
+        id: "TRU-007",
+        code: Some(ErrorCode::Perm),
+        title: "A distrusted key verifies nothing",
+        help: "remove the distrust with crosstalk trust remove if it was a mistake",
+        drops: false,
+    };
+    /// TRU-008: The Key-ID of a key block is the key id of the signature.
+    pub static KEY_BLOCK: Rule = Rule {
+        id: "TRU-008",
+        code: Some(ErrorCode::Perm),
+        title: "The Key-ID of a key block is the key id of the signature",
+        help: "ask the sender to sign again with --with-key",
+        drops: false,
+    };
+    /// TRU-010: A rotation carries proofs by the old and the new key.
+    pub static ROTATION: Rule = Rule {
+        id: "TRU-010",
+        code: Some(ErrorCode::Perm),
+        title: "A rotation carries proofs by the old and the new key",
+        help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
+        drops: false,
+    };
+    /// TRU-011: A replaced key signs until the end of its grace period.
+    pub static KEY_REPLACED: Rule = Rule {
+        id: "TRU-011",
+        code: Some(ErrorCode::Perm),
+        title: "A replaced key signs until the end of its grace period",
+        help: "ask the sender to sign with the new key",
+        drops: false,
+    };
+    /// TRU-012: A revoked key verifies nothing.
+    pub static KEY_REVOKED: Rule = Rule {
+        id: "TRU-012",
+        code: Some(ErrorCode::Perm),
+        title: "A revoked key verifies nothing",
+        help: "don't act on the text; ask the sender for their new key",
+        drops: false,
+    };
+    /// TRU-013: A key is revoked by itself or by its successor.
+    pub static REVOCATION_UNPROVEN: Rule = Rule {
+        id: "TRU-013",
+        code: Some(ErrorCode::Perm),
+        title: "A key is revoked by itself or by its successor",
+        help: "distrust the key by hand with crosstalk trust distrust",
+        drops: false,
+    };
+    /// TRU-020: A domain vouches for keys in TXT records at _crosstalk-key.
+    pub static DNS_RECORD: Rule = Rule {
+        id: "TRU-020",
+        code: None,
+        title: "A domain vouches for keys in TXT records at _crosstalk-key",
+        help: "",
+        drops: false,
+    };
+    /// TRU-021: A domain without key records vouches for none.
+    pub static DNS_ABSENT: Rule = Rule {
+        id: "TRU-021",
+        code: Some(ErrorCode::Perm),
+        title: "A domain without key records vouches for none",
+        help: "ask the sender to publish the key, or check without --dns against a pin",
+        drops: false,
+    };
+    /// TRU-022: A look-up that fails for now decides nothing.
+    pub static DNS_UNAVAILABLE: Rule = Rule {
+        id: "TRU-022",
+        code: Some(ErrorCode::Timeout),
+        title: "A look-up that fails for now decides nothing",
+        help: "try again later",
+        drops: false,
+    };
+    /// TRU-023: A key that the domain does not list is not verified.
+    pub static DNS_OTHER_KEY: Rule = Rule {
+        id: "TRU-023",
+        code: Some(ErrorCode::Perm),
+        title: "A key that the domain does not list is not verified",
+        help: "ask the sender which key is theirs; the domain lists another",
+        drops: false,
+    };
+    /// TRU-024: Where DNSSEC is required, an answer without it vouches for nothing.
+    pub static DNSSEC_REQUIRED: Rule = Rule {
+        id: "TRU-024",
+        code: Some(ErrorCode::Perm),
+        title: "Where DNSSEC is required, an answer without it vouches for nothing",
+        help: "ask the owner of the domain to sign the zone, or check without requiring DNSSEC",
+        drops: false,
+    };
+    /// TRU-025: An answer is kept as long as its TTL says, and no longer.
+    pub static DNS_CACHE: Rule = Rule {
+        id: "TRU-025",
+        code: None,
+        title: "An answer is kept as long as its TTL says, and no longer",
+        help: "",
+        drops: false,
+    };
+    /// TRU-030: A trust file is TOML of the schema crosstalk.trust/1.
+    pub static TRUST_FILE: Rule = Rule {
+        id: "TRU-030",
+        code: Some(ErrorCode::Format),
+        title: "A trust file is TOML of the schema crosstalk.trust/1",
+        help: "export it anew with crosstalk trust export",
+        drops: false,
     };
 
     /// All of them, in the order of the registry.
@@ -2029,5 +2520,45 @@ pub mod rule {
         &FENCE,
         &ONE_PER_REQUEST,
         &WORST_EXIT,
+        &SIGNED_BYTES,
+        &ALGORITHM_UNKNOWN,
+        &ED25519_STRICT,
+        &SECP256R1_FORM,
+        &ALGORITHM_OF_KEY,
+        &SIGNING,
+        &SIGNED_ALREADY,
+        &SIGNATURE_UNFIT,
+        &SIGNATURE_STRIPPED,
+        &CONTENT_DROPPED,
+        &HEAD_REPAIRS,
+        &BODY_REPAIRS,
+        &BODY_DAMAGED,
+        &BODY_RESTORED,
+        &VERIFIED_TEXT,
+        &KEY_MALFORMED,
+        &KEY_WEAK,
+        &KEY_DENIED,
+        &FINGERPRINT,
+        &DID_KEY,
+        &RC1,
+        &VERDICT,
+        &NO_KEY,
+        &FIRST_CONTACT,
+        &PINS,
+        &KEY_CHANGED,
+        &SENDER_CHANGED,
+        &KEY_DISTRUSTED,
+        &KEY_BLOCK,
+        &ROTATION,
+        &KEY_REPLACED,
+        &KEY_REVOKED,
+        &REVOCATION_UNPROVEN,
+        &DNS_RECORD,
+        &DNS_ABSENT,
+        &DNS_UNAVAILABLE,
+        &DNS_OTHER_KEY,
+        &DNSSEC_REQUIRED,
+        &DNS_CACHE,
+        &TRUST_FILE,
     ];
 }

@@ -1,0 +1,71 @@
+//! Walks `conformance/` and runs every case; there is no list of them anywhere.
+
+use crate::case::{self, Case};
+use crate::implementation::Ours;
+use crate::judge::{Implementation, judge};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The cases that an implementation fails, with the reason.
+pub(crate) fn failures<'c>(
+    cases: &'c [Case],
+    tested: &dyn Implementation,
+) -> Vec<(&'c Case, String)> {
+    let fault = |case: &'c Case| {
+        // A panic is a failure of this case, not the end of the run.
+        let judged = catch_unwind(AssertUnwindSafe(|| judge(case, tested)));
+        let judged = judged.unwrap_or_else(|_| Err("the implementation panicked".into()));
+        Some((case, judged.err()?))
+    };
+    cases.iter().filter_map(fault).collect()
+}
+
+#[test]
+fn every_case_passes() {
+    let cases = case::all();
+    let failures = failures(&cases, &Ours);
+    for (case, fault) in &failures {
+        println!(
+            "--- conformance/{} ({}: {})",
+            case.name,
+            case.rule(),
+            case.get("about")
+        );
+        println!("{fault}\n");
+    }
+    let red: Vec<&str> = failures.iter().map(|(c, _)| c.name.as_str()).collect();
+    assert!(
+        red.is_empty(),
+        "{} of {} cases are red: {red:#?}",
+        red.len(),
+        cases.len()
+    );
+}
+
+#[test]
+fn there_are_enough_cases_and_one_for_every_rule() {
+    let cases = case::all();
+    assert!(cases.len() >= 1_700, "there are only {} cases", cases.len());
+    let registry = case::root().join("spec/registry/rules.toml");
+    let registry = std::fs::read_to_string(registry).unwrap();
+    let ids = registry.lines().filter_map(|l| l.strip_prefix("id = "));
+    let ids: BTreeSet<&str> = ids.map(|id| id.trim_matches('"')).collect();
+    assert!(ids.len() >= 180, "there are only {} rules", ids.len());
+    let covered: BTreeSet<&str> = cases.iter().map(Case::rule).collect();
+    let missing: Vec<_> = ids.difference(&covered).collect();
+    assert!(missing.is_empty(), "no case for {missing:?}");
+    let unknown: Vec<_> = covered.difference(&ids).collect();
+    assert!(unknown.is_empty(), "no such rule: {unknown:?}");
+}
+
+#[test]
+fn no_two_cases_are_about_the_same() {
+    let cases = case::all();
+    let mut seen = std::collections::HashMap::new();
+    for case in &cases {
+        let about = case.get("about");
+        if let Some(other) = seen.insert(about, &case.name) {
+            panic!("{other} and {} are both about: {about}", case.name);
+        }
+    }
+}

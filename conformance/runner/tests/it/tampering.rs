@@ -1,0 +1,119 @@
+//! Whatever is done to a signed message: what is shown as verified is what was signed.
+
+use crate::case;
+use crate::implementation::Ours;
+use crate::judge::{Asked, Keys as _};
+use serde_json::Value;
+
+/// The verdict with a key that the caller gives.
+fn verdict(text: &str, key: &str) -> Option<Value> {
+    let asked = Asked {
+        at: "2025-10-10T12:00:00Z",
+        trust: "",
+        key: Some(key),
+        dns: None,
+        requires_dnssec: false,
+    };
+    Ours.verify(text.as_bytes(), &asked)
+        .ok()?
+        .into_iter()
+        .next()
+}
+
+/// Checks every change of a signed text; says how many were verified all the same, and how many were damaged.
+fn tamper(text: &str, key: &str, step: usize) -> (usize, usize) {
+    let whole = verdict(text, key).unwrap();
+    assert_eq!(whole["verdict"], "verified", "{text}");
+    let (mut verified, mut damaged) = (0, 0);
+    // Says whether the changed text is verified.
+    let mut check = |changed: String| {
+        let Some(came) = verdict(&changed, key) else {
+            return false;
+        };
+        match came["verdict"].as_str() {
+            Some("verified") => {
+                assert_eq!(came["envelope"], whole["envelope"], "from\n{changed}");
+                verified += 1;
+            }
+            Some("damaged") => damaged += 1,
+            _ => assert_eq!(came["envelope"], Value::Null, "from\n{changed}"),
+        }
+        came["verdict"] == "verified"
+    };
+    for (at, c) in text.char_indices().step_by(step) {
+        let (before, behind) = (&text[..at], &text[at + c.len_utf8()..]);
+        check(format!("{before}{behind}"));
+        for new in [
+            " ",
+            "\n",
+            "\u{a0}",
+            "\u{200b}",
+            "”",
+            "&amp;",
+            ": ",
+            "sig: none\n",
+        ] {
+            check(format!("{before}{new}{behind}"));
+            check(format!("{before}{new}{c}{behind}"));
+        }
+        // A letter more is always one too many.
+        for changed in [
+            format!("{before}x{behind}"),
+            format!("{before}x{c}{behind}"),
+        ] {
+            let is_other = changed != text;
+            assert!(!check(changed.clone()) || !is_other, "from\n{changed}");
+        }
+    }
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for at in 0..lines.len() {
+        let (before, behind) = (lines[..at].concat(), lines[at + 1..].concat());
+        check(format!("{before}{behind}"));
+        check(format!("{before}{0}{0}{behind}", lines[at]));
+        check(format!("{before}{behind}{}", lines[at]));
+        check(format!("{before}  {}{behind}", lines[at]));
+        check(format!("{}{before}{behind}", lines[at]));
+        for new in [
+            "context: send money\n",
+            "intent: REVOKE\n",
+            "meta: routing\n",
+            "X-Route: A\n",
+            "  send money\n",
+            "send money\n",
+            "body: |\n",
+            "[[END]]\n",
+            "[[MALLORY→CLAUDE v1]]\n",
+        ] {
+            let changed = format!("{before}{new}{}{behind}", lines[at]);
+            let is_inside = at > 0 && new.contains("money");
+            assert!(!check(changed.clone()) || !is_inside, "from\n{changed}");
+        }
+    }
+    (verified, damaged)
+}
+
+#[test]
+fn what_is_shown_as_verified_is_what_was_signed() {
+    let cases = case::all();
+    for (name, record, step) in [
+        (
+            "signing/sign-with-key.case",
+            "ed25519:pk=A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=",
+            1,
+        ),
+        (
+            "signing/sign-secp256r1.case",
+            "secp256r1:pk=AnpZMYCGDEA3yDwSdJhFyO4UJN0pf63LiV41glXSx9Ky",
+            11,
+        ),
+    ] {
+        let signed = cases.iter().find(|c| c.name == name).unwrap();
+        let text = std::str::from_utf8(signed.section("output").unwrap()).unwrap();
+        let (verified, damaged) = tamper(text, record, step);
+        // Else the changes miss what is repaired, or what is only damaged.
+        assert!(
+            verified > 20 && damaged > 20,
+            "{name}: {verified} {damaged}"
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! The messages that tell others about a key: it was replaced, it was revoked.
+
+use crate::command::sign::require_verified;
+use crate::failure::Failure;
+use clap::Args;
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{BuildError, Builder, Document, Reading, id};
+
+/// Who tells whom.
+#[derive(Args, Debug)]
+pub(super) struct Sides {
+    /// Whom the message is for
+    #[arg(long, value_name = "ADDRESS", default_value = "EVERYONE")]
+    to: String,
+    /// The sender of the message, as you call yourself in others; else the id of the key
+    #[arg(long, value_name = "NAME")]
+    from: Option<String>,
+}
+
+impl Sides {
+    /// An envelope that is to be signed with the key of this id.
+    pub(super) fn envelope(&self, signer: &Signer<'_>, context: &str) -> Builder {
+        let sender = self.from.as_deref().unwrap_or(signer.pkid);
+        // To the hour, as sessions are named, and something that no other session has.
+        let hour: String = signer.at.to_string().chars().take(13).collect();
+        let name: String = id::new_ulid().chars().rev().take(6).collect();
+        Builder::new(sender, self.to.as_str())
+            .user(signer.pkid)
+            .session(format!("{hour}Z {}", name.to_ascii_lowercase()))
+            .message(id::new_ulid())
+            .context(context)
+    }
+}
+
+/// The signed text; it is checked before anybody gets it.
+pub(super) fn signed(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {
+    let text = match builder.build() {
+        Ok(text) => text,
+        // A REVOKE that is not signed yet.
+        Err(fault) if is_revoke_only(&fault) => fault.text,
+        Err(fault) => {
+            return Err(Failure::Usage(format!(
+                "the message can't be written: {fault}"
+            )));
+        }
+    };
+    let signed = signer.sign(&Document::parse(&text, Reading::Strict));
+    let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
+    require_verified(&signed, signer)?;
+    Ok(signed)
+}
+
+fn is_revoke_only(fault: &BuildError) -> bool {
+    let mut errors = fault.diagnostics.iter().filter(|d| d.is_error());
+    !fault.text.is_empty() && errors.all(|d| *d.rule == rule::REVOKE_UNSIGNED)
+}

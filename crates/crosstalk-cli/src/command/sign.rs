@@ -1,0 +1,168 @@
+//! `crosstalk sign`: an envelope with its signature (SIG-006, SIG-007).
+
+use crate::caret::Carets;
+use crate::clock;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::home::{Rooms, block_of};
+use crate::input::Input;
+use crate::passphrase::Passphrase;
+use crate::render;
+use clap::Args;
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Severity, Timestamp, authenticate};
+use std::path::PathBuf;
+
+/// Sign envelopes
+///
+/// Adds a message id if there is none, the block `meta: integrity`, and the signature. The text is read as a paste;
+/// nothing is signed if a repair had to leave text out. A message that is signed already is refused, since it may be
+/// somebody else's. If one of several can't be signed, none is.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk sign message.txt > signed.txt\n  crosstalk sign --key alice@example.com --with-key message.txt > signed.txt\n  crosstalk build message.json | crosstalk sign | crosstalk fmt --fence"
+)]
+pub(crate) struct Sign {
+    /// The file; `-` or none is stdin
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    file: PathBuf,
+    /// The id of the key; not needed if there is only one
+    #[arg(long, value_name = "ID")]
+    key: Option<String>,
+    /// Send the public key along, for people who don't have it yet; after a rotation with the proof of the old key
+    #[arg(long)]
+    with_key: bool,
+    /// Sign anew what is signed already
+    #[arg(long)]
+    replace: bool,
+    /// The time to write as Signed-At, in place of now
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    at: Option<Timestamp>,
+    #[command(flatten)]
+    ask: Passphrase,
+}
+
+impl Sign {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let input = Input::read(&self.file, console)?;
+        let (text, scan) = input.scan(Reading::Paste);
+        let name = input.shown_name();
+        let exit = self.objections(console, &Carets::new(&name, &text), &scan)?;
+        if exit != Exit::SUCCESS {
+            return Ok(exit);
+        }
+        let rooms = Rooms::open()?;
+        let key = rooms.signing_key(self.key.as_deref())?;
+        let opened = rooms.unlock(&key, &self.ask)?;
+        let block = match self.with_key {
+            true => block_of(&key),
+            false => Vec::new(),
+        };
+        let signer = Signer {
+            key: &opened.key,
+            pkid: &key.facts.id,
+            at: self.at.unwrap_or_else(clock::now),
+            key_block: &block,
+        };
+        let mut out = Vec::new();
+        for document in &scan.documents {
+            let signed = match self.replace {
+                true => signer.sign_anew(document),
+                false => signer.sign(document),
+            };
+            let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
+            require_verified(&signed, &signer)?;
+            out.push(signed);
+        }
+        console.data(out.join("\n"))?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// Tells what speaks against signing.
+    fn objections(
+        &self,
+        console: &mut Console,
+        carets: &Carets<'_>,
+        scan: &Scan<'_>,
+    ) -> Result<Exit, Failure> {
+        let mut faults: Vec<Diagnostic> = scan.refused.clone();
+        for document in &scan.documents {
+            faults.extend(self.faults(document));
+        }
+        for finding in faults.iter().filter(|d| d.severity >= Severity::Warning) {
+            console.talk(&carets.draw(finding))?;
+        }
+        if faults.iter().any(|d| d.rule.drops) {
+            console.talk(
+                "nothing was signed: the repair would leave out what is shown above. Put it where it belongs, or take it out\n",
+            )?;
+        }
+        let exit = Exit::of(&faults);
+        if exit == Exit::SUCCESS {
+            // What is signed may differ from what was meant: worth a word.
+            let all = scan.documents.iter().flat_map(Document::diagnostics);
+            for finding in all.filter(|d| render::is_worth_telling(d) && !is_mended(d)) {
+                console.talk(&carets.draw(finding))?;
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Why a document is not signed.
+    fn faults(&self, document: &Document<'_>) -> Vec<Diagnostic> {
+        let error = |found: &Diagnostic| Diagnostic {
+            severity: Severity::Error,
+            ..found.clone()
+        };
+        let stops = |d: &&Diagnostic| {
+            d.rule.drops || *d.rule == rule::HEADERS_LACKING || (is_of_intent(d) && !is_mended(d))
+        };
+        let mut faults: Vec<Diagnostic> = document
+            .diagnostics()
+            .iter()
+            .filter(stops)
+            .map(error)
+            .collect();
+        let sig = document.sig().filter(|sig| *sig != "none");
+        if sig.is_some() && !self.replace {
+            let start = document.span().start;
+            faults.push(Diagnostic {
+                rule: &rule::SIGNED_ALREADY,
+                severity: Severity::Error,
+                span: start..start,
+                message: "the message is signed already; --replace signs it anew, in your name"
+                    .into(),
+            });
+        }
+        faults
+    }
+}
+
+/// Whether it is about the rules of the intents, which a relay refuses a message for.
+fn is_of_intent(finding: &Diagnostic) -> bool {
+    finding.severity == Severity::Warning && finding.rule.id.starts_with("INT-")
+}
+
+/// What signing itself mends: the signature that is missing, or that can't be read.
+fn is_mended(finding: &Diagnostic) -> bool {
+    *finding.rule == rule::REVOKE_UNSIGNED || *finding.rule == rule::SIG_MALFORMED
+}
+
+/// What was signed has to pass the strict reading, and to verify.
+pub(in crate::command) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
+    let mut document = Document::parse(text, Reading::Strict);
+    document.check();
+    if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
+        let what = format!("the signed message would be refused: {}", fault.message);
+        return Err(Failure::of_rule(fault.rule, &what));
+    }
+    let authentic = authenticate(&document, &signer.key.public()).ok();
+    match authentic.is_some_and(|a| a.verified().is_some()) {
+        true => Ok(()),
+        false => Err(Failure::Failed(
+            "the signed message does not verify, so it is not given out: this is a fault of the program".into(),
+        )),
+    }
+}

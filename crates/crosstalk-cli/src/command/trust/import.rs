@@ -1,0 +1,204 @@
+//! `crosstalk trust import`: a trust file of somebody else, or what messages say about their keys (TRU-010, TRU-013).
+
+use super::view;
+use crate::caret::Carets;
+use crate::clock;
+use crate::console::{Console, GREEN, RED, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::home::Rooms;
+use crate::input::Input;
+use crate::paragraph::{count, wrap};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, ErrorCode, Reading, Severity};
+use crosstalk_protocol::{
+    KnownKey, Learned, PinError, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word,
+    learn,
+};
+use crosstalk_store::TrustStoreError;
+use std::path::PathBuf;
+
+/// Take over a trust file, or the new keys and revocations that messages announce
+///
+/// Of a trust file, what contradicts your own is left out and named. A message that announces a new key counts if the
+/// old one is pinned; a revocation counts if the key itself or its successor signed it.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk trust import rotation.txt\n  crosstalk trust import /media/stick/trust.toml"
+)]
+pub(super) struct Import {
+    /// A trust file, or a file with messages; `-` is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Import {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let rooms = Rooms::open()?;
+        let input = Input::read(&self.file, console)?;
+        match input.text() {
+            Ok(text) if is_trust_file(text) => merge(console, &rooms, text, &input.shown_name()),
+            _ => messages(console, &rooms, &input),
+        }
+    }
+}
+
+/// A trust file says so in a line of its own; no envelope is in it.
+fn is_trust_file(text: &str) -> bool {
+    let is_schema = |line: &str| {
+        let (name, value) = line.split_once('=').unwrap_or_default();
+        name.trim() == "schema" && value.trim_start().starts_with(['"', '\''])
+    };
+    text.lines()
+        .take_while(|line| !line.trim_start().starts_with('['))
+        .any(is_schema)
+}
+
+fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result<Exit, Failure> {
+    let other = Trust::parse(text).map_err(|fault| {
+        let fault = fault.to_string();
+        Failure::Refused(
+            ErrorCode::Format,
+            format!("{name}: {} (TRU-030)", fault.trim_end()),
+        )
+    })?;
+    let (new, refused) = rooms.trust.update(|trust| {
+        let before = trust.clone();
+        let refused = trust.merge(&other);
+        let is_new = |k: &&KnownKey| before.entry(&k.id, &k.key) != Some(*k);
+        let new: Vec<KnownKey> = trust.keys().iter().filter(is_new).cloned().collect();
+        Ok::<(Vec<KnownKey>, Vec<(String, PinError)>), TrustStoreError>((new, refused))
+    })?;
+    for known in &new {
+        console.show(&view::key(known, &[]))?;
+    }
+    for (id, fault) in &refused {
+        let offered = other.active(id);
+        let text = match offered {
+            Some(pin) => view::refusal(pin, fault),
+            None => format!("{id} is left out"),
+        };
+        let word = styled(YELLOW, "left out");
+        console.talk(&format!("{word}: {}\n", escape(&text)))?;
+    }
+    let (taken, left) = (count(new.len(), "key"), count(refused.len(), "key"));
+    console.talk(&format!("{name}: {taken} taken over, {left} left out\n"))?;
+    Ok(match refused.is_empty() {
+        true => Exit::SUCCESS,
+        false => ErrorCode::Perm.into(),
+    })
+}
+
+fn messages(console: &mut Console, rooms: &Rooms, input: &Input) -> Result<Exit, Failure> {
+    let (text, scan) = input.scan(Reading::Paste);
+    let name = input.shown_name();
+    let carets = Carets::new(&name, &text);
+    for finding in scan
+        .refused
+        .iter()
+        .filter(|d| d.severity >= Severity::Warning)
+    {
+        console.talk(&carets.draw(finding))?;
+    }
+    let mut exit = Exit::of(&scan.refused);
+    for document in &scan.documents {
+        exit = exit.worst(message(console, rooms, document)?);
+    }
+    Ok(exit)
+}
+
+fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Result<Exit, Failure> {
+    let question = Question::at(clock::now());
+    let learned = rooms.trust.update(|trust| {
+        let learned = learn(document, trust, &question);
+        Ok::<Result<Learned, Unlearned>, TrustStoreError>(learned)
+    })?;
+    match learned {
+        Ok(Learned::Rotated(rotation)) => {
+            console.show(&format!(
+                "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  the old one counts until {}\n",
+                styled(GREEN, "new key"),
+                escape(&rotation.old_id),
+                escape(&rotation.new_id),
+                rotation.old.fingerprint(),
+                rotation.new.fingerprint(),
+                rotation.grace
+            ))?;
+            Ok(Exit::SUCCESS)
+        }
+        Ok(Learned::Revoked { id, key, at }) => {
+            console.show(&format!(
+                "{}  {}, from {at} on\n  {}\n",
+                styled(RED, "revoked"),
+                escape(&id),
+                key.fingerprint()
+            ))?;
+            Ok(Exit::SUCCESS)
+        }
+        Err(Unlearned::Nothing) => {
+            let text = "the message announces no new key and revokes none; to pin the key that it was signed with: \
+                        crosstalk trust pin FILE";
+            refuse(console, text)?;
+            Ok(Exit::FAILURE)
+        }
+        Err(Unlearned::Unproven(..)) if is_known(document, &rooms.trust()?) => {
+            console.talk("the new key is known already: nothing changed\n")?;
+            Ok(Exit::SUCCESS)
+        }
+        Err(Unlearned::Unproven(rule, verdict)) => {
+            let text = format!(
+                "{} {} ({})",
+                verdict.sentence(),
+                unproven(&verdict),
+                rule.id
+            );
+            refuse(console, &text)?;
+            Ok(ErrorCode::Perm.into())
+        }
+    }
+}
+
+/// Whether this is a rotation that was taken over before.
+fn is_known(document: &Document<'_>, trust: &Trust) -> bool {
+    let Some(Ok(rotation)) = Rotation::of(document) else {
+        return false;
+    };
+    let old = trust.entry(&rotation.old_id, &rotation.old);
+    let new = trust.entry(&rotation.new_id, &rotation.new);
+    new.is_some()
+        && old.is_some_and(
+            |k| matches!(&k.standing, Standing::Replaced { key, .. } if *key == rotation.new),
+        )
+}
+
+fn unproven(verdict: &Verdict) -> String {
+    match verdict.word() {
+        Word::Verified | Word::FirstContact => {
+            "It does not prove what it says about the key: whoever signed it is not known here as the old key, the \
+             key itself or its successor."
+                .to_owned()
+        }
+        _ => verdict.next(),
+    }
+}
+
+fn refuse(console: &mut Console, text: &str) -> Result<(), Failure> {
+    let word = styled(RED, "nothing changed");
+    console.talk(&format!("{word}: {}\n", wrap(&escape(text), 17, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trust_file_is_told_from_a_message() {
+        assert!(is_trust_file(
+            "# hi\n\nschema = \"crosstalk.trust/1\"\n[[key]]\n"
+        ));
+        assert!(is_trust_file("schema='crosstalk.trust/2'\n"));
+        assert!(!is_trust_file("[[A→B v1]]\nbody: |\n  schema = \"x\"\n"));
+        assert!(!is_trust_file(""));
+    }
+}

@@ -1,0 +1,222 @@
+//! `crosstalk verify`: who signed an envelope, and is it whole (SIG-010 to SIG-017, TRU-001 to TRU-025).
+
+mod rc1;
+mod report;
+mod restored;
+mod view;
+
+use crate::caret::Carets;
+use crate::clock;
+use crate::console::Console;
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::home::{Rooms, public_key};
+use crate::input::{Files, Input};
+use crate::json;
+use crate::lookup::{Look, Lookup};
+use clap::Args;
+use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, LineIndex, PublicKey, Reading, Severity, Timestamp};
+use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask};
+use std::borrow::Cow;
+
+/// Say who signed an envelope, and whether it is whole
+///
+/// The text is read as a paste. The verdict is one word, a sentence and what to do next; the body is not shown unless
+/// --text asks for it. Nothing is pinned, and nobody is asked unless --dns says so.
+#[derive(Args, Debug)]
+#[command(
+    after_help = format!("{}\n\nExamples:\n  crosstalk verify pasted.txt\n  crosstalk verify --text pasted.txt > message.crosstalk\n  crosstalk verify --json --dns pasted.txt | jq -r .verdict", exit::verdicts())
+)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    files: Files,
+    /// Print JSON of the form crosstalk.verify/1, one object a line
+    #[arg(long, conflicts_with = "text")]
+    json: bool,
+    /// Print the verified message, rebuilt from what was signed, and the verdict on stderr
+    #[arg(long)]
+    text: bool,
+    /// Check with this key and no other: a PEM file with a public key, or a record
+    #[arg(long, value_name = "PEMFILE", conflicts_with = "dns")]
+    key: Option<String>,
+    /// Give the verdict of this time, for a message that you had then
+    #[arg(long, value_name = "TIME", value_parser = clock::time, conflicts_with = "dns")]
+    at: Option<Timestamp>,
+    /// Check messages of the rc1 test format with --key, and nothing else
+    #[arg(long, requires = "key", conflicts_with = "at")]
+    rc1: bool,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// What verdicts are made from, and what was printed so far.
+struct Session<'s> {
+    command: &'s Verify,
+    key: Option<PublicKey>,
+    trust: Trust,
+    lookup: Lookup<'s>,
+    first: bool,
+    first_text: bool,
+}
+
+impl Verify {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let key = self.key.as_deref().map(public_key).transpose()?;
+        if let (true, Some(key)) = (self.rc1, &key) {
+            return self.files.each(console, |console, input| {
+                rc1::one(&self, console, input, key)
+            });
+        }
+        let rooms = Rooms::open()?;
+        let mut session = Session {
+            command: &self,
+            key,
+            trust: rooms.trust()?,
+            lookup: Lookup::new(&self.look, &rooms)?,
+            first: true,
+            first_text: true,
+        };
+        self.files
+            .each(console, |console, input| session.one(console, input))
+    }
+
+    /// Shows what is for people: with --text, stdout is for the text alone.
+    fn tell(&self, console: &mut Console, text: &str) -> Result<(), Failure> {
+        match self.text {
+            true => console.talk(text),
+            false => console.show(text),
+        }
+    }
+}
+
+impl Session<'_> {
+    fn one(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
+        let (text, scan) = input.scan(Reading::Paste);
+        let name = input.shown_name();
+        let lines = LineIndex::new(&text);
+        let file = self.command.files.several().then_some(input.name.as_str());
+        let mut exit = Exit::SUCCESS;
+        for document in &scan.documents {
+            let verdict = self.judge(console, document)?;
+            exit = exit.worst(verdict.word().into());
+            if self.command.json {
+                console.data(json::line(&report::verdict(
+                    &verdict, document, &lines, file,
+                )?)?)?;
+                continue;
+            }
+            let line = lines.position(document.span().start).line;
+            let shown = view::verdict(&verdict, document, &lines, &format!("{name}:{line}"))?;
+            let gap = if self.first { "" } else { "\n" };
+            self.command.tell(console, &format!("{gap}{shown}"))?;
+            self.first = false;
+            if self.command.text {
+                self.print_text(console, document, &verdict)?;
+            }
+        }
+        if self.command.json {
+            if scan.refused.iter().any(|d| d.is_error()) {
+                console.data(json::line(&report::refused(&scan.refused, &lines, file)?)?)?;
+            }
+        } else {
+            let carets = Carets::new(&name, &text);
+            let refused = scan.refused.iter();
+            for finding in refused.filter(|d| d.severity >= Severity::Warning) {
+                console.talk(&carets.draw(finding))?;
+            }
+        }
+        Ok(exit.worst(Exit::of(&scan.refused)))
+    }
+
+    fn judge(
+        &mut self,
+        console: &mut Console,
+        document: &Document<'_>,
+    ) -> Result<Verdict, Failure> {
+        let at = self.command.at.unwrap_or_else(clock::now);
+        let domain = match self.key {
+            Some(_) => None,
+            None => domain_to_ask(document).filter(|_| self.command.look.dns),
+        };
+        let mut answer = None;
+        if let Some(domain) = domain
+            && !self.lookup.holds(domain, &self.trust, at)
+        {
+            answer = self.lookup.ask(console, domain, &mut self.trust)?;
+        }
+        let question = Question {
+            key: self.key.as_ref(),
+            dns: answer.as_ref(),
+            require_dnssec: self.command.look.require_dnssec,
+            ..Question::at(at)
+        };
+        let verdict = crosstalk_protocol::verify(document, &self.trust, &question);
+        match domain {
+            // What is kept speaks against the message: the domain may have changed its keys since.
+            Some(domain) if is_unlisted(&verdict) && !self.lookup.was_asked(domain) => {
+                let answer = self.lookup.ask(console, domain, &mut self.trust)?;
+                let question = Question {
+                    dns: answer.as_ref(),
+                    ..question
+                };
+                Ok(crosstalk_protocol::verify(document, &self.trust, &question))
+            }
+            _ => Ok(verdict),
+        }
+    }
+
+    /// The text that was signed, if all of it is there or could be restored.
+    fn print_text(
+        &mut self,
+        console: &mut Console,
+        document: &Document<'_>,
+        verdict: &Verdict,
+    ) -> Result<(), Failure> {
+        let text = match verdict.verified() {
+            Some(verified) => Some(verified.to_envelope()),
+            None => self.restored(document, verdict),
+        };
+        let Some(text) = text else {
+            return Ok(());
+        };
+        if verdict.word() == Word::Damaged {
+            console.talk(view::RESTORED)?;
+        }
+        console.data(if self.first_text { "" } else { "\n" })?;
+        self.first_text = false;
+        print(console, &text)
+    }
+
+    /// The envelope with the restored body, if that verifies.
+    fn restored(&self, document: &Document<'_>, verdict: &Verdict) -> Option<String> {
+        let text = restored::envelope(document, verdict.restored()?)?;
+        let question = Question {
+            key: self.key.as_ref(),
+            ..Question::at(self.command.at.unwrap_or_else(clock::now))
+        };
+        let restored = Document::parse(&text, Reading::Paste);
+        let verdict = crosstalk_protocol::verify(&restored, &self.trust, &question);
+        verdict.verified().map(|v| v.to_envelope())
+    }
+}
+
+/// Text for a program as it is; for a terminal without anything that it would act on.
+fn print(console: &mut Console, text: &str) -> Result<(), Failure> {
+    let shown = match console.is_terminal() {
+        true => escape(text),
+        false => Cow::Borrowed(text),
+    };
+    console.data(shown.as_bytes())
+}
+
+/// Whether the keys that a domain listed are what speaks against the message.
+fn is_unlisted(verdict: &Verdict) -> bool {
+    const RULES: [&Rule; 3] = [
+        &rule::DNS_OTHER_KEY,
+        &rule::SIGNATURE_UNFIT,
+        &rule::ALGORITHM_OF_KEY,
+    ];
+    verdict.word() == Word::NotVerified && verdict.rule().is_some_and(|r| RULES.contains(&r))
+}

@@ -1,0 +1,378 @@
+//! From what the resolver got to what it means for the keys of a domain.
+
+use crosstalk_envelope::PublicKey;
+use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::{DnsError, NetError, NoRecords};
+use hickory_resolver::proto::dnssec::Proof;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::rdata::{CNAME, TXT};
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+
+/// How many TXT records a domain may have there.
+const RECORDS: usize = 64;
+/// How many bytes a record may have, its strings joined.
+const BYTES: usize = 4096;
+/// How many names may stand for another name, one after the other.
+const ALIASES: usize = 8;
+
+/// Whether an answer was validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Its records say what came out.
+    Yes,
+    /// There was no chain to check it with.
+    No,
+}
+
+/// What the resolver's result says about the keys at `name`.
+pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> DnsAnswer {
+    match result {
+        Ok(lookup) => present(name, lookup.answers(), checked),
+        Err(NetError::Dns(DnsError::NoRecordsFound(no))) => absent(name, &no, checked),
+        // Signed, and the proof that something is not there holds for an unsigned part only.
+        Err(NetError::Dns(DnsError::Nsec {
+            response,
+            proof: Proof::Insecure,
+            ..
+        })) => {
+            if response.answers.is_empty() {
+                DnsAnswer::Absent {
+                    dnssec: Dnssec::Insecure,
+                }
+            } else {
+                match present(name, &response.answers, checked) {
+                    DnsAnswer::Keys { keys, ttl, .. } => DnsAnswer::Keys {
+                        keys,
+                        ttl,
+                        dnssec: Dnssec::Insecure,
+                    },
+                    other => other,
+                }
+            }
+        }
+        Err(error) => failure(name, &error),
+    }
+}
+
+/// Nobody said anything that counts.
+pub fn failure(name: &Name, error: &NetError) -> DnsAnswer {
+    let what = match error {
+        NetError::Timeout => "no name server answered in time".to_owned(),
+        NetError::NoConnections => "no name server could be reached".to_owned(),
+        NetError::Dns(DnsError::DnssecBogus | DnsError::Nsec { .. }) => {
+            return broken(name);
+        }
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::ServFail)) => {
+            "the name server reports a failure (SERVFAIL)".to_owned()
+        }
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => {
+            "the name server refuses to answer (REFUSED)".to_owned()
+        }
+        NetError::Dns(DnsError::ResponseCode(code)) => {
+            format!("the name server answers with an error: {code}")
+        }
+        other => other.to_string(),
+    };
+    unavailable(name, &what)
+}
+
+fn unavailable(name: &Name, what: &str) -> DnsAnswer {
+    DnsAnswer::Unavailable {
+        reason: format!("{}: {what}", plain(name)),
+    }
+}
+
+fn broken(name: &Name) -> DnsAnswer {
+    unavailable(
+        name,
+        "DNSSEC is broken: the signatures of the answer do not lead to a trusted key",
+    )
+}
+
+/// There are records.
+fn present(name: &Name, records: &[Record], checked: Checked) -> DnsAnswer {
+    let Some(chain) = Chain::follow(name, records) else {
+        return unavailable(name, "the answer does not fit the question");
+    };
+    let dnssec = match checked {
+        Checked::No => Dnssec::Indeterminate,
+        Checked::Yes => match weakest(chain.all()) {
+            Some(dnssec) => dnssec,
+            None => return broken(name),
+        },
+    };
+    if chain.texts.len() > RECORDS {
+        return wrong(name, &format!("there are more than {RECORDS} TXT records"));
+    }
+    let mut keys = Vec::new();
+    let mut fault = None;
+    for (_, text) in &chain.texts {
+        match key(text) {
+            Ok(key) if keys.contains(&key) => {}
+            Ok(key) => keys.push(key),
+            Err(reason) => {
+                fault.get_or_insert(reason);
+            }
+        }
+    }
+    if keys.is_empty() {
+        let fault = fault.unwrap_or_default();
+        return match chain.texts.len() {
+            1 => wrong(name, &format!("the TXT record is no key: {fault}")),
+            count => wrong(
+                name,
+                &format!("none of the {count} TXT records is a key; the first: {fault}"),
+            ),
+        };
+    }
+    DnsAnswer::Keys {
+        keys,
+        ttl: chain.all().map(|r| r.ttl).min().unwrap_or(0),
+        dnssec,
+    }
+}
+
+fn wrong(name: &Name, what: &str) -> DnsAnswer {
+    DnsAnswer::Wrong {
+        reason: format!("{}: {what}", plain(name)),
+    }
+}
+
+/// The key of a record: its strings, joined.
+fn key(text: &TXT) -> Result<PublicKey, String> {
+    let bytes = text.txt_data.concat();
+    if bytes.len() > BYTES {
+        return Err(format!("it has more than {BYTES} bytes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    PublicKey::parse_record(&text).map_err(|e| e.to_string())
+}
+
+/// The records that answer a question. A server may add others, about names that it was not asked for, validated or
+/// not: they don't count.
+struct Chain<'a> {
+    aliases: Vec<&'a Record>,
+    texts: Vec<(&'a Record, &'a TXT)>,
+}
+
+impl<'a> Chain<'a> {
+    fn follow(name: &Name, records: &'a [Record]) -> Option<Self> {
+        let mut name = name;
+        let mut aliases = Vec::new();
+        while let Some((alias, target)) = records.iter().find_map(|r| match &r.data {
+            RData::CNAME(CNAME(target)) if r.name == *name => Some((r, target)),
+            _ => None,
+        }) {
+            if aliases.len() == ALIASES {
+                return None;
+            }
+            aliases.push(alias);
+            name = target;
+        }
+        let texts: Vec<_> = records
+            .iter()
+            .filter(|r| r.name == *name)
+            .filter_map(|r| match &r.data {
+                RData::TXT(text) => Some((r, text)),
+                _ => None,
+            })
+            .collect();
+        (!texts.is_empty()).then_some(Self { aliases, texts })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a Record> {
+        self.aliases
+            .iter()
+            .copied()
+            .chain(self.texts.iter().map(|(record, _)| *record))
+    }
+}
+
+/// What DNSSEC says about all of these; `None` if one is forged.
+fn weakest<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Dnssec> {
+    let mut found = Dnssec::Secure;
+    for record in records {
+        found = match (record.proof, found) {
+            (Proof::Bogus, _) => return None,
+            (Proof::Indeterminate, _) | (_, Dnssec::Indeterminate) => Dnssec::Indeterminate,
+            (Proof::Insecure, _) | (_, Dnssec::Insecure) => Dnssec::Insecure,
+            (Proof::Secure, Dnssec::Secure) => Dnssec::Secure,
+        };
+    }
+    Some(found)
+}
+
+/// There are none.
+fn absent(name: &Name, no: &NoRecords, checked: Checked) -> DnsAnswer {
+    let is_final = matches!(
+        no.response_code,
+        ResponseCode::NXDomain | ResponseCode::NoError
+    );
+    if !is_final || (no.soa.is_none() && no.ns.is_some()) {
+        return unavailable(
+            name,
+            "the name server does not know it and does not ask others",
+        );
+    }
+    let denial = |r: &Record| matches!(r.record_type(), RecordType::NSEC | RecordType::NSEC3);
+    let dnssec = match checked {
+        Checked::No => Dnssec::Indeterminate,
+        // The end of a row of aliases: what was proven about those before it is not known any more.
+        Checked::Yes if no.query.name() != name => Dnssec::Indeterminate,
+        Checked::Yes => {
+            let proven = no
+                .authorities
+                .iter()
+                .flat_map(|records| records.iter())
+                .any(|r| denial(r) && r.proof == Proof::Secure);
+            if proven {
+                Dnssec::Secure
+            } else {
+                Dnssec::Insecure
+            }
+        }
+    };
+    DnsAnswer::Absent { dnssec }
+}
+
+/// A name as people write it.
+fn plain(name: &Name) -> String {
+    let text = name.to_ascii();
+    text.strip_suffix('.').unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "ed25519:pk=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    const EVIL: &str = "ed25519:pk=PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=";
+
+    fn name(text: &str) -> Name {
+        Name::from_ascii(text).unwrap()
+    }
+
+    fn record(owner: &str, data: RData, proof: Proof) -> Record {
+        let mut record = Record::from_rdata(name(owner), 60, data);
+        record.proof = proof;
+        record
+    }
+
+    fn txt(owner: &str, text: &str, proof: Proof) -> Record {
+        let data = RData::TXT(TXT::new(vec![text.to_owned()]));
+        record(owner, data, proof)
+    }
+
+    fn cname(owner: &str, target: &str, proof: Proof) -> Record {
+        record(owner, RData::CNAME(CNAME(name(target))), proof)
+    }
+
+    fn seen(records: &[Record]) -> String {
+        match present(&name("k.a.test."), records, Checked::Yes) {
+            DnsAnswer::Keys { keys, dnssec, .. } => {
+                let evil = keys.iter().any(|k| k.record() == EVIL);
+                format!("{} keys, evil: {evil}, {}", keys.len(), dnssec.as_str())
+            }
+            DnsAnswer::Wrong { reason } | DnsAnswer::Unavailable { reason } => reason,
+            DnsAnswer::Absent { .. } => "absent".to_owned(),
+        }
+    }
+
+    #[test]
+    fn records_of_names_that_were_not_asked_for_do_not_count() {
+        let ours = txt("k.a.test.", KEY, Proof::Secure);
+        let theirs = txt("k.evil.test.", EVIL, Proof::Secure);
+        let bogus = txt("k.evil.test.", EVIL, Proof::Bogus);
+        let good = "1 keys, evil: false, secure";
+        assert_eq!(seen(&[theirs.clone(), ours.clone(), bogus]), good);
+        assert_eq!(
+            seen(&[
+                cname("k.b.test.", "k.evil.test.", Proof::Secure),
+                theirs.clone(),
+                ours
+            ]),
+            good
+        );
+        assert!(seen(&[theirs]).contains("does not fit the question"));
+        assert!(seen(&[]).contains("does not fit the question"));
+    }
+
+    #[test]
+    fn the_weakest_record_on_the_way_counts() {
+        use Proof::{Bogus, Indeterminate, Insecure, Secure};
+        for (alias, first, second, expected) in [
+            (Secure, Secure, Secure, "2 keys, evil: true, secure"),
+            (Insecure, Secure, Secure, "2 keys, evil: true, insecure"),
+            (Secure, Secure, Insecure, "2 keys, evil: true, insecure"),
+            (
+                Secure,
+                Indeterminate,
+                Insecure,
+                "2 keys, evil: true, indeterminate",
+            ),
+            (
+                Insecure,
+                Indeterminate,
+                Secure,
+                "2 keys, evil: true, indeterminate",
+            ),
+        ] {
+            let records = [
+                cname("k.a.test.", "K.B.test.", alias),
+                txt("k.b.test.", KEY, first),
+                txt("k.b.test.", EVIL, second),
+            ];
+            assert_eq!(seen(&records), expected, "{alias} {first} {second}");
+            for index in 0..3 {
+                let mut records = records.clone();
+                records[index].proof = Bogus;
+                assert!(seen(&records).contains("DNSSEC is broken"), "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn aliases_come_to_an_end() {
+        let row = |length: usize| -> Vec<Record> {
+            let alias = |n: usize| {
+                let owner = if n == 0 {
+                    "k.a.test.".to_owned()
+                } else {
+                    format!("k.{n}.test.")
+                };
+                cname(&owner, &format!("k.{}.test.", n + 1), Proof::Secure)
+            };
+            let end = txt(&format!("k.{length}.test."), KEY, Proof::Secure);
+            (0..length).map(alias).chain([end]).collect()
+        };
+        assert_eq!(seen(&row(ALIASES)), "1 keys, evil: false, secure");
+        assert!(seen(&row(ALIASES + 1)).contains("does not fit"));
+        let circle = [
+            cname("k.a.test.", "k.b.test.", Proof::Secure),
+            cname("k.b.test.", "k.a.test.", Proof::Secure),
+        ];
+        assert!(seen(&circle).contains("does not fit"));
+    }
+
+    #[test]
+    fn what_is_not_checked_is_not_called_secure() {
+        let records = [txt("k.a.test.", KEY, Proof::Secure)];
+        assert!(matches!(
+            present(&name("k.a.test."), &records, Checked::No),
+            DnsAnswer::Keys {
+                dnssec: Dnssec::Indeterminate,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn the_same_key_twice_is_one_key() {
+        let record = txt("k.a.test.", KEY, Proof::Insecure);
+        assert_eq!(
+            seen(&[record.clone(), record]),
+            "1 keys, evil: false, insecure"
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! Asking: whom, how long, and with which proof.
+
+use crate::anchor::Anchors;
+use crate::answer::{self, Checked};
+use crate::options::{Options, SetupError};
+use crate::{chain, domain};
+use crosstalk_protocol::dns::DnsAnswer;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{TokioResolver, system_conf};
+use std::net::SocketAddr;
+use std::{fmt, thread};
+use tokio::runtime::{Builder, Handle};
+
+/// Someone who can be asked for the keys of a domain.
+///
+/// ```no_run
+/// use crosstalk_dns::{Dns, Options};
+/// use crosstalk_protocol::dns::DnsAnswer;
+///
+/// let dns = Dns::system(Options::default())?;
+/// match dns.keys_blocking("example.com") {
+///     DnsAnswer::Keys { keys, ttl, dnssec } => { /* these vouch for example.com, for so many seconds */ }
+///     DnsAnswer::Absent { dnssec } => { /* example.com vouches for no key: final */ }
+///     DnsAnswer::Wrong { reason } => { /* what it lists is no key: final */ }
+///     DnsAnswer::Unavailable { reason } => { /* try later; this says nothing about the keys */ }
+/// }
+/// # Ok::<(), crosstalk_dns::SetupError>(())
+/// ```
+#[derive(Clone)]
+pub struct Dns {
+    servers: Vec<NameServerConfig>,
+    options: Options,
+    anchors: Anchors,
+}
+
+impl Dns {
+    /// Asks the name servers that the system is configured with. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The configuration of the system can't be read or names no server, or the trust anchor is no DNSKEY record.
+    pub fn system(options: Options) -> Result<Self, SetupError> {
+        let (system, _) =
+            system_conf::read_system_conf().map_err(|e| SetupError::System(e.to_string()))?;
+        Self::new(system.name_servers, options)
+    }
+
+    /// Asks this name server. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The trust anchor is no DNSKEY record.
+    pub fn server(address: SocketAddr, options: Options) -> Result<Self, SetupError> {
+        let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()]
+            .into_iter()
+            .map(|mut connection| {
+                connection.port = address.port();
+                connection
+            })
+            .collect();
+        let server = NameServerConfig::new(address.ip(), true, connections);
+        Self::new(vec![server], options)
+    }
+
+    fn new(servers: Vec<NameServerConfig>, options: Options) -> Result<Self, SetupError> {
+        Ok(Self {
+            servers,
+            anchors: Anchors::new(options.anchor.as_deref())?,
+            options,
+        })
+    }
+
+    /// The keys that a domain lists. Needs a tokio runtime with I/O and time.
+    pub async fn keys(&self, domain: &str) -> DnsAnswer {
+        let name = match domain::question(domain) {
+            Ok(name) => name,
+            Err(fault) => {
+                return DnsAnswer::Wrong {
+                    reason: format!("{:?} is no domain: {fault}", shown(domain)),
+                };
+            }
+        };
+        tokio::time::timeout(self.options.deadline(), self.ask(name.clone()))
+            .await
+            .unwrap_or_else(|_| answer::failure(&name, &NetError::Timeout))
+    }
+
+    /// The keys that a domain lists, for programs without a runtime of their own.
+    pub fn keys_blocking(&self, domain: &str) -> DnsAnswer {
+        let run = || match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(self.keys(domain)),
+            Err(error) => DnsAnswer::Unavailable {
+                reason: format!("nobody could be asked: {error}"),
+            },
+        };
+        if Handle::try_current().is_err() {
+            return run();
+        }
+        // A thread of a runtime can't wait for another one.
+        thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|_| DnsAnswer::Unavailable {
+            reason: "nobody could be asked: the look-up was cut short".to_owned(),
+        })
+    }
+
+    /// A resolver lives for one question: it remembers answers, which is not wanted here, and it is bound to the
+    /// runtime that it was first used in.
+    async fn ask(&self, name: Name) -> DnsAnswer {
+        let checked = match self.validates(&name).await {
+            Ok(checked) => checked,
+            Err(error) => return answer::failure(&name, &error),
+        };
+        let mut builder = TokioResolver::builder_with_config(
+            ResolverConfig::from_name_servers(self.servers.clone()),
+            TokioRuntimeProvider::default(),
+        )
+        .with_options(self.resolver_options());
+        if checked == Checked::Yes {
+            builder = builder.with_trust_anchor(self.anchors.keys());
+        }
+        let result = match builder.build() {
+            Ok(resolver) => resolver.lookup(name.clone(), RecordType::TXT).await,
+            Err(error) => Err(error),
+        };
+        answer::read(&name, result, checked)
+    }
+
+    /// Whether an answer about this name has to prove itself.
+    async fn validates(&self, name: &Name) -> Result<Checked, NetError> {
+        let has_chain = if self.anchors.is_built_in() {
+            chain::reaches_root(self.servers.clone(), self.resolver_options()).await?
+        } else {
+            self.anchors.cover(name)
+        };
+        Ok(if has_chain { Checked::Yes } else { Checked::No })
+    }
+
+    fn resolver_options(&self) -> ResolverOpts {
+        let mut options = ResolverOpts::default();
+        options.timeout = self.options.timeout;
+        // There, it is the number of tries after the first.
+        options.attempts = self.options.attempts.saturating_sub(1) as usize;
+        options.cache_size = 0;
+        options.use_hosts_file = ResolveHosts::Never;
+        options.preserve_intermediates = true;
+        options
+    }
+}
+
+impl fmt::Debug for Dns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dns")
+            .field("servers", &self.servers)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As much of a domain as fits into a sentence.
+fn shown(domain: &str) -> String {
+    const MOST: usize = 80;
+    if domain.chars().count() <= MOST {
+        domain.to_owned()
+    } else {
+        domain.chars().take(MOST).chain(['…']).collect()
+    }
+}

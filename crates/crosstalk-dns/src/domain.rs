@@ -1,0 +1,105 @@
+//! Domains that may be asked about: host names of ASCII letters, digits and hyphens.
+
+use crosstalk_protocol::dns::key_name;
+use hickory_resolver::proto::rr::Name;
+
+/// The longest name that the DNS has, without the dot at its end.
+const NAME: usize = 253;
+const LABEL: usize = 63;
+
+/// Where the keys of a domain are, or why it is no domain. A dot at the end is left out.
+pub fn question(domain: &str) -> Result<Name, String> {
+    let host = domain.strip_suffix('.').unwrap_or(domain);
+    let name = key_name(&host.to_ascii_lowercase());
+    let fault = if host.is_empty() {
+        Some("it is empty")
+    } else if name.len() > NAME {
+        Some("it is too long")
+    } else if !host.split('.').all(is_label) {
+        Some(
+            "a host name has labels of 1 to 63 ASCII letters, digits and inner hyphens, with dots between them",
+        )
+    } else if host.rsplit('.').next().is_some_and(is_number) {
+        Some("its last label is a number, as in an IP address")
+    } else {
+        None
+    };
+    match fault {
+        Some(fault) => Err(fault.to_owned()),
+        None => Name::from_ascii(name + ".").map_err(|e| e.to_string()),
+    }
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=LABEL).contains(&label.len())
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+fn is_number(label: &str) -> bool {
+    label.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(domain: &str) -> String {
+        question(domain).unwrap().to_ascii()
+    }
+
+    #[test]
+    fn a_host_name_with_or_without_a_dot_at_its_end() {
+        for domain in ["example.com", "example.com.", "EXAMPLE.Com"] {
+            assert_eq!(asked(domain), "_crosstalk-key.example.com.", "{domain}");
+        }
+        assert_eq!(asked("a-b.3com.x1"), "_crosstalk-key.a-b.3com.x1.");
+        assert_eq!(asked("intranet"), "_crosstalk-key.intranet.");
+        assert_eq!(
+            asked("xn--bcher-kva.example"),
+            "_crosstalk-key.xn--bcher-kva.example."
+        );
+    }
+
+    #[test]
+    fn what_is_no_host_name_is_refused() {
+        let long = "a".repeat(64);
+        for domain in [
+            "",
+            ".",
+            "..",
+            "example..com",
+            ".example.com",
+            "example.com..",
+            "-a.example",
+            "a-.example",
+            "a b.example",
+            "a_b.example",
+            "bücher.example",
+            "a\0.example",
+            "a\\.example",
+            "a/b.example",
+            "a@example.com",
+            "*.example.com",
+            "127.0.0.1",
+            "::1",
+            long.as_str(),
+        ] {
+            assert!(question(domain).is_err(), "{domain:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_is_the_longest_of_the_dns() {
+        let domain = |length: usize| {
+            let mut text = "abcdefg.".repeat(40);
+            text.truncate(length - 1);
+            text.replace("..", ".a") + "z"
+        };
+        assert_eq!(asked(&domain(238)).len(), NAME + 1);
+        assert!(question(&domain(239)).unwrap_err().contains("too long"));
+    }
+}

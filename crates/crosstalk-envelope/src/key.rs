@@ -1,0 +1,247 @@
+//! Keys: what signs and what verifies, and how both are written (SIG-002 to SIG-005, SIG-020 to SIG-024).
+//!
+//! A public key is written as its record, `ed25519:pk=…`: the same text in `meta: key`, in a DNS record and in a trust
+//! file. Nothing here says whose key it is.
+
+mod did;
+mod fingerprint;
+mod private;
+
+pub use fingerprint::Fingerprint;
+pub use private::PrivateKey;
+
+use crate::base64;
+use crate::registry::{DENIED_KEYS, Rule, rule};
+use ed25519_dalek::pkcs8::spki::DecodePublicKey as _;
+use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use p256::ecdsa::signature::Verifier as _;
+use std::fmt;
+
+/// How a signature is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// Ed25519, verified strictly.
+    Ed25519,
+    /// ECDSA on P-256 with SHA-256; the signature is r and s, 32 bytes each.
+    Secp256r1,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 2] = [Self::Ed25519, Self::Secp256r1];
+
+    /// The word for it in `sig:` and in a record.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ed25519 => "ed25519",
+            Self::Secp256r1 => "secp256r1",
+        }
+    }
+
+    /// The algorithm that a word means.
+    pub fn from_wire(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|a| a.as_str() == word)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is no key that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    /// The rule that it breaks.
+    pub rule: &'static Rule,
+    /// What is wrong.
+    pub message: &'static str,
+}
+
+impl KeyError {
+    const fn malformed(message: &'static str) -> Self {
+        Self {
+            rule: &rule::KEY_MALFORMED,
+            message,
+        }
+    }
+
+    const fn weak(message: &'static str) -> Self {
+        Self {
+            rule: &rule::KEY_WEAK,
+            message,
+        }
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message)
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+/// A key that verifies. It is never weak, and there is one text for it.
+///
+/// ```
+/// use crosstalk_envelope::PublicKey;
+/// let record = "ed25519:pk=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+/// let key = PublicKey::parse_record(record).unwrap();
+/// assert_eq!(key.record(), record);
+/// assert_eq!(PublicKey::from_pem(&key.to_pem()).unwrap(), key);
+/// assert!(PublicKey::parse_record("ed25519:pk=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").is_err());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(Inner);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inner {
+    Ed25519(ed25519_dalek::VerifyingKey),
+    Secp256r1(p256::ecdsa::VerifyingKey),
+}
+
+impl PublicKey {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// What is wrong with it: SIG-002, SIG-020 or SIG-021.
+    pub fn parse_record(text: &str) -> Result<Self, KeyError> {
+        let (algorithm, key) = text.split_once(":pk=").ok_or(KeyError::malformed(
+            "a public key is written as `ed25519:pk=` and base64",
+        ))?;
+        let algorithm = Algorithm::from_wire(algorithm).ok_or(KeyError {
+            rule: &rule::ALGORITHM_UNKNOWN,
+            message: "the algorithm of the key is neither ed25519 nor secp256r1",
+        })?;
+        let bytes = base64::decode(key).ok_or(KeyError::malformed(
+            "the public key is not canonical, padded base64",
+        ))?;
+        Self::from_bytes(algorithm, &bytes)
+    }
+
+    /// Takes the bytes of a key: 32 for ed25519, the 33 of a compressed point for secp256r1.
+    ///
+    /// # Errors
+    /// What is wrong with them: SIG-020 or SIG-021.
+    pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self, KeyError> {
+        let inner = match algorithm {
+            Algorithm::Ed25519 => {
+                let bytes: &[u8; 32] = bytes.try_into().map_err(|_| {
+                    KeyError::malformed("the public key does not have the 32 bytes of ed25519")
+                })?;
+                let key = ed25519_dalek::VerifyingKey::from_bytes(bytes)
+                    .map_err(|_| KeyError::weak("the public key is no point of ed25519"))?;
+                Self::require_strong(&key)?;
+                Inner::Ed25519(key)
+            }
+            Algorithm::Secp256r1 => {
+                if bytes.len() != 33 {
+                    return Err(KeyError::malformed(
+                        "the public key does not have the 33 bytes of a compressed secp256r1 point",
+                    ));
+                }
+                let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(bytes)
+                    .map_err(|_| KeyError::weak("the public key is no point of secp256r1"))?;
+                Inner::Secp256r1(key)
+            }
+        };
+        Ok(Self(inner))
+    }
+
+    fn require_strong(key: &ed25519_dalek::VerifyingKey) -> Result<(), KeyError> {
+        if key.is_weak() {
+            return Err(KeyError::weak(
+                "the public key is weak: everybody can sign with it",
+            ));
+        }
+        if key.to_edwards().compress().as_bytes() != key.as_bytes() {
+            return Err(KeyError::weak(
+                "the public key is not encoded in its one way",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads a PEM file with a public key (SubjectPublicKeyInfo).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        if let Ok(key) = ed25519_dalek::VerifyingKey::from_public_key_pem(pem) {
+            Self::require_strong(&key)?;
+            return Ok(Self(Inner::Ed25519(key)));
+        }
+        p256::ecdsa::VerifyingKey::from_public_key_pem(pem)
+            .map(|key| Self(Inner::Secp256r1(key)))
+            .map_err(|_| {
+                KeyError::malformed("there is no ed25519 or secp256r1 public key in the PEM text")
+            })
+    }
+
+    /// The key as a PEM file.
+    pub fn to_pem(&self) -> String {
+        match &self.0 {
+            Inner::Ed25519(key) => key.to_public_key_pem(LineEnding::LF),
+            Inner::Secp256r1(key) => key.to_public_key_pem(LineEnding::LF),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The bytes of the key.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match &self.0 {
+            Inner::Ed25519(key) => key.as_bytes().to_vec(),
+            Inner::Secp256r1(key) => key.to_sec1_point(true).as_bytes().to_vec(),
+        }
+    }
+
+    /// How it signs.
+    pub const fn algorithm(&self) -> Algorithm {
+        match self.0 {
+            Inner::Ed25519(_) => Algorithm::Ed25519,
+            Inner::Secp256r1(_) => Algorithm::Secp256r1,
+        }
+    }
+
+    /// The record: the algorithm, `:pk=` and the key in base64.
+    pub fn record(&self) -> String {
+        format!(
+            "{}:pk={}",
+            self.algorithm(),
+            base64::encode(&self.to_bytes())
+        )
+    }
+
+    /// What people compare.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.record())
+    }
+
+    /// Why the key is on the deny list, if it is there.
+    pub fn denied(&self) -> Option<&'static str> {
+        let record = self.record();
+        let mut denied = DENIED_KEYS.iter();
+        denied
+            .find(|(key, _)| *key == record)
+            .map(|(_, reason)| *reason)
+    }
+
+    /// Whether a signature over a message fits. ed25519 is verified strictly.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        match &self.0 {
+            Inner::Ed25519(key) => ed25519_dalek::Signature::from_slice(signature)
+                .is_ok_and(|s| key.verify_strict(message, &s).is_ok()),
+            Inner::Secp256r1(key) => p256::ecdsa::Signature::from_slice(signature)
+                .is_ok_and(|s| key.verify(message, &s).is_ok()),
+        }
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.record())
+    }
+}

@@ -1,0 +1,140 @@
+//! Signing: the bytes that a signature covers, and an envelope with its signature (SIG-001, SIG-006, SIG-007).
+
+use crate::base64;
+use crate::canonical::push_fields;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::{Document, Reading};
+use crate::edit::Edit;
+use crate::grammar::CoreHeader;
+use crate::key::{Algorithm, PrivateKey};
+use crate::meta::Integrity;
+use crate::registry::{Intent, Rule, rule};
+use crate::signature::is_key_id;
+use crate::time::Timestamp;
+
+/// What every signature over an envelope begins with.
+pub const PREAMBLE: &str = "ai-crosstalk-sig-v1.1";
+
+/// The bytes that a signature covers.
+///
+/// ```
+/// use crosstalk_envelope::{Algorithm, signing::signed_bytes};
+/// let bytes = signed_bytes(Algorithm::Ed25519, "alice@example.com", "[[A→B v1]]\n");
+/// assert_eq!(bytes, "ai-crosstalk-sig-v1.1\ned25519\nalice@example.com\n[[A→B v1]]\n".as_bytes());
+/// ```
+pub fn signed_bytes(algorithm: Algorithm, pkid: &str, canonical: &str) -> Vec<u8> {
+    let parts = [PREAMBLE, algorithm.as_str(), pkid, canonical];
+    parts.join("\n").into_bytes()
+}
+
+/// Who signs, when, and what is said about the key.
+#[derive(Debug)]
+pub struct Signer<'k> {
+    /// The key.
+    pub key: &'k PrivateKey,
+    /// Its id.
+    pub pkid: &'k str,
+    /// The time for `Signed-At`, which has seconds and nothing finer.
+    pub at: Timestamp,
+    /// The keys and values of `meta: key`; none is no block.
+    pub key_block: &'k [(&'k str, String)],
+}
+
+impl Signer<'_> {
+    /// The envelope with `meta: integrity`, `meta: key` if wanted, and the signature, written well-formed.
+    ///
+    /// A missing message id is added. An old integrity or key block is replaced.
+    ///
+    /// # Errors
+    /// A finding if the document is signed already (SIG-007), has no canonical form, or the key id can't be written.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
+    /// use crosstalk_envelope::{authenticate, signing::Signer};
+    /// let text = "[[A→B v1]]\nuser: u\nsession: s\nmessage: m1\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]\n";
+    /// let document = Document::parse(text, Reading::Strict);
+    /// let key = PrivateKey::generate(Algorithm::Ed25519).unwrap();
+    /// let signer = Signer { key: &key, pkid: "u@example.com", at: Timestamp::from_millis(0), key_block: &[] };
+    /// let signed = signer.sign(&document).unwrap();
+    /// let signed = Document::parse(&signed, Reading::Strict);
+    /// assert!(authenticate(&signed, &key.public()).unwrap().verified().is_some());
+    /// ```
+    pub fn sign(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
+        match document.sig() {
+            None | Some("none") => self.sign_anew(document),
+            Some(_) => Err(fault(
+                &rule::SIGNED_ALREADY,
+                "the message is signed already",
+            )),
+        }
+    }
+
+    /// The same, in the place of a signature that is there.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`], but for SIG-007.
+    pub fn sign_anew(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
+        if !is_key_id(self.pkid) {
+            let what = "the key id is not 1 to 255 visible ASCII characters without ;[]()<>|";
+            return Err(fault(&rule::SIG_MALFORMED, what));
+        }
+        // An answer that names no message it answers has no id of its own (INT-010).
+        let is_loose = || {
+            let meaning = document.envelope().meaning();
+            let answers = matches!(meaning, Some(Intent::Respond | Intent::Ack | Intent::Nack));
+            answers && document.header(CoreHeader::Parent).is_none()
+        };
+        if document.header(CoreHeader::Message).is_some() || is_loose() {
+            return self.sign_identified(document);
+        }
+        let id = crate::id::new_ulid();
+        let edit = Edit::new(document)?.set_header(CoreHeader::Message, &id)?;
+        let text = edit.finish();
+        self.sign_identified(&Document::parse(&text, Reading::Strict))
+    }
+
+    fn sign_identified(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
+        let mut integrity = Integrity::measure_bytes(document.body_bytes());
+        let second = self.at.as_millis().div_euclid(1000) * 1000;
+        integrity.signed_at = Some(Timestamp::from_millis(second));
+        let fields = integrity.fields();
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        let key: Vec<(&str, &str)> = self
+            .key_block
+            .iter()
+            .map(|(k, v)| (*k, v.as_str()))
+            .collect();
+        let kept = |namespace: &str| !matches!(namespace, "integrity" | "key");
+        let mut canonical = document.canonical_head(kept)?;
+        let mut layout = document.layout();
+        layout.blocks.retain(|(namespace, _)| kept(namespace));
+        for (namespace, fields) in [("key", key), ("integrity", fields)] {
+            if !fields.is_empty() {
+                push_fields(&mut canonical, namespace, fields.iter().copied());
+                layout.blocks.push((namespace, fields));
+            }
+        }
+        let digest = integrity.digest.unwrap_or_else(|| document.body_digest());
+        document.push_body_line(&mut canonical, &digest);
+        let algorithm = self.key.algorithm();
+        let signature = self
+            .key
+            .sign(&signed_bytes(algorithm, self.pkid, &canonical));
+        let sig = format!(
+            "{algorithm}:pkid={};sig={}",
+            self.pkid,
+            base64::encode(&signature)
+        );
+        layout.sig = Some(&sig);
+        Ok(layout.write())
+    }
+}
+
+fn fault(rule: &'static Rule, message: &'static str) -> Diagnostic {
+    Diagnostic {
+        rule,
+        severity: Severity::Error,
+        span: 0..0,
+        message: message.into(),
+    }
+}

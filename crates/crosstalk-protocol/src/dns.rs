@@ -1,0 +1,103 @@
+//! What the DNS says about keys: the port that the adapter answers to (TRU-020 to TRU-025).
+
+use crosstalk_envelope::PublicKey;
+
+/// What the DNS says about the keys of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DnsAnswer {
+    /// The keys that the domain lists.
+    Keys {
+        /// Every record that is a key.
+        keys: Vec<PublicKey>,
+        /// For how many seconds the answer may be kept.
+        ttl: u32,
+        /// What DNSSEC says about it.
+        dnssec: Dnssec,
+    },
+    /// There is no such name or no TXT record: final.
+    Absent {
+        /// What DNSSEC says about it.
+        dnssec: Dnssec,
+    },
+    /// There are records, and none is a key.
+    Wrong {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// SERVFAIL, a time-out, a refusal, a broken DNSSEC chain: try later.
+    Unavailable {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// What DNSSEC says about an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dnssec {
+    /// Signed, and the chain up to a trust anchor holds.
+    Secure,
+    /// The zone is not signed.
+    Insecure,
+    /// It can't be told.
+    Indeterminate,
+}
+
+impl Dnssec {
+    /// Every status.
+    pub const ALL: [Self; 3] = [Self::Secure, Self::Insecure, Self::Indeterminate];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Secure => "secure",
+            Self::Insecure => "insecure",
+            Self::Indeterminate => "indeterminate",
+        }
+    }
+
+    /// The status that a word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+}
+
+/// The name of the TXT records of a domain.
+///
+/// ```
+/// assert_eq!(crosstalk_protocol::dns::key_name("example.com"), "_crosstalk-key.example.com");
+/// ```
+pub fn key_name(domain: &str) -> String {
+    format!("_crosstalk-key.{domain}")
+}
+
+/// The domain that can vouch for a key id: what stands behind the last `@`, up to a `/`, if it is a host name with
+/// a dot.
+///
+/// ```
+/// use crosstalk_protocol::dns::domain_of;
+/// assert_eq!(domain_of("alice@example.com"), Some("example.com"));
+/// assert_eq!(domain_of("alice@example.com/2026"), Some("example.com"));
+/// assert_eq!(domain_of("bob@keys/2025"), None);
+/// assert_eq!(domain_of("did:key:z6Mk"), None);
+/// ```
+pub fn domain_of(pkid: &str) -> Option<&str> {
+    let (_, behind) = pkid.rsplit_once('@')?;
+    let domain = behind.split('/').next()?;
+    is_host(domain).then_some(domain)
+}
+
+/// Whether a text is a host name with at least two labels.
+pub(crate) fn is_host(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    // A last label of digits makes it an address, not a name.
+    let last = text.rsplit('.').next().unwrap_or("");
+    let is_address = last.bytes().all(|b| b.is_ascii_digit());
+    text.len() <= 237 && text.contains('.') && text.split('.').all(is_label) && !is_address
+}

@@ -1,0 +1,180 @@
+//! What a trust store learns from envelopes: first keys, new keys and revocations (TRU-003, TRU-010, TRU-013).
+//!
+//! [`crate::verify`] changes nothing; these do, and are called because a person or a policy said so.
+
+use crate::rotation::Rotation;
+use crate::trust::{KnownKey, Origin, Standing, Trust};
+use crate::verdict::{Trusted, Verdict, Word};
+use crate::verify::{Question, verify};
+use crosstalk_envelope::meta::KeyBlock;
+use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_envelope::{
+    Authentic, CoreHeader, Document, Intent, PublicKey, Reading, Timestamp, authenticate,
+};
+
+/// What was learned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Learned {
+    /// A key took the place of another one.
+    Rotated(Box<Rotation>),
+    /// A key was revoked.
+    Revoked {
+        /// Its id.
+        id: String,
+        /// The key.
+        key: Box<PublicKey>,
+        /// From when on.
+        at: Timestamp,
+    },
+}
+
+/// Why nothing was learned.
+#[derive(Clone, Debug)]
+pub enum Unlearned {
+    /// The envelope announces no new key and revokes none.
+    Nothing,
+    /// It is not proven by whom it has to be: the rule, and what was thought of the envelope.
+    Unproven(&'static Rule, Box<Verdict>),
+}
+
+/// Takes over a rotation or a revocation of a key that an envelope proves.
+///
+/// # Errors
+/// Why not; then nothing changed.
+pub fn learn(
+    document: &Document<'_>,
+    trust: &mut Trust,
+    question: &Question<'_>,
+) -> Result<Learned, Unlearned> {
+    let verdict = verify(document, trust, question);
+    if document.envelope().meaning() == Some(Intent::Revoke) {
+        return revoke(document, trust, question, verdict);
+    }
+    let unproven = |verdict| Err(Unlearned::Unproven(&rule::ROTATION, Box::new(verdict)));
+    let is_announced = |k: KeyBlock<'_>| k.replaces.is_some();
+    if !document.envelope().key().is_some_and(is_announced) {
+        return Err(Unlearned::Nothing);
+    }
+    // The head is enough: the body of an announcement says nothing that counts.
+    let is_trusted = matches!(&verdict.trusted, Trusted::Pinned { .. });
+    if !is_trusted || !matches!(verdict.word, Word::Verified | Word::Damaged) {
+        return unproven(verdict);
+    }
+    let head = verdict.authentic.as_ref().map(Authentic::head);
+    let rotation = Rotation::of(&Document::parse(&head.unwrap_or_default(), Reading::Strict));
+    match rotation {
+        Some(Ok(rotation)) if rotation.follows(trust) => {
+            let known = rotation.known(question.at, verdict.head.message.clone(), Vec::new());
+            let old = (rotation.old_id.as_str(), &rotation.old);
+            trust.rotate(old, known, rotation.grace);
+            Ok(Learned::Rotated(Box::new(rotation)))
+        }
+        _ => unproven(verdict),
+    }
+}
+
+/// A REVOKE of a key, signed by this key or by the one that took its place.
+fn revoke(
+    document: &Document<'_>,
+    trust: &mut Trust,
+    question: &Question<'_>,
+    verdict: Verdict,
+) -> Result<Learned, Unlearned> {
+    let unproven = |verdict| {
+        Err(Unlearned::Unproven(
+            &rule::REVOCATION_UNPROVEN,
+            Box::new(verdict),
+        ))
+    };
+    if document.meta("revocation", "Key-ID").is_none() {
+        return Err(Unlearned::Nothing);
+    }
+    // A revoked key may say again that it is revoked. Whoever holds a key may give it up: the key that came with the
+    // message is enough for that one key.
+    let pkid = verdict.pkid().unwrap_or_default().to_owned();
+    let carried = document
+        .envelope()
+        .key()
+        .filter(|k| k.key_id == Some(&*pkid));
+    let carried = carried.and_then(|k| PublicKey::parse_record(k.public_key?).ok());
+    let did = PublicKey::from_did(&pkid).and_then(Result::ok);
+    let known = trust.of_id(&pkid).into_iter().map(|k| k.key);
+    let signed = known
+        .chain(did)
+        .chain(carried)
+        .find_map(|key| Some((key, authenticate(document, &key).ok()?)));
+    let Some((key, authentic)) = signed.filter(|(_, a)| a.verified().is_some()) else {
+        return unproven(verdict);
+    };
+    let text = authentic.head();
+    let head = Document::parse(&text, Reading::Strict);
+    let signed_at = authentic.integrity().and_then(|i| i.signed_at);
+    let message = head.header(CoreHeader::Message);
+    let (Some(_), Some(message)) = (signed_at, message) else {
+        return unproven(verdict);
+    };
+    let id = head.meta("revocation", "Key-ID").unwrap_or_default();
+    // Without the key itself, the id means the key that signs.
+    let named = head.meta("revocation", "Public-Key");
+    let target = match named.map(PublicKey::parse_record) {
+        None if id == pkid => Some(key),
+        Some(Ok(named)) if id == pkid && named == key => Some(key),
+        Some(Err(_)) => None,
+        named => {
+            let named = named.and_then(Result::ok);
+            let is_meant = |k: &&KnownKey| named.is_none_or(|n| n == k.key);
+            let replaced_by_signer = |k: &&KnownKey| matches!(&k.standing, Standing::Replaced { by, key: new, .. } if *by == pkid && *new == key);
+            let signer = trust.entry(&pkid, &key);
+            let is_active = signer.is_some_and(|k| k.standing == Standing::Active);
+            let mut keys = trust.of_id(id).into_iter().filter(|_| is_active);
+            keys.find(|k| is_meant(k) && replaced_by_signer(k))
+                .map(|k| k.key)
+        }
+    };
+    let Some(target) = target else {
+        return unproven(verdict);
+    };
+    let effective = head
+        .meta("revocation", "Effective")
+        .and_then(Timestamp::parse);
+    let at = effective.unwrap_or(question.at);
+    let standing = Standing::Revoked {
+        at,
+        reason: head.meta("revocation", "Reason").map(str::to_owned),
+        by: Some(message.to_owned()),
+    };
+    trust.mark(id, &target, question.at, standing);
+    Ok(Learned::Revoked {
+        id: id.to_owned(),
+        key: Box::new(target),
+        at,
+    })
+}
+
+/// The pin that an envelope offers: the key that it was signed with, under its id, for its sender.
+pub fn pin_of(document: &Document<'_>, verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
+    let authentic = verdict.authentic.as_ref()?;
+    authentic.verified()?;
+    let text = authentic.head();
+    let head = Document::parse(&text, Reading::Strict);
+    let pkid = verdict.pkid()?;
+    let carried = head.envelope().key().filter(|k| k.key_id == Some(pkid));
+    let key = match PublicKey::from_did(pkid) {
+        Some(did) => did.ok()?,
+        None => PublicKey::parse_record(carried?.public_key?).ok()?,
+    };
+    // What is pinned is what signed, whatever the block says.
+    authenticate(document, &key).ok()?;
+    Some(KnownKey {
+        id: pkid.to_owned(),
+        key,
+        since: at,
+        how: match verdict.trusted {
+            Trusted::Dns { .. } => Origin::Dns,
+            _ => Origin::FirstContact,
+        },
+        by: verdict.head.message.clone(),
+        senders: vec![verdict.head.sender.clone()],
+        standing: Standing::Active,
+    })
+}

@@ -1,0 +1,22 @@
+//! What envelopes mean: whom to believe, and why. No I/O, no clock, no randomness: they are arguments.
+//!
+//! ```text
+//! Document ─┐
+//! Trust ────┼── verify ──> Verdict ── report ──> crosstalk.verify/1
+//! Question ─┘                 │
+//!                             └── learn, pin_of ──> Trust
+//! ```
+
+pub mod dns;
+pub mod rotation;
+
+mod learn;
+mod trust;
+mod verdict;
+mod verify;
+
+pub use learn::{Learned, Unlearned, learn, pin_of};
+pub use rotation::Rotation;
+pub use trust::{Domain, KnownKey, Origin, PinError, Standing, Trust, TrustFileError};
+pub use verdict::{Detail, KeyChange, Trusted, Verdict, VerdictReport, Word};
+pub use verify::{Question, domain_to_ask, verify};

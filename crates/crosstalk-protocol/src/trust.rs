@@ -1,0 +1,360 @@
+//! The trust store: which key belongs to which key id, who used it, and since when (TRU-004, TRU-011, TRU-012, TRU-030).
+//!
+//! It is data: reading and writing its file is for an adapter. The text is TOML, for people to read and to exchange.
+
+mod file;
+
+use crate::dns::{DnsAnswer, Dnssec};
+use crosstalk_envelope::{PublicKey, Timestamp};
+
+pub use file::TrustFileError;
+
+/// What is known about keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trust {
+    keys: Vec<KnownKey>,
+    domains: Vec<Domain>,
+}
+
+/// A key that was pinned, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownKey {
+    /// Its id.
+    pub id: String,
+    /// The key.
+    pub key: PublicKey,
+    /// Since when it is known.
+    pub since: Timestamp,
+    /// How it came here.
+    pub how: Origin,
+    /// The message that introduced it: its id, or its digest.
+    pub by: Option<String>,
+    /// The senders that used it.
+    pub senders: Vec<String>,
+    /// Whether it still counts.
+    pub standing: Standing,
+}
+
+/// How a key came into the trust store. One that took the place of another came as that one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// With a message, and a person or a policy took it.
+    FirstContact,
+    /// A person entered it.
+    Manual,
+    /// A domain vouched for it.
+    Dns,
+}
+
+impl Origin {
+    const ALL: [Self; 3] = [Self::FirstContact, Self::Manual, Self::Dns];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FirstContact => "first-contact",
+            Self::Manual => "manual",
+            Self::Dns => "dns",
+        }
+    }
+}
+
+/// Whether a key still counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It does.
+    Active,
+    /// Another key took its place.
+    Replaced {
+        /// The id of the new key.
+        by: String,
+        /// The new key.
+        key: PublicKey,
+        /// Since when.
+        at: Timestamp,
+        /// Until when it may still sign.
+        grace: Timestamp,
+    },
+    /// It was revoked.
+    Revoked {
+        /// From when on.
+        at: Timestamp,
+        /// Why.
+        reason: Option<String>,
+        /// The message that revoked it.
+        by: Option<String>,
+    },
+    /// A person does not believe it.
+    Distrusted {
+        /// Since when.
+        at: Timestamp,
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// What a domain last said about its keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    /// The domain.
+    pub name: String,
+    /// The keys that it listed.
+    pub keys: Vec<PublicKey>,
+    /// What DNSSEC said.
+    pub dnssec: Dnssec,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// Until when the answer may be used.
+    pub expires: Timestamp,
+}
+
+/// Why a key is not pinned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PinError {
+    /// The key is on the deny list: why.
+    Denied(&'static str),
+    /// The id has another key.
+    Changed(Box<PublicKey>),
+    /// The sender is known under these key ids.
+    SenderChanged(Vec<String>),
+    /// The key was revoked or is distrusted.
+    Refused(Box<Standing>),
+}
+
+impl Trust {
+    /// Every key, in the order in which it came.
+    pub fn keys(&self) -> &[KnownKey] {
+        &self.keys
+    }
+
+    /// Every answer of a domain.
+    pub fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    /// The keys of an id, the active one first.
+    pub fn of_id<'t>(&'t self, id: &str) -> Vec<&'t KnownKey> {
+        let mut keys: Vec<&KnownKey> = self.keys.iter().filter(|k| k.id == id).collect();
+        keys.sort_by_key(|k| k.standing != Standing::Active);
+        keys
+    }
+
+    /// The key of an id that counts now.
+    pub fn active(&self, id: &str) -> Option<&KnownKey> {
+        let is_active = |k: &&KnownKey| k.id == id && k.standing == Standing::Active;
+        self.keys.iter().find(is_active)
+    }
+
+    /// The entry of a key under an id.
+    pub fn entry(&self, id: &str, key: &PublicKey) -> Option<&KnownKey> {
+        self.keys.iter().find(|k| k.id == id && k.key == *key)
+    }
+
+    /// The ids of the keys that a sender used, whatever became of them.
+    pub fn ids_of_sender<'t>(&'t self, sender: &str) -> Vec<&'t str> {
+        let used = |k: &&KnownKey| k.senders.iter().any(|s| s == sender);
+        let mut ids: Vec<&str> = self
+            .keys
+            .iter()
+            .filter(used)
+            .map(|k| k.id.as_str())
+            .collect();
+        ids.dedup();
+        ids
+    }
+
+    /// What a domain said, if it may still be used.
+    pub fn domain(&self, name: &str, now: Timestamp) -> Option<&Domain> {
+        let domain = self
+            .domains
+            .iter()
+            .find(|d| d.name.eq_ignore_ascii_case(name))?;
+        (domain.asked <= now && now < domain.expires).then_some(domain)
+    }
+
+    /// Whether a domain ever vouched for a key.
+    pub fn was_vouched_for(&self, name: &str, key: &PublicKey) -> bool {
+        let of_name = |d: &&Domain| d.name.eq_ignore_ascii_case(name);
+        self.domains
+            .iter()
+            .filter(of_name)
+            .any(|d| d.keys.contains(key))
+    }
+
+    /// Pins a key. The same key again only adds its sender.
+    ///
+    /// # Errors
+    /// Why not: a person has to decide, or the key is refused whatever they decide.
+    pub fn pin(&mut self, pin: KnownKey) -> Result<(), PinError> {
+        if let Some(reason) = pin.key.denied() {
+            return Err(PinError::Denied(reason));
+        }
+        for sender in &pin.senders {
+            let ids = self.ids_of_sender(sender);
+            if !ids.is_empty() && !ids.contains(&pin.id.as_str()) {
+                return Err(PinError::SenderChanged(
+                    ids.iter().map(|s| (*s).to_owned()).collect(),
+                ));
+            }
+        }
+        if let Some(known) = self.active(&pin.id).filter(|k| k.key != pin.key) {
+            return Err(PinError::Changed(Box::new(known.key)));
+        }
+        let same = |k: &&mut KnownKey| k.id == pin.id && k.key == pin.key;
+        match self.keys.iter_mut().find(same) {
+            Some(known) if known.standing == Standing::Active => {
+                let new = pin
+                    .senders
+                    .into_iter()
+                    .filter(|s| !known.senders.contains(s));
+                let new: Vec<String> = new.collect();
+                known.senders.extend(new);
+                Ok(())
+            }
+            Some(known) => Err(PinError::Refused(Box::new(known.standing.clone()))),
+            None => {
+                self.keys.push(pin);
+                Ok(())
+            }
+        }
+    }
+
+    /// Pins a key because a person says so: an active key of the same id is replaced at once, and the sender
+    /// belongs to this key id from now on.
+    ///
+    /// # Errors
+    /// If the key is refused whatever a person decides.
+    pub fn pin_anyway(&mut self, pin: KnownKey) -> Result<(), PinError> {
+        if let Some(reason) = pin.key.denied() {
+            return Err(PinError::Denied(reason));
+        }
+        for known in &mut self.keys {
+            let is_same = known.id == pin.id && known.key == pin.key;
+            if known.id == pin.id && !is_same && known.standing == Standing::Active {
+                known.standing = Standing::Replaced {
+                    by: pin.id.clone(),
+                    key: pin.key,
+                    at: pin.since,
+                    grace: pin.since,
+                };
+            }
+            if known.id != pin.id {
+                known.senders.retain(|s| !pin.senders.contains(s));
+            }
+        }
+        let same = |k: &KnownKey| k.id == pin.id && k.key == pin.key;
+        if let Some(known) = self.keys.iter().find(|k| same(k))
+            && matches!(known.standing, Standing::Revoked { .. })
+        {
+            return Err(PinError::Refused(Box::new(known.standing.clone())));
+        }
+        self.keys.retain(|k| !same(k));
+        self.keys.push(pin);
+        Ok(())
+    }
+
+    /// Takes a new key in the place of the one that vouches for it.
+    pub fn rotate(&mut self, old: (&str, &PublicKey), new: KnownKey, grace: Timestamp) {
+        let (id, key) = old;
+        let mut senders = new.senders.clone();
+        let mut how = new.how;
+        for known in self.keys.iter_mut().filter(|k| k.id == id && k.key == *key) {
+            senders.extend(
+                known
+                    .senders
+                    .iter()
+                    .filter(|s| !new.senders.contains(s))
+                    .cloned(),
+            );
+            how = known.how;
+            if known.standing == Standing::Active {
+                known.standing = Standing::Replaced {
+                    by: new.id.clone(),
+                    key: new.key,
+                    at: new.since,
+                    grace,
+                };
+            }
+        }
+        if self.entry(&new.id, &new.key).is_none() {
+            self.keys.push(KnownKey {
+                senders,
+                how,
+                ..new
+            });
+        }
+    }
+
+    /// Marks a key; one that is not known yet is kept with its mark. Nothing undoes a revocation.
+    pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: Standing) {
+        let same = |k: &&mut KnownKey| k.id == id && k.key == *key;
+        match self.keys.iter_mut().find(same) {
+            Some(known) if matches!(known.standing, Standing::Revoked { .. }) => {}
+            Some(known) => known.standing = standing,
+            None => self.keys.push(KnownKey {
+                id: id.to_owned(),
+                key: *key,
+                since: at,
+                how: Origin::Manual,
+                by: None,
+                senders: Vec::new(),
+                standing,
+            }),
+        }
+    }
+
+    /// Forgets every key of an id, or that one key; says how many.
+    pub fn remove(&mut self, id: &str, key: Option<&PublicKey>) -> usize {
+        let before = self.keys.len();
+        self.keys
+            .retain(|k| k.id != id || key.is_some_and(|key| k.key != *key));
+        before - self.keys.len()
+    }
+
+    /// Keeps what a domain said, for as long as it said; an answer without keys takes its place as well.
+    pub fn remember(&mut self, name: &str, answer: &DnsAnswer, now: Timestamp) {
+        let (keys, ttl, dnssec) = match answer {
+            DnsAnswer::Keys { keys, ttl, dnssec } => (keys.clone(), *ttl, *dnssec),
+            DnsAnswer::Absent { dnssec } => (Vec::new(), 0, *dnssec),
+            DnsAnswer::Wrong { .. } => (Vec::new(), 0, Dnssec::Indeterminate),
+            // What failed for now changes nothing.
+            DnsAnswer::Unavailable { .. } => return,
+        };
+        self.domains.retain(|d| !d.name.eq_ignore_ascii_case(name));
+        if !keys.is_empty() {
+            // A week is enough, whatever a record says.
+            let seconds = i64::from(ttl.min(7 * 86_400));
+            self.domains.push(Domain {
+                name: name.to_ascii_lowercase(),
+                keys,
+                dnssec,
+                asked: now,
+                expires: Timestamp::from_millis(now.as_millis() + seconds * 1000),
+            });
+        }
+    }
+
+    /// Takes over what another trust store knows. What contradicts this one is left out and named.
+    pub fn merge(&mut self, other: &Self) -> Vec<(String, PinError)> {
+        let mut refused = Vec::new();
+        for known in &other.keys {
+            let result = match &known.standing {
+                Standing::Active => self.pin(known.clone()),
+                _ if self.entry(&known.id, &known.key).is_none() => {
+                    self.keys.push(known.clone());
+                    Ok(())
+                }
+                // A person's or a message's no is taken over, a yes is not.
+                Standing::Revoked { .. } | Standing::Distrusted { .. } => {
+                    self.mark(&known.id, &known.key, known.since, known.standing.clone());
+                    Ok(())
+                }
+                Standing::Replaced { .. } => Ok(()),
+            };
+            if let Err(why) = result {
+                refused.push((known.id.clone(), why));
+            }
+        }
+        refused
+    }
+}

@@ -1,0 +1,266 @@
+//! The text of a trust store: TOML, `crosstalk.trust/1` (TRU-030).
+
+use super::{Domain, KnownKey, Origin, Standing, Trust};
+use crate::dns::{Dnssec, is_host};
+use crosstalk_envelope::{PublicKey, Timestamp, is_key_id};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const SCHEMA: &str = "crosstalk.trust/1";
+const TITLE: &str = "# Whom this Crosstalk believes. `crosstalk trust` reads and writes it.\n\n";
+
+/// Why a text is no trust store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustFileError(String);
+
+impl fmt::Display for TrustFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TrustFileError {}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    key: Vec<Key>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dns: Vec<Dns>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    id: String,
+    public: String,
+    since: String,
+    how: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    senders: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<Replaced>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked: Option<Revoked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distrusted: Option<Distrusted>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Replaced {
+    by: String,
+    public: String,
+    at: String,
+    grace: String,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Revoked {
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Distrusted {
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Dns {
+    domain: String,
+    keys: Vec<String>,
+    dnssec: String,
+    asked: String,
+    expires: String,
+}
+
+impl Trust {
+    /// Reads the text of a trust store. What it does not know, it refuses: a typo must not weaken trust.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    ///
+    /// ```
+    /// use crosstalk_protocol::Trust;
+    /// let text = "schema = \"crosstalk.trust/1\"\n[[key]]\nid = \"a@example.com\"\nhow = \"manual\"\n\
+    ///     since = \"2026-11-15T12:00:00Z\"\npublic = \"ed25519:pk=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"\n";
+    /// let trust = Trust::parse(text).unwrap();
+    /// assert_eq!(Trust::parse(&trust.to_text()).unwrap(), trust);
+    /// assert!(Trust::parse(&text.replace("since", "sinse")).is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, TrustFileError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
+        if head.schema != SCHEMA {
+            let message = format!("the schema is `{}`, and not `{SCHEMA}`", head.schema);
+            return Err(TrustFileError(message));
+        }
+        let file: File = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
+        let keys = file.key.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        let mut active: Vec<&str> = Vec::new();
+        for key in keys.iter().filter(|k| k.standing == Standing::Active) {
+            if active.contains(&key.id.as_str()) {
+                return fault(format!("`{}` has two keys that both count", key.id));
+            }
+            active.push(&key.id);
+        }
+        let domains = file.dns.iter().map(domain).collect::<Result<_, _>>()?;
+        Ok(Self { keys, domains })
+    }
+
+    /// The text of the trust store.
+    pub fn to_text(&self) -> String {
+        let file = File {
+            schema: SCHEMA.to_owned(),
+            key: self.keys.iter().map(written).collect(),
+            dns: self.domains.iter().map(written_domain).collect(),
+        };
+        let text = toml::to_string(&file).unwrap_or_default();
+        format!("{TITLE}{text}")
+    }
+
+    /// The text without the answers of domains: what is worth giving to others.
+    pub fn to_export(&self) -> String {
+        let keys = self.keys.clone();
+        let domains = Vec::new();
+        Self { keys, domains }.to_text()
+    }
+}
+
+fn fault<T>(message: String) -> Result<T, TrustFileError> {
+    Err(TrustFileError(message))
+}
+
+fn time(text: &str) -> Result<Timestamp, TrustFileError> {
+    Timestamp::parse(text).ok_or_else(|| TrustFileError(format!("`{text}` is no time")))
+}
+
+fn public(text: &str) -> Result<PublicKey, TrustFileError> {
+    PublicKey::parse_record(text).map_err(|e| TrustFileError(format!("`{text}`: {e}")))
+}
+
+fn known(key: &Key) -> Result<KnownKey, TrustFileError> {
+    if !is_key_id(&key.id) {
+        return fault(format!("`{}` is no key id", key.id));
+    }
+    let how = Origin::ALL.into_iter().find(|o| o.as_str() == key.how);
+    let Some(how) = how else {
+        return fault(format!("`{}` is no way for a key to come here", key.how));
+    };
+    let standing = match (&key.revoked, &key.distrusted, &key.replaced) {
+        (None, None, None) => Standing::Active,
+        (Some(revoked), None, None) => Standing::Revoked {
+            at: time(&revoked.at)?,
+            reason: revoked.reason.clone(),
+            by: revoked.by.clone(),
+        },
+        (None, Some(distrusted), None) => Standing::Distrusted {
+            at: time(&distrusted.at)?,
+            reason: distrusted.reason.clone(),
+        },
+        (None, None, Some(replaced)) if !is_key_id(&replaced.by) => {
+            return fault(format!("`{}` is no key id", replaced.by));
+        }
+        (None, None, Some(replaced)) => Standing::Replaced {
+            by: replaced.by.clone(),
+            key: public(&replaced.public)?,
+            at: time(&replaced.at)?,
+            grace: time(&replaced.grace)?,
+        },
+        _ => return fault(format!("`{}` is marked in more than one way", key.id)),
+    };
+    Ok(KnownKey {
+        id: key.id.clone(),
+        key: public(&key.public)?,
+        since: time(&key.since)?,
+        how,
+        by: key.by.clone(),
+        senders: key.senders.clone(),
+        standing,
+    })
+}
+
+fn written(known: &KnownKey) -> Key {
+    let (mut replaced, mut revoked, mut distrusted) = (None, None, None);
+    match &known.standing {
+        Standing::Active => {}
+        Standing::Replaced { by, key, at, grace } => {
+            replaced = Some(Replaced {
+                by: by.clone(),
+                public: key.record(),
+                at: at.to_string(),
+                grace: grace.to_string(),
+            });
+        }
+        Standing::Revoked { at, reason, by } => {
+            revoked = Some(Revoked {
+                at: at.to_string(),
+                reason: reason.clone(),
+                by: by.clone(),
+            });
+        }
+        Standing::Distrusted { at, reason } => {
+            distrusted = Some(Distrusted {
+                at: at.to_string(),
+                reason: reason.clone(),
+            });
+        }
+    }
+    Key {
+        id: known.id.clone(),
+        public: known.key.record(),
+        since: known.since.to_string(),
+        how: known.how.as_str().to_owned(),
+        by: known.by.clone(),
+        senders: known.senders.clone(),
+        replaced,
+        revoked,
+        distrusted,
+    }
+}
+
+fn domain(dns: &Dns) -> Result<Domain, TrustFileError> {
+    let Some(dnssec) = Dnssec::from_word(&dns.dnssec) else {
+        return fault(format!("`{}` is no status of DNSSEC", dns.dnssec));
+    };
+    if !is_host(&dns.domain) || dns.domain.bytes().any(|b| b.is_ascii_uppercase()) {
+        return fault(format!("`{}` is no domain in lower case", dns.domain));
+    }
+    Ok(Domain {
+        name: dns.domain.clone(),
+        keys: dns
+            .keys
+            .iter()
+            .map(|k| public(k))
+            .collect::<Result<_, _>>()?,
+        dnssec,
+        asked: time(&dns.asked)?,
+        expires: time(&dns.expires)?,
+    })
+}
+
+fn written_domain(domain: &Domain) -> Dns {
+    Dns {
+        domain: domain.name.clone(),
+        keys: domain.keys.iter().map(PublicKey::record).collect(),
+        dnssec: domain.dnssec.as_str().to_owned(),
+        asked: domain.asked.to_string(),
+        expires: domain.expires.to_string(),
+    }
+}

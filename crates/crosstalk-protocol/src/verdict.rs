@@ -1,0 +1,231 @@
+//! What is to be thought of an envelope: one word, the state of the body, the key, and a sentence for people (TRU-001).
+
+mod report;
+mod sentence;
+
+pub use report::{KeyChange, VerdictReport};
+
+use crate::dns::Dnssec;
+use crosstalk_envelope::registry::Rule;
+use crosstalk_envelope::{Authentic, Diagnosis, ErrorCode, Fingerprint, Timestamp, Verified};
+
+/// The seven verdicts, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Word {
+    /// Head and body are what a trusted key signed.
+    Verified,
+    /// Head and body are what a key signed that nobody vouches for.
+    FirstContact,
+    /// Nobody signed.
+    Unsigned,
+    /// There is no key to check with.
+    UnknownKey,
+    /// The head is authentic, and the body is not what was signed.
+    Damaged,
+    /// It is not what it says, or nobody who counts says it.
+    NotVerified,
+    /// The key was revoked.
+    Revoked,
+}
+
+impl Word {
+    /// Every verdict, from the best to the worst.
+    pub const ALL: [Self; 7] = [
+        Self::Verified,
+        Self::FirstContact,
+        Self::Unsigned,
+        Self::UnknownKey,
+        Self::Damaged,
+        Self::NotVerified,
+        Self::Revoked,
+    ];
+
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::FirstContact => "first-contact",
+            Self::Unsigned => "unsigned",
+            Self::UnknownKey => "unknown-key",
+            Self::Damaged => "damaged",
+            Self::NotVerified => "not-verified",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// The exit code of a command that comes to this verdict.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Verified => 0,
+            Self::FirstContact => 20,
+            Self::Unsigned => 21,
+            Self::UnknownKey => 22,
+            Self::Damaged => 23,
+            Self::NotVerified => 24,
+            Self::Revoked => 25,
+        }
+    }
+}
+
+/// Who vouches for the key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trusted {
+    /// The domain of the key id.
+    Dns {
+        /// The domain.
+        domain: String,
+        /// What DNSSEC says.
+        dnssec: Dnssec,
+    },
+    /// A pin.
+    Pinned {
+        /// Since when.
+        since: Timestamp,
+        /// The pinned key vouches for this new one: the id of the pinned one.
+        rotated_from: Option<String>,
+    },
+    /// The key id is the key.
+    Did,
+    /// Whoever asked gave the key.
+    Given,
+    /// Nobody: the key came with the message.
+    FirstContact,
+    /// There is no signature.
+    Unsigned,
+    /// There is no key.
+    UnknownKey,
+    /// No key fits.
+    Nobody,
+}
+
+impl Trusted {
+    /// The word for it; none where no key fits.
+    pub const fn as_str(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Dns { .. } => "dns",
+            Self::Pinned { .. } => "pinned",
+            Self::Did => "did",
+            Self::Given => "given",
+            Self::FirstContact => "first-contact",
+            Self::Unsigned => "unsigned",
+            Self::UnknownKey => "unknown-key",
+            Self::Nobody => return None,
+        })
+    }
+}
+
+/// Why an envelope is not verified, where more than a rule has to be said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Detail {
+    /// Nothing more.
+    None,
+    /// A sentence of its own.
+    Text(String),
+    /// The key id has another key: the one that is known and the one that was used.
+    KeyChanged {
+        /// The fingerprint of the known key.
+        known: Fingerprint,
+        /// The fingerprint of the key that was used.
+        offered: Fingerprint,
+    },
+    /// The sender is known under these key ids.
+    SenderChanged(Vec<String>),
+    /// The key was replaced: by which id, and until when it could sign.
+    Replaced(String, Timestamp),
+    /// The key was revoked: when and why.
+    Revoked(Timestamp, Option<String>),
+    /// Ask the domain again.
+    Expired(String),
+}
+
+/// What is to be thought of an envelope. Only [`crate::verify`] makes one.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    pub(crate) word: Word,
+    pub(crate) trusted: Trusted,
+    pub(crate) rule: Option<&'static Rule>,
+    pub(crate) detail: Detail,
+    pub(crate) retry: bool,
+    pub(crate) pkid: Option<String>,
+    pub(crate) algorithm: Option<String>,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) body: Option<Diagnosis>,
+    pub(crate) authentic: Option<Authentic>,
+    pub(crate) dnssec: Option<Dnssec>,
+    /// Of the authentic head where there is one, else as it was received.
+    pub(crate) head: Head,
+}
+
+/// What a head says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) sender: String,
+    pub(crate) receiver: String,
+    pub(crate) message: Option<String>,
+    pub(crate) signed_at: Option<Timestamp>,
+}
+
+impl Verdict {
+    /// The verdict in a word.
+    pub const fn word(&self) -> Word {
+        self.word
+    }
+
+    /// Who vouches for the key.
+    pub const fn trusted(&self) -> &Trusted {
+        &self.trusted
+    }
+
+    /// The rule that decided against it.
+    pub const fn rule(&self) -> Option<&'static Rule> {
+        self.rule
+    }
+
+    /// The code of that rule.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.rule.and_then(|r| r.code)
+    }
+
+    /// What else there is to say about why.
+    pub const fn detail(&self) -> &Detail {
+        &self.detail
+    }
+
+    /// Whether another try later may end otherwise.
+    pub const fn retry(&self) -> bool {
+        self.retry
+    }
+
+    /// The id of the key.
+    pub fn pkid(&self) -> Option<&str> {
+        self.pkid.as_deref()
+    }
+
+    /// What people compare, if there is a key that the signature was checked with.
+    pub const fn fingerprint(&self) -> Option<Fingerprint> {
+        self.fingerprint
+    }
+
+    /// The state of the body, where the envelope says what it was.
+    pub const fn body(&self) -> Option<&Diagnosis> {
+        self.body.as_ref()
+    }
+
+    /// The envelope that was verified, by a trusted key or at first contact: the only text to show as such.
+    pub fn verified(&self) -> Option<Verified<'_>> {
+        match self.word {
+            Word::Verified | Word::FirstContact => self.authentic.as_ref()?.verified(),
+            _ => None,
+        }
+    }
+
+    /// The body as it was signed, where a search among reflowed words found it.
+    pub fn restored(&self) -> Option<&str> {
+        self.authentic.as_ref()?.restored()
+    }
+
+    /// The sender: of the authentic head where there is one. It is a claim, whoever signed.
+    pub fn sender(&self) -> &str {
+        &self.head.sender
+    }
+}

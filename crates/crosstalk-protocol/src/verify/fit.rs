@@ -1,0 +1,220 @@
+//! A key fits an envelope: who stands behind the key, and is the body what it signed?
+
+use super::{Case, Source, head};
+use crate::rotation::{Rotation, RotationUnproven};
+use crate::trust::{KnownKey, Standing};
+use crate::verdict::{Detail, Trusted, Verdict, Word};
+use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_envelope::{Authentic, Diagnosis, Document, PublicKey, Reading};
+
+/// A verdict against an envelope that a key signed: the word, the rule, and more about it.
+type Objection = Option<(Word, &'static Rule, Detail)>;
+
+/// An envelope, and the key that signed its head.
+pub(super) struct Fit<'c> {
+    case: &'c Case<'c>,
+    pkid: &'c str,
+    key: PublicKey,
+    source: Source<'c>,
+    authentic: Authentic,
+    /// The signed head: nothing else of the envelope decides.
+    signed: Document<'static>,
+    rotation: Option<Result<Rotation, RotationUnproven>>,
+}
+
+impl<'c> Fit<'c> {
+    pub(super) fn new(
+        case: &'c Case<'c>,
+        pkid: &'c str,
+        key: PublicKey,
+        source: Source<'c>,
+        authentic: Authentic,
+    ) -> Self {
+        let signed = Document::parse(&authentic.head(), Reading::Strict).into_owned();
+        let rotation = Rotation::of(&signed);
+        Self {
+            case,
+            pkid,
+            key,
+            source,
+            authentic,
+            signed,
+            rotation,
+        }
+    }
+
+    pub(super) fn verdict(self) -> Verdict {
+        let objection = self
+            .standing()
+            .or_else(|| self.broken_rotation())
+            .or_else(|| self.key_changed())
+            .or_else(|| self.sender_changed());
+        let trusted = self.trusted();
+        let diagnosis = self.authentic.diagnosis().clone();
+        let (word, rule, detail) = objection.unwrap_or_else(|| match diagnosis {
+            Diagnosis::Intact if trusted == Trusted::FirstContact => {
+                (Word::FirstContact, &rule::FIRST_CONTACT, Detail::None)
+            }
+            Diagnosis::Intact => (Word::Verified, &rule::VERDICT, self.vouched_anew()),
+            _ => (Word::Damaged, &rule::BODY_DAMAGED, Detail::None),
+        });
+        Verdict {
+            word,
+            trusted,
+            rule: rule.code.map(|_| rule),
+            detail,
+            retry: false,
+            pkid: None,
+            algorithm: None,
+            fingerprint: Some(self.key.fingerprint()),
+            body: Some(diagnosis),
+            head: head(&self.signed, true),
+            dnssec: match &self.source {
+                Source::Dns(_, dnssec) => Some(*dnssec),
+                _ => self.case.dnssec(),
+            },
+            authentic: Some(self.authentic),
+        }
+    }
+
+    /// What speaks against the key itself, under whatever name it was revoked or distrusted.
+    fn standing(&self) -> Objection {
+        let now = self.case.question.at;
+        let of_key = |k: &&KnownKey| k.key == self.key;
+        let known: Vec<&KnownKey> = self.case.trust.keys().iter().filter(of_key).collect();
+        let revoked = known.iter().find_map(|k| match &k.standing {
+            Standing::Revoked { at, reason, .. } if *at <= now => {
+                let detail = Detail::Revoked(*at, reason.clone());
+                Some((Word::Revoked, &rule::KEY_REVOKED, detail))
+            }
+            _ => None,
+        });
+        let distrusted = || {
+            known.iter().find_map(|k| match &k.standing {
+                Standing::Distrusted { reason, .. } => {
+                    let why = reason.as_ref().map_or(String::new(), |r| format!(" ({r})"));
+                    let text = format!("The key of {} is distrusted here{why}.", self.pkid);
+                    Some((Word::NotVerified, &rule::KEY_DISTRUSTED, Detail::Text(text)))
+                }
+                _ => None,
+            })
+        };
+        revoked.or_else(distrusted).or_else(|| self.replaced())
+    }
+
+    /// A replaced key signs until the end of its grace period.
+    fn replaced(&self) -> Objection {
+        let known = self.case.trust.entry(self.pkid, &self.key)?;
+        let Standing::Replaced { by, grace, .. } = &known.standing else {
+            return None;
+        };
+        let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
+        signed_at.is_none_or(|at| at > *grace).then(|| {
+            let detail = Detail::Replaced(by.clone(), *grace);
+            (Word::NotVerified, &rule::KEY_REPLACED, detail)
+        })
+    }
+
+    /// A key that only a rotation could vouch for, and it does not.
+    fn broken_rotation(&self) -> Objection {
+        if !matches!(self.source, Source::Carried) {
+            return None;
+        }
+        match self.rotation.as_ref()? {
+            Err(RotationUnproven) => {
+                let text = format!(
+                    "The key of {} claims the place of another key, which did not sign that.",
+                    self.pkid
+                );
+                Some((Word::NotVerified, &rule::ROTATION, Detail::Text(text)))
+            }
+            Ok(rotation) if rotation.follows(self.case.trust) => None,
+            Ok(rotation) => {
+                let known = self.case.trust.of_id(&rotation.old_id);
+                let known = known.first()?.key.fingerprint();
+                let offered = self.key.fingerprint();
+                let detail = Detail::KeyChanged { known, offered };
+                Some((Word::NotVerified, &rule::ROTATION, detail))
+            }
+        }
+    }
+
+    /// Whether the key is another than the one that is known for its id, or than the one that comes with it.
+    fn key_changed(&self) -> Objection {
+        let carried = self.signed.envelope().key().and_then(|k| k.public_key);
+        let carried = carried.and_then(|record| PublicKey::parse_record(record).ok());
+        let (known, offered) = match self.source {
+            Source::Given => return None,
+            Source::Carried if self.followed().is_some() => return None,
+            Source::Carried => {
+                let known = self.case.trust.of_id(self.pkid);
+                (known.first()?.key.fingerprint(), self.key.fingerprint())
+            }
+            _ => {
+                let offered = carried.filter(|c| *c != self.key)?;
+                (self.key.fingerprint(), offered.fingerprint())
+            }
+        };
+        let detail = Detail::KeyChanged { known, offered };
+        Some((Word::NotVerified, &rule::KEY_CHANGED, detail))
+    }
+
+    /// Whether the sender is known under other key ids.
+    fn sender_changed(&self) -> Objection {
+        if matches!(self.source, Source::Given) {
+            return None;
+        }
+        let ids = self.case.trust.ids_of_sender(self.signed.sender());
+        let followed = self.followed().map(|r| r.old_id.as_str());
+        let is_same = |id: &&str| *id == self.pkid || followed == Some(*id);
+        if ids.is_empty() || ids.iter().any(is_same) {
+            return None;
+        }
+        let known = ids.iter().map(|id| (*id).to_owned()).collect();
+        let detail = Detail::SenderChanged(known);
+        Some((Word::NotVerified, &rule::SENDER_CHANGED, detail))
+    }
+
+    /// The rotation that leads here from a key that counts.
+    fn followed(&self) -> Option<&Rotation> {
+        let rotation = self.rotation.as_ref()?.as_ref().ok()?;
+        rotation.follows(self.case.trust).then_some(rotation)
+    }
+
+    /// A domain can vouch for another key than the one that was known.
+    fn vouched_anew(&self) -> Detail {
+        let known = self.case.trust.active(self.pkid);
+        match (&self.source, known.filter(|k| k.key != self.key)) {
+            (Source::Dns(..), Some(known)) => Detail::KeyChanged {
+                known: known.key.fingerprint(),
+                offered: self.key.fingerprint(),
+            },
+            _ => Detail::None,
+        }
+    }
+
+    fn trusted(&self) -> Trusted {
+        match &self.source {
+            Source::Given => Trusted::Given,
+            Source::Did => Trusted::Did,
+            Source::Dns(domain, dnssec) => Trusted::Dns {
+                domain: domain.clone(),
+                dnssec: *dnssec,
+            },
+            Source::Known(known) => Trusted::Pinned {
+                since: known.since,
+                rotated_from: None,
+            },
+            Source::Carried => match self.followed() {
+                Some(rotation) => {
+                    let old = self.case.trust.entry(&rotation.old_id, &rotation.old);
+                    Trusted::Pinned {
+                        since: old.map_or(self.case.question.at, |k| k.since),
+                        rotated_from: Some(rotation.old_id.clone()),
+                    }
+                }
+                None => Trusted::FirstContact,
+            },
+        }
+    }
+}

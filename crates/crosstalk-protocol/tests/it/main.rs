@@ -1,0 +1,17 @@
+//! What a signed message survives, what becomes of it when it does not, and whom the trust store believes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "a test may fail"
+)]
+
+mod damage;
+mod forgery;
+mod mutation;
+mod sample;
+mod survival;
+mod trust;
+mod way;

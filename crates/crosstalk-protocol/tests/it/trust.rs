@@ -1,0 +1,400 @@
+//! Whom the trust store believes: pins, rotations, revocations, domains (threats 10 to 12).
+
+use crate::sample::{ALICE, MESSAGE, key, now, pin, signed, signed_as, time, trusting_alice};
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
+use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::rotation::key_block;
+use crosstalk_protocol::{
+    Learned, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word, learn, pin_of, verify,
+};
+
+fn ask(text: &str, trust: &Trust, question: &Question<'_>) -> Verdict {
+    verify(&Document::parse(text, Reading::Paste), trust, question)
+}
+
+fn outcome(verdict: &Verdict) -> (&'static str, &'static str, Option<&'static str>) {
+    (
+        verdict.word().as_str(),
+        verdict.trusted().as_str().unwrap_or(""),
+        verdict.rule().map(|r| r.id),
+    )
+}
+
+/// An announcement of a new key, signed by it, with a proof by the old one.
+fn announcement(
+    old: (&str, &PrivateKey),
+    new: (&str, &PrivateKey),
+    grace: Timestamp,
+    prover: &PrivateKey,
+) -> String {
+    let rotation = Rotation {
+        old_id: old.0.to_owned(),
+        old: old.1.public(),
+        new_id: new.0.to_owned(),
+        new: new.1.public(),
+        grace,
+    };
+    let block = key_block(
+        new.0,
+        &new.1.public(),
+        Some((&rotation, &rotation.prove(prover))),
+    );
+    let document = Document::parse(MESSAGE, Reading::Strict);
+    let signer = Signer {
+        key: new.1,
+        pkid: new.0,
+        at: now(),
+        key_block: &block,
+    };
+    signer.sign(&document).unwrap()
+}
+
+fn revocation(id: &str, signer: (&str, &PrivateKey), target: Option<&PrivateKey>) -> String {
+    let public = target.map_or(String::new(), |k| {
+        format!("Public-Key: {}\n", k.public().record())
+    });
+    let text = MESSAGE
+        .replace("intent: REQUEST", "intent: REVOKE")
+        .replace(
+            "meta: custom-acme\nTicket: 4711",
+            &format!("meta: revocation\nKey-ID: {id}\n{public}Reason: stolen laptop"),
+        );
+    signed_as(&text, signer.1, signer.0)
+}
+
+#[test]
+fn first_contact_pins_nothing_and_a_pin_holds() {
+    let (sent, mut trust) = (signed(MESSAGE), Trust::default());
+    let question = Question::at(now());
+    let first = ask(&sent, &trust, &question);
+    assert_eq!(outcome(&first), ("first-contact", "first-contact", None));
+    let pin = pin_of(&Document::parse(&sent, Reading::Paste), &first, now()).unwrap();
+    trust.pin(pin).unwrap();
+    assert_eq!(
+        outcome(&ask(&sent, &trust, &question)),
+        ("verified", "pinned", None)
+    );
+    assert_eq!(Trust::parse(&trust.to_text()).unwrap(), trust);
+    assert_eq!(
+        trust.keys()[0].by.as_deref(),
+        Some("01K74V6W3G8D0T9V5Y2R4N6Q1X")
+    );
+    assert_eq!(trust.keys()[0].senders, ["CLAUDE"]);
+}
+
+#[test]
+fn without_a_key_nothing_is_verified() {
+    let document = Document::parse(MESSAGE, Reading::Strict);
+    let signer = key(Algorithm::Ed25519, 1);
+    let signer = Signer {
+        key: &signer,
+        pkid: ALICE,
+        at: now(),
+        key_block: &[],
+    };
+    let sent = signer.sign(&document).unwrap();
+    let found = ask(&sent, &Trust::default(), &Question::at(now()));
+    assert_eq!(
+        outcome(&found),
+        ("unknown-key", "unknown-key", Some("TRU-002"))
+    );
+    assert_eq!(
+        ask(&sent, &trusting_alice(), &Question::at(now())).word(),
+        Word::Verified
+    );
+}
+
+#[test]
+fn rotations() {
+    let (old, new, mallory) = (
+        key(Algorithm::Ed25519, 1),
+        key(Algorithm::Secp256r1, 2),
+        key(Algorithm::Ed25519, 66),
+    );
+    let (grace, question) = (time("2026-12-01"), Question::at(now()));
+    for new_id in [ALICE, "alice@example.com/2027"] {
+        let good = announcement((ALICE, &old), (new_id, &new), grace, &old);
+        let mut trust = trusting_alice();
+        let found = ask(&good, &trust, &question);
+        assert_eq!(
+            outcome(&found),
+            ("verified", "pinned", None),
+            "{}",
+            found.sentence()
+        );
+        assert!(found.next().contains("trust import"));
+        let learned = learn(
+            &Document::parse(&good, Reading::Paste),
+            &mut trust,
+            &question,
+        )
+        .unwrap();
+        assert!(matches!(learned, Learned::Rotated(_)));
+        assert_eq!(
+            outcome(&ask(&good, &trust, &question)),
+            ("verified", "pinned", None)
+        );
+        assert_eq!(
+            outcome(&ask(&signed_as(MESSAGE, &new, new_id), &trust, &question)),
+            ("verified", "pinned", None)
+        );
+        // The old key signs until the end of the grace period, by what it says itself.
+        assert_eq!(
+            ask(&signed(MESSAGE), &trust, &question).word(),
+            Word::Verified
+        );
+        let document = Document::parse(MESSAGE, Reading::Strict);
+        let late = Signer {
+            key: &old,
+            pkid: ALICE,
+            at: time("2026-12-02"),
+            key_block: &[],
+        };
+        let late = late.sign(&document).unwrap();
+        assert_eq!(outcome(&ask(&late, &trust, &question)).2, Some("TRU-011"));
+        // Somebody who did not know the old key sees a first contact.
+        assert_eq!(
+            ask(&good, &Trust::default(), &question).word(),
+            Word::FirstContact
+        );
+        // A proof by anybody else is worth nothing.
+        let forged = announcement((ALICE, &old), (new_id, &mallory), grace, &mallory);
+        let mut trust = trusting_alice();
+        assert_eq!(
+            outcome(&ask(&forged, &trust, &question)),
+            ("not-verified", "first-contact", Some("TRU-010"))
+        );
+        let before = trust.clone();
+        let refused = learn(
+            &Document::parse(&forged, Reading::Paste),
+            &mut trust,
+            &question,
+        );
+        assert!(matches!(refused, Err(Unlearned::Unproven(r, _)) if *r == rule::ROTATION));
+        assert_eq!(trust, before);
+        // Nor does the proof count for another new key.
+        let stolen = good.replace(&new.public().record(), &mallory.public().record());
+        assert!(ask(&stolen, &trust, &question).word() >= Word::NotVerified);
+    }
+}
+
+#[test]
+fn revocations() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let question = Question::at(now());
+    let take = |text: &str, trust: &mut Trust| {
+        learn(&Document::parse(text, Reading::Paste), trust, &question)
+    };
+    let mut trust = trusting_alice();
+    for forged in [
+        revocation(ALICE, (ALICE, &mallory), None),
+        revocation(ALICE, ("mallory@example.com", &mallory), None),
+        revocation(ALICE, (ALICE, &mallory), Some(&alice)),
+        revocation(ALICE, (ALICE, &alice), None).replace("stolen", "found"),
+    ] {
+        let before = trust.clone();
+        let result = take(&forged, &mut trust);
+        match result {
+            // Mallory may give up her own key under whatever name.
+            Ok(Learned::Revoked { key, .. }) => assert_eq!(*key, mallory.public()),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => assert_eq!(trust, before),
+        }
+        assert_eq!(
+            ask(&signed(MESSAGE), &trust, &question).word(),
+            Word::Verified
+        );
+    }
+    let mut trust = trusting_alice();
+    take(&revocation(ALICE, (ALICE, &alice), None), &mut trust).unwrap();
+    let found = ask(&signed(MESSAGE), &trust, &question);
+    assert_eq!(outcome(&found), ("revoked", "pinned", Some("TRU-012")));
+    assert!(found.sentence().contains("stolen laptop") && found.verified().is_none());
+    let earlier = Question::at(time("2026-11-14"));
+    assert_eq!(
+        ask(&signed(MESSAGE), &trust, &earlier).word(),
+        Word::Verified
+    );
+    // Under another name it is revoked as well, and no pin brings it back.
+    assert_eq!(
+        ask(
+            &signed_as(MESSAGE, &alice, "a@other.example"),
+            &trust,
+            &question
+        )
+        .word(),
+        Word::Revoked
+    );
+    assert!(trust.pin_anyway(pin(ALICE, &alice, &[])).is_err());
+    // The successor can revoke the key that it replaced, under the same id.
+    let new = key(Algorithm::Ed25519, 2);
+    let mut trust = trusting_alice();
+    take(
+        &announcement((ALICE, &alice), (ALICE, &new), time("2027-01-01"), &alice),
+        &mut trust,
+    )
+    .unwrap();
+    take(&revocation(ALICE, (ALICE, &new), Some(&alice)), &mut trust).unwrap();
+    assert_eq!(
+        ask(&signed(MESSAGE), &trust, &question).word(),
+        Word::Revoked
+    );
+    assert_eq!(
+        ask(&signed_as(MESSAGE, &new, ALICE), &trust, &question).word(),
+        Word::Verified
+    );
+}
+
+#[test]
+fn distrust_and_merge() {
+    let alice = key(Algorithm::Ed25519, 1);
+    let mut trust = trusting_alice();
+    let standing = Standing::Distrusted {
+        at: now(),
+        reason: Some("a hunch".into()),
+    };
+    trust.mark(ALICE, &alice.public(), now(), standing);
+    let found = ask(&signed(MESSAGE), &trust, &Question::at(now()));
+    assert_eq!(outcome(&found), ("not-verified", "pinned", Some("TRU-007")));
+    // A yes of somebody else does not undo it, and their no is taken over.
+    assert_eq!(trust.clone().merge(&trusting_alice()).len(), 1);
+    let mut other = trusting_alice();
+    assert!(other.merge(&trust).is_empty());
+    assert_eq!(
+        ask(&signed(MESSAGE), &other, &Question::at(now())).word(),
+        Word::NotVerified
+    );
+    let mut stranger = Trust::default();
+    stranger
+        .pin(pin(ALICE, &key(Algorithm::Ed25519, 9), &[]))
+        .unwrap();
+    assert_eq!(
+        stranger.merge(&trusting_alice()).len(),
+        1,
+        "another key for a known id"
+    );
+}
+
+#[test]
+fn domains_decide_where_they_are_asked() {
+    let (alice, other) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 2));
+    let sent = signed(MESSAGE);
+    let answer = |keys: Vec<&PrivateKey>| DnsAnswer::Keys {
+        keys: keys.iter().map(|k| k.public()).collect(),
+        ttl: 60,
+        dnssec: Dnssec::Insecure,
+    };
+    let both = answer(vec![&other, &alice]);
+    for trust in [Trust::default(), trusting_alice()] {
+        for (dns, expected) in [
+            (both.clone(), ("verified", "dns", None)),
+            (answer(vec![&other]), ("not-verified", "", Some("TRU-023"))),
+            (
+                DnsAnswer::Absent {
+                    dnssec: Dnssec::Secure,
+                },
+                ("not-verified", "", Some("TRU-021")),
+            ),
+            (
+                DnsAnswer::Wrong {
+                    reason: "no".into(),
+                },
+                ("not-verified", "", Some("TRU-021")),
+            ),
+            (
+                DnsAnswer::Unavailable {
+                    reason: "SERVFAIL".into(),
+                },
+                ("unknown-key", "unknown-key", Some("TRU-022")),
+            ),
+        ] {
+            let question = Question {
+                dns: Some(&dns),
+                ..Question::at(now())
+            };
+            let found = ask(&sent, &trust, &question);
+            assert_eq!(outcome(&found), expected, "{dns:?}");
+            assert_eq!(found.retry(), matches!(dns, DnsAnswer::Unavailable { .. }));
+            assert!(found.verified().is_none() || expected.0 == "verified");
+        }
+        let question = Question {
+            dns: Some(&both),
+            require_dnssec: true,
+            ..Question::at(now())
+        };
+        assert_eq!(outcome(&ask(&sent, &trust, &question)).2, Some("TRU-024"));
+    }
+    // DNS vouches for a changed key (threat 11).
+    let rolled = signed_as(MESSAGE, &other, ALICE);
+    let question = Question {
+        dns: Some(&both),
+        ..Question::at(now())
+    };
+    assert_eq!(
+        outcome(&ask(&rolled, &trusting_alice(), &question)),
+        ("verified", "dns", None)
+    );
+}
+
+#[test]
+fn an_answer_counts_as_long_as_it_says() {
+    let alice = key(Algorithm::Ed25519, 1);
+    let mut trust = Trust::default();
+    let answer = DnsAnswer::Keys {
+        keys: vec![alice.public()],
+        ttl: 60,
+        dnssec: Dnssec::Secure,
+    };
+    trust.remember("example.com", &answer, now());
+    let at =
+        |seconds: i64| Question::at(Timestamp::from_millis(now().as_millis() + seconds * 1000));
+    assert_eq!(
+        outcome(&ask(&signed(MESSAGE), &trust, &at(59))),
+        ("verified", "dns", None)
+    );
+    let late = ask(&signed(MESSAGE), &trust, &at(60));
+    assert_eq!((late.word(), late.retry()), (Word::UnknownKey, true));
+    trust.remember(
+        "example.com",
+        &DnsAnswer::Unavailable { reason: "x".into() },
+        now(),
+    );
+    assert_eq!(trust.domains().len(), 1);
+    trust.remember(
+        "example.com",
+        &DnsAnswer::Absent {
+            dnssec: Dnssec::Secure,
+        },
+        now(),
+    );
+    assert!(trust.domains().is_empty());
+}
+
+#[test]
+fn a_did_is_its_key() {
+    for algorithm in Algorithm::ALL {
+        let signer = key(algorithm, 5);
+        let sent = signed_as(MESSAGE, &signer, &signer.public().to_did());
+        let question = Question::at(now());
+        assert_eq!(
+            outcome(&ask(&sent, &Trust::default(), &question)),
+            ("verified", "did", None)
+        );
+        let other = key(algorithm, 6).public().to_did();
+        let stolen = sent.replace(&signer.public().to_did(), &other);
+        assert_eq!(
+            ask(&stolen, &Trust::default(), &question).word(),
+            Word::NotVerified
+        );
+        let mut trust = trusting_alice();
+        assert_eq!(
+            outcome(&ask(&sent, &trust, &question)).2,
+            Some("TRU-006"),
+            "CLAUDE is known as Alice"
+        );
+        trust.remove(ALICE, None);
+        assert_eq!(ask(&sent, &trust, &question).word(), Word::Verified);
+    }
+}

@@ -1,0 +1,145 @@
+//! Who may touch a file: on Unix by its mode and owner. Windows is not asked; there the profile's folder decides.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::path::{Path, PathBuf};
+
+/// What others must not be able to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Neither read nor write: for private keys. They have to belong to the user, as well.
+    Private,
+    /// Not write: for what decides whom to believe.
+    Public,
+}
+
+impl Guard {
+    /// Checks the file that is open, so that nothing can be exchanged between the check and the reading.
+    pub(crate) fn check(self, file: &File, path: &Path) -> Result<(), Exposure> {
+        match file.metadata() {
+            Ok(metadata) => self.check_metadata(&metadata, path),
+            // What can't be asked for is reported by the reading that follows.
+            Err(_) => Ok(()),
+        }
+    }
+
+    #[cfg(unix)]
+    fn check_metadata(self, metadata: &Metadata, path: &Path) -> Result<(), Exposure> {
+        use std::os::unix::fs::MetadataExt as _;
+        let me = rustix::process::geteuid().as_raw();
+        self.check_mode(metadata.mode() & 0o7777, metadata.uid(), me)
+            .map_err(|problem| problem.at(path))
+    }
+
+    #[cfg(not(unix))]
+    fn check_metadata(self, _: &Metadata, _: &Path) -> Result<(), Exposure> {
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn check_mode(self, mode: u32, owner: u32, me: u32) -> Result<(), Problem> {
+        let (forbidden, must_own) = match self {
+            Self::Private => (0o077, true),
+            Self::Public => (0o022, false),
+        };
+        if must_own && owner != me {
+            Err(Problem::Owner(owner))
+        } else if mode & forbidden != 0 {
+            Err(Problem::Mode(mode, self))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Others can reach a file that they must not reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "modes and owners are those of Unix")
+)]
+pub(crate) enum Exposure {
+    Readable { file: PathBuf, mode: u32 },
+    Writable { file: PathBuf, mode: u32 },
+    Foreign { file: PathBuf, owner: u32 },
+}
+
+impl Exposure {
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            Self::Readable { file, .. }
+            | Self::Writable { file, .. }
+            | Self::Foreign { file, .. } => file,
+        }
+    }
+}
+
+impl fmt::Display for Exposure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file().display();
+        match self {
+            Self::Readable { mode, .. } => write!(
+                f,
+                "the private key `{file}` has the mode {mode:04o}: others on this machine can reach it. If nobody has \
+                 read it, run `chmod 600 '{file}'`; else replace the key"
+            ),
+            Self::Writable { mode, .. } => write!(
+                f,
+                "`{file}` has the mode {mode:04o}: others on this machine can change it. Look whether it is as it should \
+                 be, and run `chmod 600 '{file}'`"
+            ),
+            Self::Foreign { owner, .. } => write!(
+                f,
+                "the private key `{file}` belongs to another user of this machine, number {owner}, who can read it. If it \
+                 is yours, run `chown \"$(id -u)\" '{file}'`"
+            ),
+        }
+    }
+}
+
+#[cfg(unix)]
+#[derive(Debug, PartialEq, Eq)]
+enum Problem {
+    Mode(u32, Guard),
+    Owner(u32),
+}
+
+#[cfg(unix)]
+impl Problem {
+    fn at(self, path: &Path) -> Exposure {
+        let file = path.to_owned();
+        match self {
+            Self::Mode(mode, Guard::Private) => Exposure::Readable { file, mode },
+            Self::Mode(mode, Guard::Public) => Exposure::Writable { file, mode },
+            Self::Owner(owner) => Exposure::Foreign { file, owner },
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_can_reach_is_refused() {
+        let private = |mode| Guard::Private.check_mode(mode, 7, 7);
+        for mode in [0o600, 0o400, 0o700] {
+            assert_eq!(private(mode), Ok(()), "{mode:o}");
+        }
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o601] {
+            let problem = Problem::Mode(mode, Guard::Private);
+            assert_eq!(private(mode), Err(problem), "{mode:o}");
+        }
+        assert_eq!(
+            Guard::Private.check_mode(0o600, 8, 7),
+            Err(Problem::Owner(8))
+        );
+        assert_eq!(
+            Guard::Private.check_mode(0o600, 8, 0),
+            Err(Problem::Owner(8))
+        );
+        let public = |mode| Guard::Public.check_mode(mode, 8, 7);
+        assert_eq!(public(0o644), Ok(()));
+        assert!(public(0o664).is_err() && public(0o646).is_err());
+    }
+}

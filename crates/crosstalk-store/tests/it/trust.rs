@@ -1,0 +1,192 @@
+//! The trust file: nothing is lost, whoever writes at the same time, and nothing is overwritten that is not understood.
+
+use crate::{Place, again, all_names, at, new_key};
+use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_store::{Home, TrustFile, TrustStoreError};
+
+const PROCESSES: usize = 4;
+const PINS: usize = 12;
+
+fn pin(id: &str) -> KnownKey {
+    KnownKey {
+        id: id.to_owned(),
+        key: new_key().public(),
+        since: at(0),
+        how: Origin::Manual,
+        by: None,
+        senders: Vec::new(),
+        standing: Standing::Active,
+    }
+}
+
+fn add(file: &TrustFile, id: &str) {
+    let added = file.update(|trust| {
+        trust.pin(pin(id)).unwrap();
+        Ok::<_, TrustStoreError>(())
+    });
+    added.unwrap();
+}
+
+#[test]
+#[ignore = "run by the other tests, in a process of its own"]
+fn written() {
+    if !again::is_begun() {
+        return;
+    }
+    let file = TrustFile::new(&Home::from_env().unwrap());
+    let name = std::env::var("WRITER").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (file, name) = (&file, &name);
+            scope.spawn(move || {
+                for number in 0..PINS {
+                    add(file, &format!("{name}.{thread}.{number}"));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn processes_and_threads_lose_nothing_of_each_other() {
+    let place = Place::new();
+    let home = place.path().to_str();
+    let begin = |number: usize| {
+        let name = number.to_string();
+        let set = [("CROSSTALK_HOME", home), ("WRITER", Some(name.as_str()))];
+        again::begin("trust::written", None, &set)
+    };
+    let children: Vec<_> = (0..PROCESSES).map(begin).collect();
+    let file = TrustFile::new(&place.home());
+    // Who reads meanwhile sees a whole file each time.
+    for _ in 0..200 {
+        file.read().unwrap();
+    }
+    for child in children {
+        again::finish(child);
+    }
+    let trust = file.read().unwrap();
+    assert_eq!(trust.keys().len(), PROCESSES * 2 * PINS);
+    let mut names = all_names(place.path());
+    names.sort();
+    assert_eq!(names, [".trust.toml.lock", "trust.toml"]);
+}
+
+#[test]
+fn no_file_is_an_empty_one_and_stays_away_until_something_is_known() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    assert_eq!(file.read().unwrap(), Trust::default());
+    let count = file.update(|trust| Ok::<_, TrustStoreError>(trust.keys().len()));
+    assert_eq!(count.unwrap(), 0);
+    assert!(!file.path().exists());
+    add(&file, "alice");
+    assert_eq!(file.read().unwrap().keys().len(), 1);
+}
+
+#[derive(Debug)]
+struct Mine(String);
+
+impl From<TrustStoreError> for Mine {
+    fn from(error: TrustStoreError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+#[test]
+fn a_change_that_fails_or_changes_nothing_writes_nothing() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    add(&file, "alice");
+    // A comment of a person is gone after a write, and shows that there was none.
+    let text = std::fs::read_to_string(file.path()).unwrap() + "# mine\n";
+    std::fs::write(file.path(), &text).unwrap();
+    let failed = file.update(|trust| {
+        trust.remove("alice", None);
+        Err::<(), _>(Mine("no".to_owned()))
+    });
+    assert_eq!(failed.unwrap_err().0, "no");
+    file.update(|trust| Ok::<_, Mine>(trust.remove("bob", None)))
+        .unwrap();
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
+    add(&file, "bob");
+    assert_ne!(std::fs::read_to_string(file.path()).unwrap(), text);
+}
+
+#[test]
+fn what_is_not_understood_stays_as_it_is() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    for broken in [
+        "schema = \"crosstalk.trust/2\"\n",
+        "schema = \"crosstalk.trust/1\"\nkeys = 1\n",
+        "half a fi",
+        "",
+    ] {
+        std::fs::write(file.path(), broken).unwrap();
+        let fault = file.read().unwrap_err();
+        assert!(
+            matches!(fault, TrustStoreError::Malformed { .. }),
+            "{fault}"
+        );
+        assert!(fault.to_string().contains("trust.toml"), "{fault}");
+        let mut asked = false;
+        let update = file.update(|trust| {
+            asked = true;
+            trust.pin(pin("alice")).unwrap();
+            Ok::<_, TrustStoreError>(())
+        });
+        assert!(update.is_err() && !asked);
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), broken);
+    }
+    std::fs::write(file.path(), [0xff, 0xfe]).unwrap();
+    assert!(matches!(file.read(), Err(TrustStoreError::Disk(_))));
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    add(&file, "alice");
+    let before = std::fs::read_to_string(file.path()).unwrap();
+    let update = file.update(|trust| {
+        trust.pin(pin("not an id")).unwrap();
+        Ok::<_, TrustStoreError>(())
+    });
+    let fault = update.unwrap_err();
+    assert!(
+        matches!(fault, TrustStoreError::Unwritable { .. }),
+        "{fault}"
+    );
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    let comment = "#".repeat(16 * 1024 * 1024);
+    std::fs::write(
+        file.path(),
+        format!("schema = \"crosstalk.trust/1\"\n{comment}"),
+    )
+    .unwrap();
+    let fault = file.read().unwrap_err();
+    assert!(matches!(fault, TrustStoreError::TooLarge { .. }), "{fault}");
+    assert!(fault.to_string().contains("16 MiB"), "{fault}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_file_stays_a_link() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    let elsewhere = place.path().join("dotfiles");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("t.toml"), Trust::default().to_text()).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("t.toml"), file.path()).unwrap();
+    add(&file, "alice");
+    assert!(file.path().is_symlink());
+    let text = std::fs::read_to_string(elsewhere.join("t.toml")).unwrap();
+    assert!(text.contains("alice"));
+}

@@ -1,0 +1,12 @@
+//! Real servers for the tests of other crates: started on a free port in a folder of their own, gone with the value.
+//!
+//! Only dev-dependencies lead here.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test whose server can't be set up has to fail, and say why"
+)]
+
+mod folder;
+pub mod knot;

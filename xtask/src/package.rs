@@ -1,0 +1,138 @@
+//! Debian packages with the servers that tests talk to, installed when they are missing.
+
+use crate::ending::{Ending, Failure};
+use crate::invocation::Invocation;
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// A server, and the packages that it comes with.
+struct Server {
+    program: &'static str,
+    packages: &'static [&'static str],
+}
+
+const SERVERS: &[Server] = &[Server {
+    program: "knotd",
+    packages: &["knot", "knot-dnsutils"],
+}];
+
+/// Installs what is missing.
+pub fn step(root: &Path) -> Result<Ending, Failure> {
+    let missing = missing(SERVERS, &folders());
+    if missing.is_empty() {
+        return Ok(Ending::Done(String::new()));
+    }
+    let prefix = privilege(root).ok_or_else(|| not_possible(&missing))?;
+    for line in commands(prefix, &missing) {
+        Invocation::new(&line)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .run(root)?;
+    }
+    let still = self::missing(SERVERS, &folders());
+    if still.is_empty() {
+        Ok(Ending::Done(format!("installed {}", missing.join(", "))))
+    } else {
+        let again = format!("apt-get install --reinstall {}", still.join(" "));
+        let message = "the packages are installed, and their programs are not there";
+        Err(Failure::new(message, again))
+    }
+}
+
+/// The packages whose programs are in none of these folders.
+fn missing(servers: &[Server], folders: &[PathBuf]) -> Vec<&'static str> {
+    servers
+        .iter()
+        .filter(|server| !folders.iter().any(|f| f.join(server.program).is_file()))
+        .flat_map(|server| server.packages.iter().copied())
+        .collect()
+}
+
+/// The search path, and the folders of servers, which not everyone has in it.
+fn folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from))
+        .collect()
+}
+
+/// What has to stand before a command so that it may install something; `None` if nothing helps.
+fn privilege(root: &Path) -> Option<&'static str> {
+    if !Invocation::new("apt-get --version").succeeds(root) {
+        return None;
+    }
+    let user = Invocation::new("id -u").output(root).unwrap_or_default();
+    if user.trim() == "0" {
+        Some("")
+    } else if Invocation::new("sudo -n true").succeeds(root) {
+        Some("sudo -n ")
+    } else {
+        None
+    }
+}
+
+fn commands(prefix: &str, packages: &[&str]) -> [String; 2] {
+    // Another installation may be under way: wait for it.
+    let apt = format!("{prefix}apt-get -o DPkg::Lock::Timeout=500");
+    let names = packages.join(" ");
+    [
+        format!("{apt} update"),
+        format!("{apt} install -y --no-install-recommends {names}"),
+    ]
+}
+
+fn not_possible(packages: &[&str]) -> Failure {
+    let names = packages.join(" ");
+    Failure::new(
+        format!(
+            "the tests talk to servers that this machine does not have, and they can't be installed without \
+             apt-get and the rights of root (or sudo without a password): install the Debian packages {names}"
+        ),
+        format!("apt-get install {names}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    const TWO: &[Server] = &[
+        Server {
+            program: "alphad",
+            packages: &["alpha", "alpha-tools"],
+        },
+        Server {
+            program: "betad",
+            packages: &["beta"],
+        },
+    ];
+
+    #[test]
+    fn only_what_is_missing_is_installed() {
+        let (one, two) = (Scratch::new(), Scratch::new());
+        let folders = [one.path().to_path_buf(), two.path().to_path_buf()];
+        assert_eq!(missing(TWO, &folders), ["alpha", "alpha-tools", "beta"]);
+        two.write("alphad", "");
+        assert_eq!(missing(TWO, &folders), ["beta"]);
+        one.write("betad", "");
+        assert_eq!(missing(TWO, &folders), [""; 0]);
+    }
+
+    #[test]
+    fn packages_are_installed_after_one_update() {
+        assert_eq!(
+            commands("sudo -n ", &["alpha", "beta"]),
+            [
+                "sudo -n apt-get -o DPkg::Lock::Timeout=500 update",
+                "sudo -n apt-get -o DPkg::Lock::Timeout=500 install -y --no-install-recommends alpha beta",
+            ]
+        );
+    }
+
+    #[test]
+    fn who_may_not_install_is_told_what_to_install() {
+        let failure = not_possible(&["alpha", "beta"]);
+        assert!(failure.message.ends_with("the Debian packages alpha beta"));
+        assert_eq!(failure.again.as_deref(), Some("apt-get install alpha beta"));
+    }
+}
