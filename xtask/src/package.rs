@@ -1,24 +1,30 @@
-//! Debian packages with the servers that tests talk to, installed when they are missing.
+//! Debian packages with the programs that tests talk to, installed when they are missing.
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// A server, and the packages that it comes with.
-struct Server {
+/// A program, and the packages that it comes with.
+struct Program {
     program: &'static str,
     packages: &'static [&'static str],
 }
 
-const SERVERS: &[Server] = &[Server {
-    program: "knotd",
-    packages: &["knot", "knot-dnsutils"],
-}];
+const PROGRAMS: &[Program] = &[
+    Program {
+        program: "knotd",
+        packages: &["knot", "knot-dnsutils"],
+    },
+    Program {
+        program: "openssl",
+        packages: &["openssl"],
+    },
+];
 
 /// Installs what is missing.
 pub fn step(root: &Path) -> Result<Ending, Failure> {
-    let missing = missing(SERVERS, &folders());
+    let missing = missing(PROGRAMS, &folders());
     if missing.is_empty() {
         return Ok(Ending::Done(String::new()));
     }
@@ -28,7 +34,7 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
             .env("DEBIAN_FRONTEND", "noninteractive")
             .run(root)?;
     }
-    let still = self::missing(SERVERS, &folders());
+    let still = self::missing(PROGRAMS, &folders());
     if still.is_empty() {
         Ok(Ending::Done(format!("installed {}", missing.join(", "))))
     } else {
@@ -39,11 +45,11 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
 }
 
 /// The packages whose programs are in none of these folders.
-fn missing(servers: &[Server], folders: &[PathBuf]) -> Vec<&'static str> {
-    servers
+fn missing(programs: &[Program], folders: &[PathBuf]) -> Vec<&'static str> {
+    programs
         .iter()
-        .filter(|server| !folders.iter().any(|f| f.join(server.program).is_file()))
-        .flat_map(|server| server.packages.iter().copied())
+        .filter(|p| !folders.iter().any(|f| f.join(p.program).is_file()))
+        .flat_map(|p| p.packages.iter().copied())
         .collect()
 }
 
@@ -84,7 +90,7 @@ fn not_possible(packages: &[&str]) -> Failure {
     let names = packages.join(" ");
     Failure::new(
         format!(
-            "the tests talk to servers that this machine does not have, and they can't be installed without \
+            "the tests need programs that this machine does not have, and they can't be installed without \
              apt-get and the rights of root (or sudo without a password): install the Debian packages {names}"
         ),
         format!("apt-get install {names}"),
@@ -96,12 +102,12 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    const TWO: &[Server] = &[
-        Server {
+    const TWO: &[Program] = &[
+        Program {
             program: "alphad",
             packages: &["alpha", "alpha-tools"],
         },
-        Server {
+        Program {
             program: "betad",
             packages: &["beta"],
         },

@@ -109,6 +109,10 @@ fn messages(console: &mut Console, rooms: &Rooms, input: &Input) -> Result<Exit,
 }
 
 fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Result<Exit, Failure> {
+    if is_known(document, &rooms.trust()?) {
+        console.talk("the new key is known already: nothing changed\n")?;
+        return Ok(Exit::SUCCESS);
+    }
     let question = Question::at(clock::now());
     let learned = rooms.trust.update(|trust| {
         let learned = learn(document, trust, &question);
@@ -141,10 +145,6 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
                         crosstalk trust pin FILE";
             refuse(console, text)?;
             Ok(Exit::FAILURE)
-        }
-        Err(Unlearned::Unproven(..)) if is_known(document, &rooms.trust()?) => {
-            console.talk("the new key is known already: nothing changed\n")?;
-            Ok(Exit::SUCCESS)
         }
         Err(Unlearned::Unproven(rule, verdict)) => {
             let text = format!(
