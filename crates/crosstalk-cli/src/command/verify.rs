@@ -39,13 +39,13 @@ pub(crate) struct Verify {
     #[arg(long)]
     text: bool,
     /// Check with this key and no other: a PEM file with a public key, or a record
-    #[arg(long, value_name = "PEMFILE", conflicts_with = "dns")]
+    #[arg(long, value_name = "PEMFILE")]
     key: Option<String>,
     /// Give the verdict of this time, for a message that you had then
-    #[arg(long, value_name = "TIME", value_parser = clock::time, conflicts_with = "dns")]
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
-    /// Check messages of the rc1 test format with --key, and nothing else
-    #[arg(long, requires = "key", conflicts_with = "at")]
+    /// Check messages of the rc1 test format, and nothing else: with --key, or with the key published with its examples
+    #[arg(long, conflicts_with_all = ["at", "dns"])]
     rc1: bool,
     #[command(flatten)]
     look: Look,
@@ -64,9 +64,9 @@ struct Session<'s> {
 impl Verify {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let key = self.key.as_deref().map(public_key).transpose()?;
-        if let (true, Some(key)) = (self.rc1, &key) {
+        if self.rc1 {
             return self.files.each(console, |console, input| {
-                rc1::one(&self, console, input, key)
+                rc1::one(&self, console, input, key.as_ref())
             });
         }
         let rooms = Rooms::open()?;

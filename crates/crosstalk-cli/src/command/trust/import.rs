@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::paragraph::{count, wrap};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, Reading, Severity};
+use crosstalk_envelope::{Document, ErrorCode, Intent, Reading, Severity};
 use crosstalk_protocol::{
     KnownKey, Learned, PinError, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word,
     learn,
@@ -161,6 +161,10 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
 
 /// Whether this is a rotation that was taken over before.
 fn is_known(document: &Document<'_>, trust: &Trust) -> bool {
+    // A revocation brings the rotation of its key along, and is about something else.
+    if document.envelope().meaning() == Some(Intent::Revoke) {
+        return false;
+    }
     let Some(Ok(rotation)) = Rotation::of(document) else {
         return false;
     };

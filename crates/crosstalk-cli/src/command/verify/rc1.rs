@@ -1,4 +1,4 @@
-//! Messages of the rc1 test format, checked with a key that was given (SIG-030).
+//! Messages of the rc1 test format (SIG-030).
 
 use super::{Verify, print, report, view};
 use crate::console::Console;
@@ -17,12 +17,12 @@ pub(super) fn one(
     command: &Verify,
     console: &mut Console,
     input: &Input,
-    key: &PublicKey,
+    key: Option<&PublicKey>,
 ) -> Result<Exit, Failure> {
     let text = input
         .text()
         .map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))?;
-    let result = verify(text, Some(key));
+    let result = verify(text, key);
     let word = match result {
         Ok(_) => Word::Verified,
         Err(_) => Word::NotVerified,
@@ -51,7 +51,7 @@ fn told(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
             let envelope = format!("{}sig: none\n[[END]]\n", verified.payload());
             let document = Document::parse(&envelope, Reading::Paste);
             let known = key.denied().map_or(String::new(), |reason| {
-                format!("; but everybody can sign with that key, which was {reason}")
+                format!("; that key counts for nothing else: it was {reason}")
             });
             set("body", "intact".into());
             set("algorithm", key.algorithm().as_str().into());
@@ -60,7 +60,7 @@ fn told(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
             set("sender", document.sender().into());
             set("receiver", document.receiver().into());
             let sentence =
-                format!("Signed in the rc1 test format with the key that you gave{known}.");
+                format!("Signed in the rc1 test format, and nothing was changed{known}.");
             set("sentence", sentence.into());
             set(
                 "next",
