@@ -177,7 +177,14 @@ struct Words {
 
 impl Words {
     fn line(&mut self, line: &[u8]) {
-        if line.is_ascii() {
+        let has_single_spaces = || {
+            !matches!(line, [b' ', ..] | [.., b' '])
+                && memchr::memchr(b'\t', line).is_none()
+                && memchr::memmem::find(line, b"  ").is_none()
+        };
+        if line.is_ascii() && has_single_spaces() {
+            self.words(std::iter::once(line));
+        } else if line.is_ascii() {
             self.words(line.split(|b| matches!(b, b'\t' | b'\n' | b' ')));
         } else {
             let line = std::str::from_utf8(line).unwrap_or_default();
