@@ -9,8 +9,9 @@ use crate::base64;
 use crate::diagnosis::{Diagnosis, compare};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
-use crate::grammar::END;
+use crate::grammar::BodyKind;
 use crate::key::{Algorithm, PublicKey};
+use crate::layout::Writer;
 use crate::meta::{Digest, Integrity};
 use crate::registry::{Rule, rule};
 use crate::signature::Signature;
@@ -247,34 +248,17 @@ fn damaged_or_repaired(document: &Document<'_>, declared: &Integrity, digest: &D
 
 /// An envelope of a canonical form, whose last line is the digest of the body, with a body and a signature.
 fn rebuilt(canonical: &str, body: &str, sig: &str) -> String {
-    let head = canonical.strip_suffix('\n').unwrap_or(canonical);
-    let (head, last) = head.rsplit_once('\n').unwrap_or((head, "body"));
-    let kind = last.split(':').next().unwrap_or("body");
-    let mut out = String::with_capacity(canonical.len() + body.len() + sig.len() + 64);
-    for line in head.lines() {
-        if line.starts_with("meta: ") {
-            out.push('\n');
+    let size = canonical.len() + body.len() + sig.len() + 64;
+    let mut out = Writer::raw(size);
+    let mut lines = canonical.split_terminator('\n').peekable();
+    let mut kind = BodyKind::Body;
+    while let Some(line) = lines.next() {
+        if lines.peek().is_some() {
+            out.raw_line(line);
+        } else if line.starts_with("response:") {
+            kind = BodyKind::Response;
         }
-        // An empty value leaves a space behind the colon.
-        out.push_str(line.trim_end_matches(' '));
-        out.push('\n');
     }
-    if head.contains("\nmeta: ") {
-        out.push('\n');
-    }
-    out.push_str(kind);
-    out.push_str(": |\n");
-    for line in body.split('\n').filter(|_| !body.is_empty()) {
-        if !line.is_empty() {
-            out.push_str("  ");
-            out.push_str(line);
-        }
-        out.push('\n');
-    }
-    out.push_str("sig: ");
-    out.push_str(sig);
-    out.push('\n');
-    out.push_str(END);
-    out.push('\n');
-    out
+    out.body(kind, body.split('\n').filter(|_| !body.is_empty()));
+    out.finish(Some(sig))
 }

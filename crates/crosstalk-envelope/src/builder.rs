@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Document, Reading};
 use crate::grammar::{BodyKind, CoreHeader};
-use crate::layout::Layout;
+use crate::layout::Writer;
 use crate::registry::rule;
 use std::fmt;
 use unicode_normalization::UnicodeNormalization as _;
@@ -188,7 +188,7 @@ impl Builder {
             });
         }
         let body = self.body.replace("\r\n", "\n");
-        let text = self.layout(&body).write();
+        let text = self.write(&body);
         let mut document = Document::parse(&text, Reading::Strict);
         document.check();
         if !document.is_accepted() {
@@ -237,31 +237,29 @@ impl Builder {
         )))
     }
 
-    fn layout<'a>(&'a self, body: &'a str) -> Layout<'a> {
-        let core = CoreHeader::ALL.iter().zip(&self.core);
-        let core = core.filter_map(|(c, value)| Some((c.as_str(), value.as_deref()?)));
-        let headers = self.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
-        let blocks = self.blocks.iter();
-        Layout {
-            sender: &self.sender,
-            receiver: &self.receiver,
-            headers: core.chain(headers).collect(),
-            blocks: blocks
-                .map(|(n, f)| {
-                    (
-                        n.as_str(),
-                        f.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
-                    )
-                })
-                .collect(),
-            body_kind: if self.response {
-                BodyKind::Response
-            } else {
-                BodyKind::Body
-            },
-            body: body_lines(body),
-            sig: Some(self.sig.as_deref().unwrap_or("none")),
+    fn write(&self, body: &str) -> String {
+        let mut out = Writer::new(&self.sender, &self.receiver, body.len() + 1024);
+        for (core, value) in CoreHeader::ALL.iter().zip(&self.core) {
+            if let Some(value) = value {
+                out.line(core.as_str(), value);
+            }
         }
+        for (name, value) in &self.headers {
+            out.line(name, value);
+        }
+        for (namespace, fields) in &self.blocks {
+            out.block(
+                namespace,
+                fields.iter().map(|(k, v)| (k.as_str(), v.as_str())),
+            );
+        }
+        let kind = if self.response {
+            BodyKind::Response
+        } else {
+            BodyKind::Body
+        };
+        out.body(kind, body_lines(body).into_iter());
+        out.finish(Some(self.sig.as_deref().unwrap_or("none")))
     }
 
     /// Whether the document says what was given, in NFC and without white space around values.

@@ -59,10 +59,7 @@ impl Document<'_> {
                 push_line(&mut out, core.as_str(), value);
             }
         }
-        for (name, value) in self
-            .headers()
-            .filter(|(name, _)| CoreHeader::from_name(name).is_none())
-        {
+        for (name, value) in self.unknown_headers() {
             push_line(&mut out, name, value);
         }
         for block in self.blocks().filter(|b| chosen(b.namespace())) {

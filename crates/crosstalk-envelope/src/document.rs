@@ -343,6 +343,12 @@ impl<'a> Document<'a> {
             .map(move |e| (e.name.of(text), e.value.of(text)))
     }
 
+    /// The headers that the format does not know, in the order of the text.
+    pub(crate) fn unknown_headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers()
+            .filter(|(name, _)| CoreHeader::from_name(name).is_none())
+    }
+
     /// The META blocks in the order of the text.
     pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
         let entries = &self.parts.entries;

@@ -3,81 +3,90 @@
 use crate::document::Document;
 use crate::grammar::{BodyKind, CoreHeader, END};
 
-/// The parts of an envelope in the order in which they are written.
-pub(crate) struct Layout<'a> {
-    pub(crate) sender: &'a str,
-    pub(crate) receiver: &'a str,
-    pub(crate) headers: Vec<(&'a str, &'a str)>,
-    pub(crate) blocks: Vec<(&'a str, Vec<(&'a str, &'a str)>)>,
-    pub(crate) body_kind: BodyKind,
-    pub(crate) body: Vec<&'a str>,
-    pub(crate) sig: Option<&'a str>,
+/// Writes an envelope, part by part from the top.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    out: String,
+    has_blocks: bool,
 }
 
-impl Layout<'_> {
-    pub(crate) fn write(&self) -> String {
-        let mut out = String::with_capacity(self.size());
-        for part in ["[[", self.sender, "→", self.receiver, " v1]]\n"] {
+impl Writer {
+    /// Begins with the direction line; `size` is about how long the text will be.
+    pub(crate) fn new(sender: &str, receiver: &str, size: usize) -> Self {
+        let mut out = String::with_capacity(size);
+        for part in ["[[", sender, "→", receiver, " v1]]\n"] {
             out.push_str(part);
         }
-        for (name, value) in &self.headers {
-            line(&mut out, name, value);
+        Self {
+            out,
+            has_blocks: false,
         }
-        for (namespace, fields) in &self.blocks {
-            out.push('\n');
-            line(&mut out, "meta", namespace);
-            for (key, value) in fields {
-                line(&mut out, key, value);
-            }
+    }
+
+    /// Begins with nothing: the lines of the head come from a canonical form.
+    pub(crate) fn raw(size: usize) -> Self {
+        Self {
+            out: String::with_capacity(size),
+            has_blocks: false,
         }
-        if !self.blocks.is_empty() {
-            out.push('\n');
+    }
+
+    /// A line of a canonical form, in which an empty value leaves a space behind the colon.
+    pub(crate) fn raw_line(&mut self, line: &str) {
+        if line.starts_with("meta: ") {
+            self.has_blocks = true;
+            self.out.push('\n');
         }
-        line(&mut out, self.body_kind.as_str(), "|");
-        for text in &self.body {
+        self.out.push_str(line.trim_end_matches(' '));
+        self.out.push('\n');
+    }
+
+    pub(crate) fn line(&mut self, name: &str, value: &str) {
+        self.out.push_str(name);
+        self.out.push(':');
+        if !value.is_empty() {
+            self.out.push(' ');
+            self.out.push_str(value);
+        }
+        self.out.push('\n');
+    }
+
+    pub(crate) fn block<'f>(
+        &mut self,
+        namespace: &str,
+        fields: impl Iterator<Item = (&'f str, &'f str)>,
+    ) {
+        self.has_blocks = true;
+        self.out.push('\n');
+        self.line("meta", namespace);
+        for (key, value) in fields {
+            self.line(key, value);
+        }
+    }
+
+    pub(crate) fn body<'l>(&mut self, kind: BodyKind, lines: impl Iterator<Item = &'l str>) {
+        if self.has_blocks {
+            self.out.push('\n');
+        }
+        self.line(kind.as_str(), "|");
+        for text in lines {
             if !text.is_empty() {
-                out.push_str("  ");
-                out.push_str(text);
+                self.out.push_str("  ");
+                self.out.push_str(text);
             }
-            out.push('\n');
+            self.out.push('\n');
         }
-        if let Some(sig) = self.sig {
-            line(&mut out, "sig", sig);
+    }
+
+    /// The whole text.
+    pub(crate) fn finish(mut self, sig: Option<&str>) -> String {
+        if let Some(sig) = sig {
+            self.line("sig", sig);
         }
-        out.push_str(END);
-        out.push('\n');
-        out
+        self.out.push_str(END);
+        self.out.push('\n');
+        self.out
     }
-}
-
-impl Layout<'_> {
-    /// How many bytes are written, or a few more.
-    fn size(&self) -> usize {
-        let line = |(name, value): &(&str, &str)| name.len() + value.len() + 3;
-        let block = |(name, fields): &(&str, Vec<(&str, &str)>)| {
-            name.len() + 8 + fields.iter().map(line).sum::<usize>()
-        };
-        let head: usize = self.headers.iter().map(line).sum();
-        let blocks: usize = self.blocks.iter().map(block).sum();
-        let body: usize = self.body.iter().map(|l| l.len() + 3).sum();
-        self.sender.len()
-            + self.receiver.len()
-            + head
-            + blocks
-            + body
-            + self.sig.map_or(0, str::len)
-            + 64
-    }
-}
-
-fn line(out: &mut String, name: &str, value: &str) {
-    out.push_str(name);
-    out.push(':');
-    if !value.is_empty() {
-        out.push(' ');
-        out.push_str(value);
-    }
-    out.push('\n');
 }
 
 impl Document<'_> {
@@ -91,28 +100,33 @@ impl Document<'_> {
     /// assert!(Document::parse(&text, Reading::Strict).is_accepted());
     /// ```
     pub fn to_well_formed(&self) -> String {
-        self.layout().write()
+        let mut out = self.write_head(|_| true);
+        self.write_body(&mut out);
+        out.finish(self.sig())
     }
 
-    pub(crate) fn layout(&self) -> Layout<'_> {
-        let core = CoreHeader::ALL
-            .iter()
-            .filter_map(|c| Some((c.as_str(), self.header(*c)?)));
-        let unknown = self
-            .headers()
-            .filter(|(name, _)| CoreHeader::from_name(name).is_none());
-        Layout {
-            sender: self.sender(),
-            receiver: self.receiver(),
-            headers: core.chain(unknown).collect(),
-            blocks: self
-                .blocks()
-                .map(|b| (b.namespace(), b.fields().collect()))
-                .collect(),
-            body_kind: self.body_kind().unwrap_or(BodyKind::Body),
-            body: self.body_lines().collect(),
-            sig: self.sig(),
+    /// The head as it is written, with the blocks that are chosen.
+    pub(crate) fn write_head(&self, chosen: impl Fn(&str) -> bool) -> Writer {
+        // Room for a signature and what belongs to it.
+        let size = self.text().len() + 1024;
+        let mut out = Writer::new(self.sender(), self.receiver(), size);
+        for core in CoreHeader::ALL {
+            if let Some(value) = self.header(core) {
+                out.line(core.as_str(), value);
+            }
         }
+        for (name, value) in self.unknown_headers() {
+            out.line(name, value);
+        }
+        for block in self.blocks().filter(|b| chosen(b.namespace())) {
+            out.block(block.namespace(), block.fields());
+        }
+        out
+    }
+
+    pub(crate) fn write_body(&self, out: &mut Writer) {
+        let kind = self.body_kind().unwrap_or(BodyKind::Body);
+        out.body(kind, self.body_lines());
     }
 }
 

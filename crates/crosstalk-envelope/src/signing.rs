@@ -97,23 +97,18 @@ impl Signer<'_> {
         let mut integrity = Integrity::measure_bytes(document.body_bytes());
         let second = self.at.as_millis().div_euclid(1000) * 1000;
         integrity.signed_at = Some(Timestamp::from_millis(second));
-        let fields = integrity.fields();
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        let key: Vec<(&str, &str)> = self
-            .key_block
-            .iter()
-            .map(|(k, v)| (*k, v.as_str()))
-            .collect();
+        let measured = integrity.fields();
         let kept = |namespace: &str| !matches!(namespace, "integrity" | "key");
         let mut canonical = document.canonical_head(kept)?;
-        let mut layout = document.layout();
-        layout.blocks.retain(|(namespace, _)| kept(namespace));
-        for (namespace, fields) in [("key", key), ("integrity", fields)] {
-            if !fields.is_empty() {
-                push_fields(&mut canonical, namespace, fields.iter().copied());
-                layout.blocks.push((namespace, fields));
+        let mut out = document.write_head(kept);
+        for (namespace, fields) in [("key", self.key_block), ("integrity", &measured)] {
+            let fields = || fields.iter().map(|(key, value)| (*key, value.as_str()));
+            if fields().next().is_some() {
+                push_fields(&mut canonical, namespace, fields());
+                out.block(namespace, fields());
             }
         }
+        document.write_body(&mut out);
         let digest = integrity.digest.unwrap_or_else(|| document.body_digest());
         document.push_body_line(&mut canonical, &digest);
         let algorithm = self.key.algorithm();
@@ -125,8 +120,7 @@ impl Signer<'_> {
             self.pkid,
             base64::encode(&signature)
         );
-        layout.sig = Some(&sig);
-        Ok(layout.write())
+        Ok(out.finish(Some(&sig)))
     }
 }
 
