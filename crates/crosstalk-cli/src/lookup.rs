@@ -26,7 +26,7 @@ pub(crate) struct Look {
     #[arg(long, value_name = "FILE", requires = "dns")]
     dns_anchor: Option<PathBuf>,
     /// An answer that DNSSEC does not protect vouches for nothing
-    #[arg(long)]
+    #[arg(long, requires = "dns")]
     pub(crate) require_dnssec: bool,
 }
 

@@ -155,6 +155,10 @@ fn revoke(
 pub fn pin_of(document: &Document<'_>, verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
     let authentic = verdict.authentic.as_ref()?;
     authentic.verified()?;
+    // Whoever gives up a key does not ask to be believed by it.
+    if verdict.revokes.is_some() {
+        return None;
+    }
     let text = authentic.head();
     let head = Document::parse(&text, Reading::Strict);
     let pkid = verdict.pkid()?;

@@ -44,10 +44,17 @@ pub enum Origin {
     Manual,
     /// A domain vouched for it.
     Dns,
+    /// It came to be known by being revoked, and was never pinned.
+    Revocation,
 }
 
 impl Origin {
-    const ALL: [Self; 3] = [Self::FirstContact, Self::Manual, Self::Dns];
+    const ALL: [Self; 4] = [
+        Self::FirstContact,
+        Self::Manual,
+        Self::Dns,
+        Self::Revocation,
+    ];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -55,6 +62,7 @@ impl Origin {
             Self::FirstContact => "first-contact",
             Self::Manual => "manual",
             Self::Dns => "dns",
+            Self::Revocation => "revocation",
         }
     }
 }
@@ -139,6 +147,12 @@ impl Trust {
         keys
     }
 
+    /// The key that was pinned for an id, the active one before others.
+    pub fn pinned(&self, id: &str) -> Option<&KnownKey> {
+        let keys = self.of_id(id);
+        keys.into_iter().find(|k| k.how != Origin::Revocation)
+    }
+
     /// The key of an id that counts now.
     pub fn active(&self, id: &str) -> Option<&KnownKey> {
         let is_active = |k: &&KnownKey| k.id == id && k.standing == Standing::Active;
@@ -219,8 +233,8 @@ impl Trust {
         }
     }
 
-    /// Pins a key because a person says so: an active key of the same id is replaced at once, and the sender
-    /// belongs to this key id from now on.
+    /// Pins a key because a person says so: an active key of the same id is distrusted from now on, since nobody
+    /// knows what it signed when. A sender may then have several key ids.
     ///
     /// # Errors
     /// If the key is refused whatever a person decides.
@@ -228,18 +242,12 @@ impl Trust {
         if let Some(reason) = pin.key.denied() {
             return Err(PinError::Denied(reason));
         }
-        for known in &mut self.keys {
-            let is_same = known.id == pin.id && known.key == pin.key;
-            if known.id == pin.id && !is_same && known.standing == Standing::Active {
-                known.standing = Standing::Replaced {
-                    by: pin.id.clone(),
-                    key: pin.key,
+        for known in self.keys.iter_mut().filter(|k| k.id == pin.id) {
+            if known.key != pin.key && known.standing == Standing::Active {
+                known.standing = Standing::Distrusted {
                     at: pin.since,
-                    grace: pin.since,
+                    reason: Some("another key was pinned in its place".to_owned()),
                 };
-            }
-            if known.id != pin.id {
-                known.senders.retain(|s| !pin.senders.contains(s));
             }
         }
         let same = |k: &KnownKey| k.id == pin.id && k.key == pin.key;
@@ -295,7 +303,10 @@ impl Trust {
                 id: id.to_owned(),
                 key: *key,
                 since: at,
-                how: Origin::Manual,
+                how: match standing {
+                    Standing::Revoked { .. } => Origin::Revocation,
+                    _ => Origin::Manual,
+                },
                 by: None,
                 senders: Vec::new(),
                 standing,

@@ -152,6 +152,8 @@ pub struct Verdict {
     pub(crate) body: Option<Diagnosis>,
     pub(crate) authentic: Option<Authentic>,
     pub(crate) dnssec: Option<Dnssec>,
+    /// The id of the key that the message revokes.
+    pub(crate) revokes: Option<String>,
     /// Of the authentic head where there is one, else as it was received.
     pub(crate) head: Head,
 }

@@ -139,6 +139,7 @@ impl<'c> Case<'c> {
             body: None,
             authentic: None,
             head: head(self.document, false),
+            revokes: None,
             dnssec: self.dnssec(),
         }
     }

@@ -208,8 +208,8 @@ impl fmt::Display for KeyFileError {
             ),
             Self::Exists { id, .. } => write!(
                 f,
-                "there is a key `{id}` already, in {place}: choose another id, or replace the key with `crosstalk key \
-                 rotate`"
+                "there is a key `{id}` already, in {place}: choose another id, or, unless it is revoked, replace the key with \
+                 `crosstalk key rotate`"
             ),
             Self::NotAnId(id) => write!(
                 f,

@@ -139,7 +139,15 @@ fn next(document: &Document<'_>, diagnosis: Option<&Diagnosis>, look: bool, name
         ),
         Some(Diagnosis::Reflowed) => (
             YELLOW,
-            "The words can be trusted, the line breaks can't: if it holds code or a table, get it again inside a code fence.".to_owned(),
+            "The words are those that the message declares, the line breaks are not: if it holds code or a table, get it again inside a code fence.".to_owned(),
+        ),
+        Some(Diagnosis::Intact) if !is_signed(document) => (
+            RED,
+            "Don't rely on it: ask the sender for the signed message.".to_owned(),
+        ),
+        _ if is_signed(document) && !look => (
+            YELLOW,
+            format!("Check who signed it, and what: `crosstalk verify {name}`."),
         ),
         _ if look => (
             YELLOW,
@@ -154,6 +162,11 @@ fn next(document: &Document<'_>, diagnosis: Option<&Diagnosis>, look: bool, name
         styled(style, label),
         wrap(&advice, label.len(), label.len())
     )
+}
+
+fn is_signed(document: &Document<'_>) -> bool {
+    let signature = document.envelope().signature;
+    signature.is_some_and(|s| s.is_signed())
 }
 
 /// What could not be read, and the way out for each fault.

@@ -2117,7 +2117,7 @@ pub mod rule {
         id: "SIG-010",
         code: Some(ErrorCode::Perm),
         title: "The signature fits the canonical form that ends in the declared digest",
-        help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again",
+        help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again with --with-key",
         drops: false,
     };
     /// SIG-011: An integrity block without a signature means that the signature was taken away.
@@ -2277,7 +2277,7 @@ pub mod rule {
         id: "TRU-007",
         code: Some(ErrorCode::Perm),
         title: "A distrusted key verifies nothing",
-        help: "remove the distrust with crosstalk trust remove if it was a mistake",
+        help: "don't act on the text; if the distrust was a mistake, crosstalk trust remove forgets the key and all about it",
         drops: false,
     };
     /// TRU-008: The Key-ID of a key block is the key id of the signature.

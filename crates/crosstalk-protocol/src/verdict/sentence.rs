@@ -99,6 +99,9 @@ impl Verdict {
 
     fn refusal(&self, id: &str) -> String {
         match &self.detail {
+            Detail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => format!(
+                "STOP: {id} claims the place of a key that is not the one known here; an announcement may be missing in between."
+            ),
             Detail::KeyChanged { .. } => format!(
                 "STOP: {id} has another key than the one that is known here; somebody else may be using the name."
             ),
@@ -117,7 +120,7 @@ impl Verdict {
                     "The message was signed once, and its signature is gone: it may have been changed.".to_owned()
                 }
                 Some(r) if *r == rule::SIGNATURE_UNFIT => {
-                    format!("The signature of {id} does not fit: the head was changed, or somebody else signed.")
+                    format!("The signature of {id} does not fit: the head was changed, the sender has a new key, or somebody else signed.")
                 }
                 Some(r) => format!("Not verified: {}.", lower(r.title)),
                 None => "Not verified.".to_owned(),
@@ -128,15 +131,20 @@ impl Verdict {
     /// What a person should do next, in one sentence.
     pub fn next(&self) -> String {
         let id = self.pkid.as_deref().unwrap_or("ID");
+        if let (Some(id), Word::Verified | Word::FirstContact) = (&self.revokes, self.word) {
+            return format!(
+                "Withdraw the key of {id} with `crosstalk trust import FILE`, with this message in the file."
+            );
+        }
         match self.word {
             Word::Verified => match self.trusted {
                 Trusted::Pinned { rotated_from: Some(_), .. } => {
-                    "Use it, and take the new key over with `crosstalk trust import`.".to_owned()
+                    "Use it, and take the new key over with `crosstalk trust import FILE`.".to_owned()
                 }
                 _ => "Use it.".to_owned(),
             },
             Word::FirstContact => {
-                "Compare the fingerprint with the sender by voice, then pin the key with `crosstalk trust pin`.".to_owned()
+                "Compare the fingerprint with the sender by voice, then pin the key with `crosstalk trust pin FILE --compared`.".to_owned()
             }
             Word::Unsigned => "Don't rely on who it says it is from; ask the sender to sign it if that matters.".to_owned(),
             Word::UnknownKey => match &self.detail {
@@ -148,7 +156,7 @@ impl Verdict {
             },
             Word::Damaged => match &self.body {
                 Some(Diagnosis::Reflowed) if self.restored().is_some() => {
-                    "Read the restored text, or copy the message again inside a code fence.".to_owned()
+                    "Read the restored text with `crosstalk verify --text FILE`, or copy the message again inside a code fence.".to_owned()
                 }
                 Some(Diagnosis::Reflowed) => {
                     "Copy the message again inside a code fence if its layout matters.".to_owned()
@@ -156,9 +164,12 @@ impl Verdict {
                 Some(Diagnosis::Truncated { .. }) => {
                     "Copy the whole message again, or ask the sender for the missing lines.".to_owned()
                 }
-                _ => "Don't act on it: ask the sender what they wrote.".to_owned(),
+                _ => "Don't act on it: copy the message again, or ask the sender what they wrote.".to_owned(),
             },
             Word::NotVerified => match &self.detail {
+                Detail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => {
+                    "Don't act on it: ask the sender for every announcement of a new key, and take them over one after the other with `crosstalk trust import FILE`.".to_owned()
+                }
                 Detail::KeyChanged { .. } => {
                     "Don't act on it: compare both fingerprints with the sender by voice; if the new one is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file.".to_owned()
                 }

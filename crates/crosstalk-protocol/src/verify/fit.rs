@@ -5,7 +5,7 @@ use crate::rotation::{Rotation, RotationUnproven};
 use crate::trust::{KnownKey, Standing};
 use crate::verdict::{Detail, Trusted, Verdict, Word};
 use crosstalk_envelope::registry::{Rule, rule};
-use crosstalk_envelope::{Authentic, Diagnosis, Document, PublicKey, Reading};
+use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading};
 
 /// A verdict against an envelope that a key signed: the word, the rule, and more about it.
 type Objection = Option<(Word, &'static Rule, Detail)>;
@@ -69,6 +69,7 @@ impl<'c> Fit<'c> {
             fingerprint: Some(self.key.fingerprint()),
             body: Some(diagnosis),
             head: head(&self.signed, true),
+            revokes: self.revokes(),
             dnssec: match &self.source {
                 Source::Dns(_, dnssec) => Some(*dnssec),
                 _ => self.case.dnssec(),
@@ -130,8 +131,8 @@ impl<'c> Fit<'c> {
             }
             Ok(rotation) if rotation.follows(self.case.trust) => None,
             Ok(rotation) => {
-                let known = self.case.trust.of_id(&rotation.old_id);
-                let known = known.first()?.key.fingerprint();
+                let known = self.case.trust.pinned(&rotation.old_id)?;
+                let known = known.key.fingerprint();
                 let offered = self.key.fingerprint();
                 let detail = Detail::KeyChanged { known, offered };
                 Some((Word::NotVerified, &rule::ROTATION, detail))
@@ -147,8 +148,8 @@ impl<'c> Fit<'c> {
             Source::Given => return None,
             Source::Carried if self.followed().is_some() => return None,
             Source::Carried => {
-                let known = self.case.trust.of_id(self.pkid);
-                (known.first()?.key.fingerprint(), self.key.fingerprint())
+                let known = self.case.trust.pinned(self.pkid)?;
+                (known.key.fingerprint(), self.key.fingerprint())
             }
             _ => {
                 let offered = carried.filter(|c| *c != self.key)?;
@@ -179,6 +180,13 @@ impl<'c> Fit<'c> {
     fn followed(&self) -> Option<&Rotation> {
         let rotation = self.rotation.as_ref()?.as_ref().ok()?;
         rotation.follows(self.case.trust).then_some(rotation)
+    }
+
+    /// The key that the message revokes.
+    fn revokes(&self) -> Option<String> {
+        let is_revoke = self.signed.envelope().meaning() == Some(Intent::Revoke);
+        let id = self.signed.meta("revocation", "Key-ID")?;
+        is_revoke.then(|| id.to_owned())
     }
 
     /// A domain can vouch for another key than the one that was known.

@@ -398,3 +398,74 @@ fn a_did_is_its_key() {
         assert_eq!(ask(&sent, &trust, &question).word(), Word::Verified);
     }
 }
+
+#[test]
+fn what_a_person_replaces_is_distrusted() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let question = Question::at(now());
+    // The wrong key was pinned first, and the mistake is mended.
+    let mut trust = Trust::default();
+    trust.pin(pin(ALICE, &mallory, &["CLAUDE"])).unwrap();
+    trust.pin_anyway(pin(ALICE, &alice, &["CLAUDE"])).unwrap();
+    assert_eq!(
+        ask(&signed(MESSAGE), &trust, &question).word(),
+        Word::Verified
+    );
+    let document = Document::parse(MESSAGE, Reading::Strict);
+    let backdated = Signer {
+        key: &mallory,
+        pkid: ALICE,
+        at: time("2020-01-01"),
+        key_block: &[],
+    };
+    let backdated = backdated.sign(&document).unwrap();
+    assert_eq!(
+        outcome(&ask(&backdated, &trust, &question)).2,
+        Some("TRU-007")
+    );
+}
+
+#[test]
+fn two_people_may_use_one_name() {
+    let (alice, carol) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 3));
+    let question = Question::at(now());
+    let mut trust = trusting_alice();
+    let by_carol = signed_as(MESSAGE, &carol, "carol@example.org");
+    assert_eq!(
+        outcome(&ask(&by_carol, &trust, &question)).2,
+        Some("TRU-006")
+    );
+    trust
+        .pin_anyway(pin("carol@example.org", &carol, &["CLAUDE"]))
+        .unwrap();
+    for (signer, id) in [(&alice, ALICE), (&carol, "carol@example.org")] {
+        let sent = signed_as(MESSAGE, signer, id);
+        assert_eq!(ask(&sent, &trust, &question).word(), Word::Verified, "{id}");
+    }
+}
+
+#[test]
+fn a_stranger_s_revocation_stops_nobody() {
+    let mallory = key(Algorithm::Ed25519, 66);
+    let question = Question::at(now());
+    let mut trust = Trust::default();
+    let revoked = revocation(ALICE, (ALICE, &mallory), None);
+    let document = Document::parse(&revoked, Reading::Paste);
+    let before = ask(&revoked, &trust, &question);
+    assert_eq!(before.word(), Word::FirstContact);
+    assert!(before.next().contains("trust import"), "{}", before.next());
+    assert!(
+        pin_of(&document, &before, now()).is_none(),
+        "who gives up a key is not pinned"
+    );
+    learn(&document, &mut trust, &question).unwrap();
+    assert_eq!(
+        ask(&signed(MESSAGE), &trust, &question).word(),
+        Word::FirstContact
+    );
+    assert_eq!(
+        ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question).word(),
+        Word::Revoked
+    );
+    assert_eq!(Trust::parse(&trust.to_text()).unwrap(), trust);
+}

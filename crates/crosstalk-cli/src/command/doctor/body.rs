@@ -10,8 +10,11 @@ pub(super) fn told(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> St
         algorithm, pkid, ..
     }) = document.envelope().signature
     {
-        let text = format!("{algorithm} by {pkid}. This command does not verify it.");
+        let text = format!("{algorithm} by {pkid}. `crosstalk verify` tells whether that is true.");
         out.push_str(&line("Signed: ", &text));
+    } else if document.block("integrity").is_some() {
+        let text = "no, and it may have been: signing writes `meta: integrity`. Whoever took the signature away could change all of it.";
+        out.push_str(&line("Signed: ", text));
     }
     out
 }
@@ -27,7 +30,9 @@ fn sentence(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> String {
         None => format!(
             "{lines}. The message does not say what its body was (`meta: integrity`), so nobody can tell whether it is whole."
         ),
-        Some(Diagnosis::Intact) => format!("{lines}, intact: it is what was written."),
+        Some(Diagnosis::Intact) => {
+            format!("{lines}, intact: it is what the message says that it was.")
+        }
         Some(Diagnosis::Reflowed) => format!(
             "{lines}, reflowed: the words are those that were written, the line breaks or the spacing are not."
         ),

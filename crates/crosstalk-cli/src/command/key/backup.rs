@@ -33,6 +33,10 @@ pub(super) struct Backup {
 
 impl Backup {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if self.to.as_os_str() == "-" {
+            let message = "a backup is a file of its own: give its name with --to".to_owned();
+            return Err(Failure::Usage(message));
+        }
         let rooms = Rooms::open()?;
         let key = rooms.keys.find(&self.id)?;
         let opened = rooms.unlock(&key, &self.ask)?;

@@ -20,8 +20,9 @@ use crosstalk_store::{Handover, StoredKey, TrustStoreError};
 /// Put a new key in the place of an old one, and print the message that says so
 ///
 /// Both keys sign the message. Who imports it with `crosstalk trust import` takes the new key for the old one. The
-/// old key signs nothing from now on; what it signed counts until the grace period ends. A passphrase of the old key is
-/// that of the new one.
+/// old key signs nothing from now on here; what it signed until the end of the grace period goes on to count. A
+/// passphrase of the old key is that of the new one. Whoever misses the message sees the same in every message that you
+/// sign with --with-key.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key rotate alice@example.com > rotation.txt\n  crosstalk key rotate alice@example.com --new-id alice@example.com/2 --grace 90 > rotation.txt"
@@ -90,7 +91,7 @@ impl Rotate {
 fn announcement(sides: &Sides, signer: &Signer<'_>, rotation: &Rotation) -> Builder {
     let body = format!(
         "The key of {} is replaced by another one, under the id {}.\nIts fingerprint is {}.\n\
-         What the old key signed counts until {}.\n\n\
+         What the old key signs after {} does not count.\n\n\
          To take the new key over: crosstalk trust import FILE, with this message in the file.",
         rotation.old_id,
         rotation.new_id,
@@ -119,7 +120,7 @@ fn take_over(rooms: &Rooms, text: &str, at: crosstalk_envelope::Timestamp) -> Re
 
 fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result<(), Failure> {
     let advice = format!(
-        "Send this message to everybody who has pinned {}. What the old key signed counts until {}. Back up the new \
+        "Send this message to everybody who has pinned {}. What the old key signs after {} does not count. Back up the new \
          key: crosstalk key backup {} --to FILE. If the old key may be in wrong hands, revoke it as well.",
         rotation.old_id, rotation.grace, new.facts.id
     );

@@ -31,7 +31,7 @@ pub(super) fn text(rooms: &Rooms, key: &StoredKey) -> Result<String, KeyFileErro
     }
     if let Some(retired) = &facts.retired {
         let text = format!(
-            "on {} by {}, signs until {}",
+            "on {} by {}; what it signs after {} does not count",
             retired.at, retired.by, retired.grace
         );
         line("replaced", &text);

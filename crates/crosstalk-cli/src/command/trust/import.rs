@@ -121,7 +121,7 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
     match learned {
         Ok(Learned::Rotated(rotation)) => {
             console.show(&format!(
-                "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  the old one counts until {}\n",
+                "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  what the old one signs after {} does not count\n",
                 styled(GREEN, "new key"),
                 escape(&rotation.old_id),
                 escape(&rotation.new_id),

@@ -64,7 +64,9 @@ pub(super) fn key(known: &KnownKey, remarks: &[Remark]) -> String {
     match &known.standing {
         Standing::Active => {}
         Standing::Replaced { by, at, grace, .. } => {
-            line(&format!("replaced by {by} on {at}, counts until {grace}"));
+            line(&format!(
+                "replaced by {by} on {at}; what it signs after {grace} does not count"
+            ));
         }
         Standing::Revoked { at, reason, .. } | Standing::Distrusted { at, reason } => {
             let reason = reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
@@ -95,6 +97,7 @@ const fn origin(how: Origin) -> &'static str {
         Origin::FirstContact => "from a message",
         Origin::Manual => "by hand",
         Origin::Dns => "by its domain",
+        Origin::Revocation => "by its revocation",
     }
 }
 
@@ -171,13 +174,13 @@ pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
         PinError::Denied(reason) => format!("the key of {id} counts for nobody: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\
-             compare both with the sender by voice; if the other one is theirs, --replace takes it",
+             compare both with the sender by voice; if the other one is theirs, `crosstalk trust pin FILE --replace` takes it",
             known.fingerprint(),
             pin.key.fingerprint()
         ),
         PinError::SenderChanged(ids) => format!(
             "{} has signed as {} so far, and not as {id}\n  other key  {}\n\
-             ask the sender by another way; if {id} is theirs, --replace takes it",
+             ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` takes it",
             pin.senders.join(", "),
             ids.join(" or "),
             pin.key.fingerprint()
