@@ -214,7 +214,9 @@ impl Sink {
         self.refused |= is_error;
         // Remarks must not crowd out an error.
         let room = crate::limit::DIAGNOSTICS * if is_error { 2 } else { 1 };
-        if self.findings.len() < room {
+        // Nor must anything crowd out that text was left out, which decides about a signature.
+        let is_first_drop = rule.drops && !self.findings.iter().any(|f| f.rule.drops);
+        if self.findings.len() < room || is_first_drop {
             self.findings.push(Diagnostic {
                 rule,
                 severity,

@@ -258,7 +258,9 @@ impl<'a> Document<'a> {
     }
 
     pub(crate) fn report(&mut self, finding: Diagnostic) {
-        if self.diagnostics.len() < limit::DIAGNOSTICS || finding.is_error() {
+        let has_room = self.diagnostics.len() < limit::DIAGNOSTICS;
+        let is_first_drop = || finding.rule.drops && !self.diagnostics.iter().any(|d| d.rule.drops);
+        if has_room || finding.is_error() || is_first_drop() {
             self.diagnostics.push(finding);
         }
     }

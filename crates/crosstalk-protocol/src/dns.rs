@@ -70,7 +70,7 @@ pub fn key_name(domain: &str) -> String {
     format!("_crosstalk-key.{domain}")
 }
 
-/// The domain that can vouch for a key id: what stands behind the last `@`, up to a `/`, if it is a host name with
+/// The domain that can vouch for a key id: what stands behind its only `@`, up to a `/`, if it is a host name with
 /// a dot.
 ///
 /// ```
@@ -78,12 +78,13 @@ pub fn key_name(domain: &str) -> String {
 /// assert_eq!(domain_of("alice@example.com"), Some("example.com"));
 /// assert_eq!(domain_of("alice@example.com/2026"), Some("example.com"));
 /// assert_eq!(domain_of("bob@keys/2025"), None);
+/// assert_eq!(domain_of("alice@example.com/x@evil.example"), None);
 /// assert_eq!(domain_of("did:key:z6Mk"), None);
 /// ```
 pub fn domain_of(pkid: &str) -> Option<&str> {
-    let (_, behind) = pkid.rsplit_once('@')?;
+    let (_, behind) = pkid.split_once('@')?;
     let domain = behind.split('/').next()?;
-    is_host(domain).then_some(domain)
+    (!behind.contains('@') && is_host(domain)).then_some(domain)
 }
 
 /// Whether a text is a host name with at least two labels.

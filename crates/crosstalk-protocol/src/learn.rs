@@ -137,7 +137,8 @@ fn revoke(
     let effective = head
         .meta("revocation", "Effective")
         .and_then(Timestamp::parse);
-    let at = effective.unwrap_or(question.at);
+    // Not later than now: a revocation in the future would take the place of one that holds.
+    let at = effective.map_or(question.at, |at| at.min(question.at));
     let standing = Standing::Revoked {
         at,
         reason: head.meta("revocation", "Reason").map(str::to_owned),

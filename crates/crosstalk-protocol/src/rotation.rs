@@ -97,14 +97,19 @@ impl Rotation {
         Some(read().ok_or(RotationUnproven))
     }
 
-    /// Whether the old key is one that counts, and no third key took its place.
+    /// Whether the old key is one that counts, no third key took its place, and the new id belongs to nobody else.
     pub fn follows(&self, trust: &Trust) -> bool {
-        let known = trust.entry(&self.old_id, &self.old);
-        known.is_some_and(|k| match &k.standing {
+        let counts = |k: &KnownKey| match &k.standing {
             Standing::Active => true,
             Standing::Replaced { key, .. } => *key == self.new,
             Standing::Revoked { .. } | Standing::Distrusted { .. } => false,
-        })
+        };
+        let mut keys = trust.keys().iter();
+        let is_refused = keys.any(|k| k.key == self.old && k.standing.is_refused());
+        let is_free = self.new_id == self.old_id
+            || trust.pinned(&self.new_id).is_none()
+            || trust.entry(&self.new_id, &self.new).is_some();
+        is_free && !is_refused && trust.entry(&self.old_id, &self.old).is_some_and(counts)
     }
 
     /// The new key as the trust store keeps it.

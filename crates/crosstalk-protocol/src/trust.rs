@@ -101,6 +101,54 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// Whether the key was revoked or is distrusted: it counts under no name.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Revoked { .. } | Self::Distrusted { .. })
+    }
+
+    /// Until when the key counted.
+    const fn end(&self) -> Option<Timestamp> {
+        match self {
+            Self::Active => None,
+            Self::Replaced { grace, .. } => Some(*grace),
+            Self::Revoked { at, .. } | Self::Distrusted { at, .. } => Some(*at),
+        }
+    }
+
+    /// The standing after another mark: a revocation stays one, and takes effect at the earliest of all times.
+    fn marked(&self, mark: Self) -> Self {
+        let at = self.end().into_iter().chain(mark.end()).min();
+        match (self, mark) {
+            (
+                Self::Revoked {
+                    at: first,
+                    reason,
+                    by,
+                },
+                _,
+            ) => Self::Revoked {
+                at: at.unwrap_or(*first),
+                reason: reason.clone(),
+                by: by.clone(),
+            },
+            (
+                _,
+                Self::Revoked {
+                    at: first,
+                    reason,
+                    by,
+                },
+            ) => Self::Revoked {
+                at: at.unwrap_or(first),
+                reason,
+                by,
+            },
+            (_, mark) => mark,
+        }
+    }
+}
+
 /// What a domain last said about its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
@@ -186,13 +234,17 @@ impl Trust {
         (domain.asked <= now && now < domain.expires).then_some(domain)
     }
 
-    /// Whether a domain ever vouched for a key.
-    pub fn was_vouched_for(&self, name: &str, key: &PublicKey) -> bool {
-        let of_name = |d: &&Domain| d.name.eq_ignore_ascii_case(name);
-        self.domains
-            .iter()
-            .filter(of_name)
-            .any(|d| d.keys.contains(key))
+    /// Whether the last answer of a domain was proven by DNSSEC.
+    pub fn was_secure(&self, name: &str) -> bool {
+        let mut domains = self.domains.iter();
+        domains.any(|d| d.name.eq_ignore_ascii_case(name) && d.dnssec == Dnssec::Secure)
+    }
+
+    /// Forgets what a domain said; says whether there was something.
+    pub fn forget_domain(&mut self, name: &str) -> bool {
+        let before = self.domains.len();
+        self.domains.retain(|d| !d.name.eq_ignore_ascii_case(name));
+        self.domains.len() < before
     }
 
     /// Pins a key. The same key again only adds its sender.
@@ -200,6 +252,12 @@ impl Trust {
     /// # Errors
     /// Why not: a person has to decide, or the key is refused whatever they decide.
     pub fn pin(&mut self, pin: KnownKey) -> Result<(), PinError> {
+        self.may_pin(&pin)?;
+        self.add(pin);
+        Ok(())
+    }
+
+    fn may_pin(&self, pin: &KnownKey) -> Result<(), PinError> {
         if let Some(reason) = pin.key.denied() {
             return Err(PinError::Denied(reason));
         }
@@ -211,25 +269,27 @@ impl Trust {
                 ));
             }
         }
-        if let Some(known) = self.active(&pin.id).filter(|k| k.key != pin.key) {
-            return Err(PinError::Changed(Box::new(known.key)));
+        let same = self.entry(&pin.id, &pin.key);
+        if let Some(known) = same.filter(|k| k.standing != Standing::Active) {
+            return Err(PinError::Refused(Box::new(known.standing.clone())));
         }
+        // Any other key of the id, whatever became of it, makes this one a change.
+        match self.pinned(&pin.id).filter(|k| k.key != pin.key) {
+            Some(known) => Err(PinError::Changed(Box::new(known.key))),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an active key, or its senders to the one that is there.
+    fn add(&mut self, pin: KnownKey) {
         let same = |k: &&mut KnownKey| k.id == pin.id && k.key == pin.key;
         match self.keys.iter_mut().find(same) {
-            Some(known) if known.standing == Standing::Active => {
-                let new = pin
-                    .senders
-                    .into_iter()
-                    .filter(|s| !known.senders.contains(s));
-                let new: Vec<String> = new.collect();
+            Some(known) => {
+                let new = pin.senders.into_iter();
+                let new: Vec<String> = new.filter(|s| !known.senders.contains(s)).collect();
                 known.senders.extend(new);
-                Ok(())
             }
-            Some(known) => Err(PinError::Refused(Box::new(known.standing.clone()))),
-            None => {
-                self.keys.push(pin);
-                Ok(())
-            }
+            None => self.keys.push(pin),
         }
     }
 
@@ -284,7 +344,7 @@ impl Trust {
                 };
             }
         }
-        if self.entry(&new.id, &new.key).is_none() {
+        if self.entry(&new.id, &new.key).is_none() && self.active(&new.id).is_none() {
             self.keys.push(KnownKey {
                 senders,
                 how,
@@ -293,12 +353,12 @@ impl Trust {
         }
     }
 
-    /// Marks a key; one that is not known yet is kept with its mark. Nothing undoes a revocation.
+    /// Marks a key; one that is not known yet is kept with its mark. Nothing undoes a revocation, and none gives a
+    /// key more time than it had.
     pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: Standing) {
         let same = |k: &&mut KnownKey| k.id == id && k.key == *key;
         match self.keys.iter_mut().find(same) {
-            Some(known) if matches!(known.standing, Standing::Revoked { .. }) => {}
-            Some(known) => known.standing = standing,
+            Some(known) => known.standing = known.standing.marked(standing),
             None => self.keys.push(KnownKey {
                 id: id.to_owned(),
                 key: *key,
@@ -331,8 +391,12 @@ impl Trust {
             // What failed for now changes nothing.
             DnsAnswer::Unavailable { .. } => return,
         };
-        self.domains.retain(|d| !d.name.eq_ignore_ascii_case(name));
-        if !keys.is_empty() {
+        if self.was_secure(name) && dnssec != Dnssec::Secure {
+            return;
+        }
+        // A domain that has vouched once is one to be asked, also when it lists no key any more.
+        let is_known = self.forget_domain(name);
+        if is_known || !keys.is_empty() {
             // A week is enough, whatever a record says.
             let seconds = i64::from(ttl.min(7 * 86_400));
             self.domains.push(Domain {
@@ -347,20 +411,36 @@ impl Trust {
 
     /// Takes over what another trust store knows. What contradicts this one is left out and named.
     pub fn merge(&mut self, other: &Self) -> Vec<(String, PinError)> {
+        let before = self.clone();
         let mut refused = Vec::new();
         for known in &other.keys {
-            let result = match &known.standing {
-                Standing::Active => self.pin(known.clone()),
-                _ if self.entry(&known.id, &known.key).is_none() => {
-                    self.keys.push(known.clone());
-                    Ok(())
-                }
-                // A person's or a message's no is taken over, a yes is not.
-                Standing::Revoked { .. } | Standing::Distrusted { .. } => {
+            let ours = before.entry(&known.id, &known.key);
+            let result = match (&known.standing, ours) {
+                (Standing::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),
+                (Standing::Revoked { .. } | Standing::Distrusted { .. }, None) => {
                     self.mark(&known.id, &known.key, known.since, known.standing.clone());
                     Ok(())
                 }
-                Standing::Replaced { .. } => Ok(()),
+                // A no is taken over. Without the message that revoked the key, a person can take it back.
+                (Standing::Revoked { at, .. } | Standing::Distrusted { at, .. }, Some(_)) => {
+                    let reason = Some("an imported trust file says so".to_owned());
+                    let no = Standing::Distrusted { at: *at, reason };
+                    self.mark(&known.id, &known.key, known.since, no);
+                    Ok(())
+                }
+                (Standing::Replaced { .. }, Some(_)) => Ok(()),
+                // A replaced key verifies what it signed in time: no key of somebody else slips in so.
+                (Standing::Replaced { .. }, None) => match before.pinned(&known.id) {
+                    Some(ours) => Err(PinError::Changed(Box::new(ours.key))),
+                    None => {
+                        let senders = Vec::new();
+                        self.keys.push(KnownKey {
+                            senders,
+                            ..known.clone()
+                        });
+                        Ok(())
+                    }
+                },
             };
             if let Err(why) = result {
                 refused.push((known.id.clone(), why));

@@ -7,7 +7,7 @@
 mod fit;
 
 use crate::dns::{DnsAnswer, Dnssec, domain_of};
-use crate::trust::{KnownKey, Origin, Trust};
+use crate::trust::{KnownKey, Origin, Standing, Trust};
 use crate::verdict::{Detail, Head, Trusted, Verdict, Word};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{
@@ -87,6 +87,9 @@ pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -
     verdict.algorithm = Some(algorithm.to_owned());
     verdict
 }
+
+/// How many keys of an id or of a domain are tried.
+const KEYS: usize = 16;
 
 /// Where a key comes from.
 #[derive(Clone)]
@@ -199,8 +202,13 @@ impl<'c> Case<'c> {
         if let Some(vouched) = self.vouched(pkid)? {
             return Ok(vouched);
         }
-        let known = self.trust.of_id(pkid).into_iter();
-        let mut keys: Vec<_> = known.map(|k| (k.key, Source::Known(k))).collect();
+        let known = self.trust.of_id(pkid).into_iter().take(KEYS);
+        // A key that is only known as revoked vouches for nothing, before its revocation either.
+        let source = |k: &'c KnownKey| match k.how {
+            Origin::Revocation => Source::Carried,
+            _ => Source::Known(k),
+        };
+        let mut keys: Vec<_> = known.map(|k| (k.key, source(k))).collect();
         keys.extend(carried.map(|key| (key, Source::Carried)));
         Ok(keys)
     }
@@ -211,6 +219,16 @@ impl<'c> Case<'c> {
             return Ok(None);
         };
         let against = |rule, text: String| Err(Box::new(self.against(rule, Detail::Text(text))));
+        let has_answered = |a: &&DnsAnswer| !matches!(a, DnsAnswer::Unavailable { .. });
+        let stripped = self.question.dns.filter(has_answered).is_some()
+            && self.dnssec() != Some(Dnssec::Secure);
+        if stripped && self.trust.was_secure(domain) {
+            let text = format!(
+                "the answers of {domain} were protected by DNSSEC before, and this one is not"
+            );
+            let verdict = self.unknown(&rule::DNS_UNAVAILABLE, Detail::Text(text), true);
+            return Err(Box::new(verdict));
+        }
         let (keys, dnssec) = match self.question.dns {
             Some(DnsAnswer::Keys { keys, dnssec, .. }) => (keys.clone(), *dnssec),
             Some(DnsAnswer::Absent { .. }) => {
@@ -235,9 +253,8 @@ impl<'c> Case<'c> {
             return against(&rule::DNSSEC_REQUIRED, text);
         }
         let source = Source::Dns(domain.to_owned(), dnssec);
-        Ok(Some(
-            keys.into_iter().map(|k| (k, source.clone())).collect(),
-        ))
+        let keys = keys.into_iter().take(KEYS);
+        Ok(Some(keys.map(|k| (k, source.clone())).collect()))
     }
 
     /// A domain that vouched before has to be asked again, unless a person compared the key.
@@ -246,7 +263,7 @@ impl<'c> Case<'c> {
         pkid: &str,
         domain: &str,
     ) -> Result<Option<Vec<(PublicKey, Source<'c>)>>, Box<Verdict>> {
-        let by_hand = |k: &&KnownKey| k.how == Origin::Manual;
+        let by_hand = |k: &&KnownKey| k.how == Origin::Manual && k.standing == Standing::Active;
         let is_pinned = self.trust.of_id(pkid).iter().any(by_hand);
         let knows = |d: &crate::trust::Domain| d.name.eq_ignore_ascii_case(domain);
         if is_pinned || !self.trust.domains().iter().any(knows) {

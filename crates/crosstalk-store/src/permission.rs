@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Guard {
     /// Neither read nor write: for private keys. They have to belong to the user, as well.
     Private,
-    /// Not write: for what decides whom to believe.
+    /// Not write: for what decides whom to believe. It belongs to the user or to root.
     Public,
 }
 
@@ -38,11 +38,11 @@ impl Guard {
 
     #[cfg(unix)]
     fn check_mode(self, mode: u32, owner: u32, me: u32) -> Result<(), Problem> {
-        let (forbidden, must_own) = match self {
-            Self::Private => (0o077, true),
-            Self::Public => (0o022, false),
+        let (forbidden, is_mine) = match self {
+            Self::Private => (0o077, owner == me),
+            Self::Public => (0o022, owner == me || owner == 0),
         };
-        if must_own && owner != me {
+        if !is_mine {
             Err(Problem::Owner(owner))
         } else if mode & forbidden != 0 {
             Err(Problem::Mode(mode, self))
@@ -90,8 +90,8 @@ impl fmt::Display for Exposure {
             ),
             Self::Foreign { owner, .. } => write!(
                 f,
-                "the private key `{file}` belongs to another user of this machine, number {owner}, who can read it. If it \
-                 is yours, run `chown \"$(id -u)\" '{file}'`"
+                "`{file}` belongs to another user of this machine, number {owner}, who can read and change it. If it is \
+                 yours, run `chown \"$(id -u)\" '{file}'`"
             ),
         }
     }
@@ -138,8 +138,10 @@ mod tests {
             Guard::Private.check_mode(0o600, 8, 0),
             Err(Problem::Owner(8))
         );
-        let public = |mode| Guard::Public.check_mode(mode, 8, 7);
+        let public = |mode| Guard::Public.check_mode(mode, 7, 7);
         assert_eq!(public(0o644), Ok(()));
+        assert_eq!(Guard::Public.check_mode(0o644, 0, 7), Ok(()));
+        assert!(Guard::Public.check_mode(0o644, 8, 7).is_err());
         assert!(public(0o664).is_err() && public(0o646).is_err());
     }
 }

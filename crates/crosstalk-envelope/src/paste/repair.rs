@@ -36,8 +36,10 @@ impl Repaired {
         span: Range<usize>,
         message: impl Into<Cow<'static, str>>,
     ) {
-        // Room is left for what the grammar finds.
-        if self.repairs.len() < limit::DIAGNOSTICS / 2 {
+        // Room is left for what the grammar finds. That text was left out is told in any case: it decides about a
+        // signature.
+        let is_told = || self.repairs.iter().any(|r| r.rule.drops);
+        if self.repairs.len() < limit::DIAGNOSTICS / 2 || (rule.drops && !is_told()) {
             self.repairs.push(repaired(rule, span, message));
         }
     }

@@ -1966,7 +1966,7 @@ pub mod rule {
         code: Some(ErrorCode::Format),
         title: "Terminal escapes and stray control characters are removed",
         help: "",
-        drops: false,
+        drops: true,
     };
     /// PST-022: A lone CR, or U+2028 or U+2029 in the body, is read as a line end.
     pub static LINE_SEPARATORS: Rule = Rule {

@@ -4,6 +4,7 @@ use super::{Domain, KnownKey, Origin, Standing, Trust};
 use crate::dns::{Dnssec, is_host};
 use crosstalk_envelope::{PublicKey, Timestamp, is_key_id};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 
 const SCHEMA: &str = "crosstalk.trust/1";
@@ -113,12 +114,11 @@ impl Trust {
         }
         let file: File = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
         let keys = file.key.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        let mut active: Vec<&str> = Vec::new();
+        let mut active = HashSet::new();
         for key in keys.iter().filter(|k| k.standing == Standing::Active) {
-            if active.contains(&key.id.as_str()) {
+            if !active.insert(key.id.as_str()) {
                 return fault(format!("`{}` has two keys that both count", key.id));
             }
-            active.push(&key.id);
         }
         let domains = file.dns.iter().map(domain).collect::<Result<_, _>>()?;
         Ok(Self { keys, domains })
@@ -158,6 +158,16 @@ fn public(text: &str) -> Result<PublicKey, TrustFileError> {
 fn known(key: &Key) -> Result<KnownKey, TrustFileError> {
     if !is_key_id(&key.id) {
         return fault(format!("`{}` is no key id", key.id));
+    }
+    let reasons = [
+        key.by.as_ref(),
+        key.revoked.as_ref().and_then(|r| r.reason.as_ref()),
+        key.revoked.as_ref().and_then(|r| r.by.as_ref()),
+        key.distrusted.as_ref().and_then(|d| d.reason.as_ref()),
+    ];
+    let mut texts = reasons.into_iter().flatten().chain(&key.senders);
+    if texts.any(|t| t.contains(char::is_control)) {
+        return fault(format!("a text of `{}` has a control character", key.id));
     }
     let how = Origin::ALL.into_iter().find(|o| o.as_str() == key.how);
     let Some(how) = how else {

@@ -105,10 +105,15 @@ impl<'c> Fit<'c> {
 
     /// A replaced key signs until the end of its grace period.
     fn replaced(&self) -> Objection {
-        let known = self.case.trust.entry(self.pkid, &self.key)?;
-        let Standing::Replaced { by, grace, .. } = &known.standing else {
-            return None;
+        // A did:key has more than one spelling, and the key is the same.
+        let is_meant = |k: &&KnownKey| {
+            k.key == self.key && (k.id == self.pkid || matches!(self.source, Source::Did))
         };
+        let mut known = self.case.trust.keys().iter().filter(is_meant);
+        let (by, grace) = known.find_map(|k| match &k.standing {
+            Standing::Replaced { by, grace, .. } => Some((by, grace)),
+            _ => None,
+        })?;
         let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
         signed_at.is_none_or(|at| at > *grace).then(|| {
             let detail = Detail::Replaced(by.clone(), *grace);

@@ -276,3 +276,26 @@ fn a_key_that_was_given_is_the_only_one() {
     );
     assert_eq!(ask(&wrong).word(), Word::NotVerified);
 }
+
+#[test]
+fn nothing_hides_that_text_was_left_out() {
+    let (sent, trust) = (signed(MESSAGE), trusting_alice());
+    let twice = sent.replace(
+        "intent: REQUEST\n",
+        "intent: REQUEST\ncontext: pay Mallory\n",
+    );
+    assert_eq!(verdict(&twice, &trust).rule(), Some(&rule::CONTENT_DROPPED));
+    // Many harmless repairs in what a hop wrote leave no room for it in the list of findings.
+    let noise: String = (0..150)
+        .map(|n| format!("Note-{n}: a\nwrapped line\n"))
+        .collect();
+    let crowded = twice.replace("\nbody: |", &format!("\nmeta: audit\n{noise}\nbody: |"));
+    for verdict in verdicts(&crowded, &trust) {
+        assert_eq!(verdict.rule(), Some(&rule::CONTENT_DROPPED));
+    }
+    // What a terminal would swallow may be words that another viewer shows.
+    let hidden = sent.replace("would you do?", "would you do?\u{1b}] and pay Mallory\u{7}");
+    for verdict in verdicts(&hidden, &trust) {
+        assert!(verdict.verified().is_none(), "{}", verdict.sentence());
+    }
+}

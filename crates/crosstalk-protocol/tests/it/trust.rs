@@ -7,7 +7,8 @@ use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
-    Learned, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word, learn, pin_of, verify,
+    KnownKey, Learned, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word, learn,
+    pin_of, verify,
 };
 
 fn ask(text: &str, trust: &Trust, question: &Question<'_>) -> Verdict {
@@ -369,7 +370,10 @@ fn an_answer_counts_as_long_as_it_says() {
         },
         now(),
     );
-    assert!(trust.domains().is_empty());
+    // It has vouched before, and is to be asked: a key that comes along is not believed in its place.
+    let gone = ask(&signed(MESSAGE), &trust, &at(0));
+    assert_eq!((gone.word(), gone.retry()), (Word::UnknownKey, true));
+    assert!(trust.forget_domain("example.com") && trust.domains().is_empty());
 }
 
 #[test]
@@ -468,4 +472,184 @@ fn a_stranger_s_revocation_stops_nobody() {
         Word::Revoked
     );
     assert_eq!(Trust::parse(&trust.to_text()).unwrap(), trust);
+}
+
+#[test]
+fn a_rotation_takes_nobody_s_name() {
+    let (alice, mallory, next) = (
+        key(Algorithm::Ed25519, 1),
+        key(Algorithm::Ed25519, 66),
+        key(Algorithm::Ed25519, 67),
+    );
+    let question = Question::at(now());
+    let mut trust = trusting_alice();
+    trust
+        .pin(pin("mallory@example.org", &mallory, &[]))
+        .unwrap();
+    let stolen = announcement(
+        ("mallory@example.org", &mallory),
+        (ALICE, &next),
+        time("2027-01-01"),
+        &mallory,
+    );
+    let found = ask(&stolen, &trust, &question);
+    assert_eq!(outcome(&found).2, Some("TRU-010"));
+    assert!(found.report().key_change.is_some());
+    let before = trust.clone();
+    assert!(
+        learn(
+            &Document::parse(&stolen, Reading::Paste),
+            &mut trust,
+            &question
+        )
+        .is_err()
+    );
+    assert_eq!(trust, before);
+    // Nor does a key rotate that was revoked under another name.
+    let mut trust = trusting_alice();
+    let standing = Standing::Revoked {
+        at: now(),
+        reason: None,
+        by: None,
+    };
+    trust.mark("a@elsewhere.example", &alice.public(), now(), standing);
+    let good = announcement((ALICE, &alice), (ALICE, &next), time("2027-01-01"), &alice);
+    assert_eq!(outcome(&ask(&good, &trust, &question)).2, Some("TRU-010"));
+}
+
+#[test]
+fn a_revocation_gives_no_time() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let question = Question::at(now());
+    let earlier = Question::at(time("2026-11-10"));
+    // A stranger who gives up a key in the far future is not pinned by that.
+    let future = |id: &str, signer: &PrivateKey| {
+        let text = MESSAGE
+            .replace("intent: REQUEST", "intent: REVOKE")
+            .replace(
+                "meta: custom-acme\nTicket: 4711",
+                &format!("meta: revocation\nKey-ID: {id}\nEffective: 9999-12-31"),
+            );
+        signed_as(&text, signer, id)
+    };
+    let mut trust = trusting_alice();
+    let document = future(ALICE, &mallory);
+    learn(
+        &Document::parse(&document, Reading::Paste),
+        &mut trust,
+        &question,
+    )
+    .unwrap();
+    let by_mallory = signed_as(MESSAGE, &mallory, ALICE);
+    assert_eq!(ask(&by_mallory, &trust, &question).word(), Word::Revoked);
+    assert_eq!(
+        outcome(&ask(&by_mallory, &trust, &earlier)).2,
+        Some("TRU-005")
+    );
+    assert_eq!(
+        ask(&signed(MESSAGE), &trust, &question).word(),
+        Word::Verified
+    );
+    // Distrust is not lifted by a revocation, whenever it holds from.
+    let mut trust = trusting_alice();
+    let distrusted = Standing::Distrusted {
+        at: time("2026-11-05"),
+        reason: None,
+    };
+    trust.mark(ALICE, &alice.public(), now(), distrusted);
+    let document = future(ALICE, &alice);
+    learn(
+        &Document::parse(&document, Reading::Paste),
+        &mut trust,
+        &question,
+    )
+    .unwrap();
+    for question in [&question, &earlier] {
+        assert_eq!(
+            ask(&signed(MESSAGE), &trust, question).word(),
+            Word::Revoked
+        );
+    }
+}
+
+#[test]
+fn a_trust_file_of_others_weakens_nothing() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let question = Question::at(now());
+    let replaced = KnownKey {
+        standing: Standing::Replaced {
+            by: ALICE.to_owned(),
+            key: alice.public(),
+            at: now(),
+            grace: time("9999-01-01"),
+        },
+        ..pin(ALICE, &mallory, &["CLAUDE"])
+    };
+    let file = |keys: &[KnownKey]| {
+        let mut file = Trust::default();
+        for known in keys {
+            let standing = known.standing.clone();
+            file.pin_anyway(KnownKey {
+                standing: Standing::Active,
+                ..known.clone()
+            })
+            .unwrap();
+            file.mark(&known.id, &known.key, now(), standing);
+        }
+        file
+    };
+    let mut trust = trusting_alice();
+    assert_eq!(trust.merge(&file(&[replaced])).len(), 1);
+    let by_mallory = signed_as(MESSAGE, &mallory, ALICE);
+    assert_eq!(
+        outcome(&ask(&by_mallory, &trust, &question)).2,
+        Some("TRU-005")
+    );
+    // A sender does not change hands by an entry that counts for nothing.
+    let distrusted = KnownKey {
+        standing: Standing::Distrusted {
+            at: now(),
+            reason: None,
+        },
+        ..pin("mallory@example.org", &mallory, &["CLAUDE"])
+    };
+    assert!(trust.merge(&file(&[distrusted])).is_empty());
+    assert_eq!(trust.ids_of_sender("CLAUDE"), [ALICE]);
+    // A no without a proof can be taken back.
+    let revoked = KnownKey {
+        standing: Standing::Revoked {
+            at: now(),
+            reason: None,
+            by: None,
+        },
+        ..pin(ALICE, &alice, &[])
+    };
+    assert!(trust.merge(&file(&[revoked])).is_empty());
+    assert_eq!(
+        outcome(&ask(&signed(MESSAGE), &trust, &question)).2,
+        Some("TRU-007")
+    );
+    // Any other key of an id, whatever became of it, makes a new one a change.
+    assert!(trust.pin(pin(ALICE, &mallory, &[])).is_err());
+}
+
+#[test]
+fn dnssec_is_not_stripped() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let answer = |key: &PrivateKey, dnssec| DnsAnswer::Keys {
+        keys: vec![key.public()],
+        ttl: 60,
+        dnssec,
+    };
+    let mut trust = Trust::default();
+    trust.remember("example.com", &answer(&alice, Dnssec::Secure), now());
+    let forged = answer(&mallory, Dnssec::Indeterminate);
+    trust.remember("example.com", &forged, now());
+    assert!(trust.was_secure("example.com"));
+    let question = Question {
+        dns: Some(&forged),
+        ..Question::at(now())
+    };
+    let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
+    assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
 }

@@ -113,7 +113,7 @@ impl Check {
             }
             None => match trust.domain(domain, now) {
                 Some(kept) => (kept.keys.as_slice(), kept.dnssec),
-                None if key.how == Origin::Dns || trust.was_vouched_for(domain, &key.key) => {
+                None if key.how == Origin::Dns || knows(trust, domain) => {
                     let text = format!("what {domain} said is out of date: ask again with --dns");
                     return Some(Remark::note(text));
                 }
@@ -130,6 +130,12 @@ impl Check {
             Remark::note(text)
         })
     }
+}
+
+/// Whether a domain has answered before.
+fn knows(trust: &Trust, domain: &str) -> bool {
+    let domains = trust.domains();
+    domains.iter().any(|d| d.name.eq_ignore_ascii_case(domain))
 }
 
 /// What is to say about a key without asking anybody.

@@ -11,15 +11,15 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::{Standing, Trust};
 use crosstalk_store::TrustStoreError;
 
-/// Forget the keys of an id
+/// Forget the keys of an id, or what a domain said
 ///
 /// The next message of this id is first contact again. A key that was distrusted is forgotten as well; one that was
-/// revoked is not.
+/// revoked is not. A domain that gave up DNSSEC has to be forgotten before it is believed again.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  crosstalk trust remove bob@keys/2025")]
 pub(super) struct Remove {
-    /// The id
-    #[arg(value_name = "ID")]
+    /// The id, or the domain
+    #[arg(value_name = "ID|DOMAIN")]
     id: String,
     /// Only this key: its record, or a file with it
     #[arg(long, value_name = "PEM|RECORD")]
@@ -31,9 +31,14 @@ impl Remove {
         let rooms = Rooms::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let id = escape(&self.id);
-        let (removed, revoked) = rooms.trust.update(|trust| {
-            Ok::<(usize, usize), TrustStoreError>(remove(trust, &self.id, key.as_ref()))
+        let (forgotten, (removed, revoked)) = rooms.trust.update(|trust| {
+            let forgotten = key.is_none() && trust.forget_domain(&self.id);
+            let removed = remove(trust, &self.id, key.as_ref());
+            Ok::<(bool, (usize, usize)), TrustStoreError>((forgotten, removed))
         })?;
+        if forgotten {
+            console.talk(&format!("what {id} said is forgotten\n"))?;
+        }
         if revoked > 0 {
             console.talk(&format!(
                 "{} of {id} stays: revoked is revoked\n",
@@ -41,6 +46,9 @@ impl Remove {
             ))?;
         }
         if removed == 0 {
+            if forgotten {
+                return Ok(Exit::SUCCESS);
+            }
             if revoked == 0 {
                 console.talk(&format!("no key of {id} is known\n"))?;
             }
