@@ -417,6 +417,13 @@ impl Trust {
             let ours = before.entry(&known.id, &known.key);
             let result = match (&known.standing, ours) {
                 (Standing::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),
+                // The history of an id that is new here is kept as it is; its senders only if they are nobody's.
+                (_, None) if before.pinned(&known.id).is_none() => {
+                    let mut known = known.clone();
+                    known.senders.retain(|s| before.ids_of_sender(s).is_empty());
+                    self.keys.push(known);
+                    Ok(())
+                }
                 (Standing::Revoked { .. } | Standing::Distrusted { .. }, None) => {
                     self.mark(&known.id, &known.key, known.since, known.standing.clone());
                     Ok(())
@@ -430,17 +437,10 @@ impl Trust {
                 }
                 (Standing::Replaced { .. }, Some(_)) => Ok(()),
                 // A replaced key verifies what it signed in time: no key of somebody else slips in so.
-                (Standing::Replaced { .. }, None) => match before.pinned(&known.id) {
-                    Some(ours) => Err(PinError::Changed(Box::new(ours.key))),
-                    None => {
-                        let senders = Vec::new();
-                        self.keys.push(KnownKey {
-                            senders,
-                            ..known.clone()
-                        });
-                        Ok(())
-                    }
-                },
+                (Standing::Replaced { .. }, None) => {
+                    let ours = before.pinned(&known.id).map_or(known.key, |k| k.key);
+                    Err(PinError::Changed(Box::new(ours)))
+                }
             };
             if let Err(why) = result {
                 refused.push((known.id.clone(), why));
