@@ -223,12 +223,13 @@ fn damaged_or_repaired(document: &Document<'_>, declared: &Integrity, digest: &D
     let lines: Vec<&str> = document.body_lines().collect();
     let mut reflowed = None;
     for body in candidate::bodies(&lines, declared) {
-        let text = || body.iter().map(AsRef::as_ref);
+        let text = || body.lines.iter().map(AsRef::as_ref);
         if Digest::of_lines(text()) == *digest {
-            return Body::Intact(body.join("\n"));
+            return Body::Intact(body.lines.join("\n"));
         }
-        if reflowed.is_none() && declared.words == Some(Digest::of_words(text())) {
-            reflowed = Some(body);
+        let is_new = reflowed.is_none() && !body.same_words;
+        if is_new && declared.words == Some(Digest::of_words(text())) {
+            reflowed = Some(body.lines);
         }
     }
     let is_reflowed = reflowed.is_some();

@@ -18,9 +18,9 @@ const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 const LOG_N: u8 = 14;
 const R: u32 = 8;
 const P: u32 = 5;
-/// What a file of others may ask for before it counts as an attack: 1 GiB of memory, and a minute or so of work.
-const MOST_MEMORY: u64 = 1 << 30;
-const MOST_WORK: u64 = 1 << 33;
+/// What a file of others may ask for before it counts as an attack: 256 MiB of memory, and some seconds of work.
+const MOST_MEMORY: u64 = 1 << 28;
+const MOST_WORK: u64 = 1 << 30;
 const MOST_ITERATIONS: u32 = 20_000_000;
 
 /// The PEM text of a key, encrypted if there is a passphrase.
@@ -269,6 +269,7 @@ mod tests {
             (3, 8, 1),
             (1 << 14, 0, 1),
             (1 << 14, 8, 0),
+            (1 << 19, 8, 1),
             (1 << 24, 8, 1),
             (1 << 63, 8, 1),
             (1 << 14, 8, u16::MAX),

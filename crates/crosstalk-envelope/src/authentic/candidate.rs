@@ -3,7 +3,7 @@
 //! A candidate proves nothing: the signature judges heads, the authenticated digest judges bodies.
 
 use crate::document::Document;
-use crate::meta::{Integrity, mark};
+use crate::meta::{Integrity, MAX_MARKS, mark};
 use crate::paste::clean;
 use crate::registry::rule;
 use std::borrow::Cow;
@@ -78,44 +78,60 @@ fn unwrapped(document: &Document<'_>, canonical: &str) -> Vec<String> {
     std::iter::once(all).chain(single).collect()
 }
 
+/// A form that the body may have had.
+pub(super) struct Candidate<'l> {
+    pub(super) lines: Lines<'l>,
+    /// Its words are those of a form before it.
+    pub(super) same_words: bool,
+}
+
 /// Other forms of the body, the received one first.
 pub(super) fn bodies<'l>(
     lines: &'l [&'l str],
     declared: &'l Integrity,
-) -> impl Iterator<Item = Lines<'l>> {
-    let received = || {
-        lines
-            .iter()
-            .map(|l| Cow::Borrowed(*l))
-            .collect::<Lines<'l>>()
-    };
+) -> impl Iterator<Item = Candidate<'l>> {
+    let form = |lines, same_words| Candidate { lines, same_words };
     let shifts = shifts(lines);
-    let shifted = shifts
-        .clone()
-        .into_iter()
-        .map(|shift| lines.iter().map(|l| shift.apply(l)).collect::<Lines<'l>>());
-    let repaired = REPAIRS.iter().filter_map(|repair| {
+    // In a body of very many lines, each way costs as much as all the rest.
+    let combined = if lines.len() <= MAX_MARKS {
+        REPAIRS.len()
+    } else {
+        0
+    };
+    let received = lines
+        .iter()
+        .map(|l| Cow::Borrowed(*l))
+        .collect::<Lines<'l>>();
+    let repaired = |repair: &Repair| {
         let lines: Lines<'l> = lines.iter().map(|l| repair(l)).collect();
         let changed = lines.iter().any(|l| matches!(l, Cow::Owned(_)));
         changed.then_some(lines)
-    });
-    let both = {
-        let shifts = shifts.clone();
-        repaired.clone().flat_map(move |lines| {
-            let shifts = shifts.clone();
-            shifts.into_iter().map(move |shift| {
+    };
+    let shifted = shifts
+        .clone()
+        .into_iter()
+        .map(move |shift| lines.iter().map(|l| shift.apply(l)).collect::<Lines<'l>>());
+    let both = REPAIRS
+        .iter()
+        .take(combined)
+        .filter_map(repaired)
+        .flat_map(move |lines| {
+            shifts.clone().into_iter().map(move |shift| {
                 let shifted = lines
                     .iter()
                     .map(|l| Cow::Owned(shift.apply(l).into_owned()));
                 shifted.collect::<Lines<'l>>()
             })
-        })
-    };
-    std::iter::once(received())
-        .chain(shifted)
-        .chain(repaired)
-        .chain(both)
-        .chain(by_marks(lines, declared, shifts_of_one()))
+        });
+    std::iter::once(form(received, false))
+        .chain(
+            REPAIRS
+                .iter()
+                .filter_map(repaired)
+                .map(move |l| form(l, false)),
+        )
+        .chain(shifted.chain(both).map(move |l| form(l, true)))
+        .chain(by_marks(lines, declared, shifts_of_one()).map(|l| form(l, false)))
 }
 
 /// Each line in the form that has its mark, if every line has one.
