@@ -3,6 +3,7 @@
 use crate::case;
 use crate::implementation::Ours;
 use crate::judge::{Asked, Keys as _};
+use crosstalk_envelope::{Algorithm, PrivateKey};
 use serde_json::Value;
 
 /// The verdict with a key that the caller gives.
@@ -116,4 +117,57 @@ fn what_is_shown_as_verified_is_what_was_signed() {
             "{name}: {verified} {damaged}"
         );
     }
+}
+
+/// The text of every signed vector, and the record of the key that signed it.
+fn vectors() -> Vec<(String, String, String)> {
+    let signed = case::all().into_iter().filter(|c| c.op() == "sign");
+    let vectors = signed.filter_map(|c| {
+        let text = String::from_utf8(c.section("output").ok()?.to_vec()).ok()?;
+        let algorithm = Algorithm::from_wire(c.get("algorithm"))?;
+        let seed: Vec<u8> = (0..32)
+            .map(|i| u8::from_str_radix(&c.get("seed")[2 * i..2 * i + 2], 16).unwrap())
+            .collect();
+        let key = PrivateKey::from_seed(algorithm, &seed.try_into().unwrap()).unwrap();
+        Some((c.name.clone(), text, key.public().record()))
+    });
+    vectors.collect()
+}
+
+#[test]
+fn one_character_of_any_vector_is_enough() {
+    /// The long ones are about limits, and their text repeats.
+    const LONGEST: usize = 4000;
+    let (mut vectors_tried, mut changes) = (0, 0);
+    for (name, text, key) in vectors() {
+        if text.len() > LONGEST {
+            continue;
+        }
+        let whole = verdict(&text, &key).unwrap();
+        assert_eq!(whole["verdict"], "verified", "{name}");
+        vectors_tried += 1;
+        let step = if key.starts_with("ed25519") { 1 } else { 3 };
+        for (at, c) in text.char_indices().step_by(step) {
+            let (before, behind) = (&text[..at], &text[at + c.len_utf8()..]);
+            let other = if c == 'q' { 'Q' } else { 'q' };
+            for changed in [
+                format!("{before}{behind}"),
+                format!("{before}{other}{behind}"),
+                format!("{before}{c}{c}{behind}"),
+            ] {
+                changes += 1;
+                let came = verdict(&changed, &key).unwrap_or_default();
+                if came["verdict"] == "verified" {
+                    assert_eq!(
+                        came["envelope"], whole["envelope"],
+                        "{name} from\n{changed}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(
+        vectors_tried > 15 && changes > 20_000,
+        "{vectors_tried} {changes}"
+    );
 }
