@@ -103,19 +103,23 @@ pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
 
 /// What `meta: key` says about a key of one's own; after a rotation with the proof of the old key.
 pub(crate) fn block_of(key: &StoredKey) -> Vec<(&'static str, String)> {
-    let facts = &key.facts;
-    let rotation = facts.rotation.as_ref().and_then(|r| {
-        let rotation = Rotation {
-            old_id: r.replaces.clone(),
-            old: r.replaces_key,
-            new_id: facts.id.clone(),
-            new: facts.public,
-            grace: r.grace_until,
-        };
-        Some((rotation, base64::decode(&r.proof)?))
-    });
+    let rotation = rotation_of(key);
     let rotation = rotation.as_ref().map(|(r, proof)| (r, proof.as_slice()));
-    key_block(&facts.id, &facts.public, rotation)
+    key_block(&key.facts.id, &key.facts.public, rotation)
+}
+
+/// The rotation that brought a key, and the proof of the old one.
+pub(crate) fn rotation_of(key: &StoredKey) -> Option<(Rotation, Vec<u8>)> {
+    let rotation = key.facts.rotation.as_ref()?;
+    let proof = base64::decode(&rotation.proof)?;
+    let rotation = Rotation {
+        old_id: rotation.replaces.clone(),
+        old: rotation.replaces_key,
+        new_id: key.facts.id.clone(),
+        new: key.facts.public,
+        grace: rotation.grace_until,
+    };
+    Some((rotation, proof))
 }
 
 /// A public key of the command line: its record, or a file with the record or in PEM.

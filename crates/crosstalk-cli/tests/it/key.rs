@@ -31,6 +31,11 @@ fn a_key_is_made_pinned_replaced_and_revoked() {
             &["key", "new", "--id", id, "--algorithm", algorithm],
             "",
         );
+        assert_eq!(
+            alice.run(&["key", "rotate", id, "--again"], "").code,
+            14,
+            "it took the place of none"
+        );
         let first = ok(&alice, &["sign", "--with-key"], MESSAGE);
         assert_eq!(verdict(&bob, &first)["verdict"], "first-contact");
         assert_eq!(
@@ -53,6 +58,12 @@ fn a_key_is_made_pinned_replaced_and_revoked() {
             "verified",
             "{rotation}"
         );
+        let again = ok(
+            &alice,
+            &["key", "rotate", "alice@example.com/2", "--again"],
+            "",
+        );
+        assert_eq!(verdict(&bob, &again)["verdict"], "verified", "{again}");
         // Who missed the announcement can follow with any message that has the key.
         let second = ok(&alice, &["sign", "--with-key"], MESSAGE);
         assert_eq!(verdict(&bob, &second)["verdict"], "verified", "{second}");

@@ -6,13 +6,13 @@ use crate::clock::{self, days_after};
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, require_active};
+use crate::home::{Rooms, block_of, require_active, rotation_of};
 use crate::paragraph::wrap;
 use crate::passphrase::Passphrase;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Builder, Document, Reading, base64};
+use crosstalk_envelope::{Builder, Document, ErrorCode, PrivateKey, Reading, base64};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{Question, Rotation, learn};
 use crosstalk_store::{Handover, StoredKey, TrustStoreError};
@@ -25,7 +25,7 @@ use crosstalk_store::{Handover, StoredKey, TrustStoreError};
 /// sign with --with-key.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk key rotate alice@example.com > rotation.txt\n  crosstalk key rotate alice@example.com --new-id alice@example.com/2 --grace 90 > rotation.txt"
+    after_help = "Examples:\n  crosstalk key rotate alice@example.com > rotation.txt\n  crosstalk key rotate alice@example.com --new-id alice@example.com/2 --grace 90 > rotation.txt\n  crosstalk key rotate alice@example.com/2 --again"
 )]
 pub(super) struct Rotate {
     /// The id of the old key
@@ -40,6 +40,9 @@ pub(super) struct Rotate {
     /// For how many days messages of the old key still count
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=3650))]
     grace: u32,
+    /// Change nothing: print the message about the key that ID has now once more
+    #[arg(long, conflicts_with_all = ["new_id", "algorithm", "grace"])]
+    again: bool,
     #[command(flatten)]
     sides: Sides,
     #[command(flatten)]
@@ -52,6 +55,9 @@ impl Rotate {
         let old = rooms.keys.find(&self.id)?;
         require_active(&old)?;
         let opened = rooms.unlock(&old, &self.ask)?;
+        if self.again {
+            return self.print_again(console, &old, &opened.key);
+        }
         let algorithm = self.algorithm.map(Into::into);
         let new = generate(algorithm.unwrap_or(old.facts.public.algorithm()))?;
         let new_id = self.new_id.as_deref().unwrap_or(&self.id);
@@ -84,6 +90,30 @@ impl Rotate {
         take_over(&rooms, &text, at)?;
         console.data(&text)?;
         advise(console, &stored, &rotation)?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+impl Rotate {
+    fn print_again(
+        &self,
+        console: &mut Console,
+        stored: &StoredKey,
+        key: &PrivateKey,
+    ) -> Result<Exit, Failure> {
+        let Some((rotation, _)) = rotation_of(stored) else {
+            let message = format!("the key {} took the place of none", self.id);
+            return Err(Failure::Refused(ErrorCode::Perm, message));
+        };
+        let signer = Signer {
+            key,
+            pkid: &self.id,
+            at: clock::now(),
+            key_block: &block_of(stored),
+        };
+        let text = signed(&signer, &announcement(&self.sides, &signer, &rotation))?;
+        console.data(&text)?;
+        advise(console, stored, &rotation)?;
         Ok(Exit::SUCCESS)
     }
 }
