@@ -154,6 +154,8 @@ pub struct Verdict {
     pub(crate) dnssec: Option<Dnssec>,
     /// The id of the key that the message revokes.
     pub(crate) revokes: Option<String>,
+    /// It says that it was signed at a time that is still to come.
+    pub(crate) ahead: bool,
     /// Of the authentic head where there is one, else as it was received.
     pub(crate) head: Head,
 }

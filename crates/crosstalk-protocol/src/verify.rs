@@ -143,6 +143,7 @@ impl<'c> Case<'c> {
             authentic: None,
             head: head(self.document, false),
             revokes: None,
+            ahead: false,
             dnssec: self.dnssec(),
         }
     }

@@ -15,12 +15,14 @@ impl Verdict {
                     _ => "",
                 };
                 format!(
-                    "Signed by {id}, and nothing was changed; {}{change}.",
-                    self.voucher()
+                    "Signed by {id}, and nothing was changed; {}{change}{}.",
+                    self.voucher(),
+                    self.ahead()
                 )
             }
             Word::FirstContact => format!(
-                "Signed by {id} with a key that came with the message, and nothing was changed; nobody vouches for the key yet."
+                "Signed by {id} with a key that came with the message, and nothing was changed; nobody vouches for the key yet{}.",
+                self.ahead()
             ),
             Word::Unsigned => "Nobody signed this message: anybody may have written it.".to_owned(),
             Word::UnknownKey => self.no_key(id),
@@ -39,6 +41,16 @@ impl Verdict {
                     "The signature is of a key of {id} that was revoked on {when}{why}: somebody else may have made it."
                 )
             }
+        }
+    }
+
+    fn ahead(&self) -> String {
+        match self.head.signed_at.filter(|_| self.ahead) {
+            Some(at) => format!(
+                "; it says that it was signed on {}, which is still to come",
+                day(at)
+            ),
+            None => String::new(),
         }
     }
 

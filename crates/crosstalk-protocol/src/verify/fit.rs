@@ -70,6 +70,7 @@ impl<'c> Fit<'c> {
             body: Some(diagnosis),
             head: head(&self.signed, true),
             revokes: self.revokes(),
+            ahead: self.is_ahead(),
             dnssec: match &self.source {
                 Source::Dns(_, dnssec) => Some(*dnssec),
                 _ => self.case.dnssec(),
@@ -192,6 +193,14 @@ impl<'c> Fit<'c> {
         let is_revoke = self.signed.envelope().meaning() == Some(Intent::Revoke);
         let id = self.signed.meta("revocation", "Key-ID")?;
         is_revoke.then(|| id.to_owned())
+    }
+
+    /// Whether it was signed more than a day from now, by its own words: clocks differ, but not that much.
+    fn is_ahead(&self) -> bool {
+        const DAY: i64 = 86_400_000;
+        let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
+        let now = self.case.question.at.as_millis();
+        signed_at.is_some_and(|at| at.as_millis() > now.saturating_add(DAY))
     }
 
     /// A domain can vouch for another key than the one that was known.

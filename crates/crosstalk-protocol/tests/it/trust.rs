@@ -653,3 +653,21 @@ fn dnssec_is_not_stripped() {
     let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
     assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
 }
+
+#[test]
+fn a_time_that_is_to_come_is_told() {
+    let document = Document::parse(MESSAGE, Reading::Strict);
+    let alice = key(Algorithm::Ed25519, 1);
+    for (at, told) in [("2026-11-16T11:00:00Z", false), ("2199-01-01", true)] {
+        let signer = Signer {
+            key: &alice,
+            pkid: ALICE,
+            at: time(at),
+            key_block: &[],
+        };
+        let sent = signer.sign(&document).unwrap();
+        let found = ask(&sent, &trusting_alice(), &Question::at(now()));
+        assert_eq!(found.word(), Word::Verified);
+        assert_eq!(found.sentence().contains("still to come"), told, "{at}");
+    }
+}
