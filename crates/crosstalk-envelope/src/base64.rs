@@ -11,22 +11,25 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// assert_eq!(base64::decode("YWJ="), None, "bits behind the end are not zero");
 /// ```
 pub fn encode(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
-        let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-        for place in 0..4 {
-            if place <= chunk.len() {
-                let digit = (word >> (18 - 6 * place)) & 63;
-                out.push(char::from(
-                    ALPHABET.get(digit as usize).copied().unwrap_or(b'A'),
-                ));
-            } else {
-                out.push('=');
-            }
-        }
+    let letter = |digit: u32| ALPHABET.get((digit & 63) as usize).copied().unwrap_or(b'=');
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    let (triples, rest) = bytes.as_chunks::<3>();
+    for [a, b, c] in triples {
+        let word = (u32::from(*a) << 16) | (u32::from(*b) << 8) | u32::from(*c);
+        out.extend([18, 12, 6, 0].map(|shift| letter(word >> shift)));
     }
-    out
+    match rest {
+        [a] => {
+            let word = u32::from(*a) << 4;
+            out.extend([letter(word >> 6), letter(word), b'=', b'=']);
+        }
+        [a, b] => {
+            let word = ((u32::from(*a) << 8) | u32::from(*b)) << 2;
+            out.extend([letter(word >> 12), letter(word >> 6), letter(word), b'=']);
+        }
+        _ => {}
+    }
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Decodes canonical base64; anything else is nothing.

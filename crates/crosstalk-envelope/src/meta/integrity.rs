@@ -65,7 +65,7 @@ impl Integrity {
     /// Measures a body, given its lines in UTF-8.
     pub(crate) fn measure_bytes<'l>(body_lines: impl Iterator<Item = &'l [u8]>) -> Self {
         let (mut whole, mut words) = (Whole::default(), Words::default());
-        let mut marks = Vec::new();
+        let mut marks = Vec::with_capacity(32);
         let (mut lines, mut bytes) = (0_usize, 0_usize);
         for line in body_lines {
             whole.line(line);
@@ -88,7 +88,7 @@ impl Integrity {
 
     /// The keys and values of the block, in the order in which they are written.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
-        let mut fields = Vec::new();
+        let mut fields = Vec::with_capacity(6);
         let mut push = |key, value: Option<String>| fields.extend(value.map(|v| (key, v)));
         push("Signed-At", self.signed_at.map(|t| t.to_string()));
         push("Digest", self.digest.map(|d| d.to_string()));
@@ -131,10 +131,19 @@ pub(crate) fn mark(line: &[u8]) -> [u8; 2] {
 }
 
 /// Many small pieces, hashed together: one by one they would cost more.
-#[derive(Default)]
 struct Pieces {
     hash: Sha256,
     pending: Vec<u8>,
+}
+
+impl Default for Pieces {
+    fn default() -> Self {
+        // Room for the text of most messages.
+        Self {
+            hash: Sha256::new(),
+            pending: Vec::with_capacity(1024),
+        }
+    }
 }
 
 impl Pieces {
