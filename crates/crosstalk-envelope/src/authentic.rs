@@ -149,7 +149,7 @@ pub fn authenticate(document: &Document<'_>, key: &PublicKey) -> Result<Authenti
     let body = document.body_digest();
     let malformed = |d: Diagnostic| Unfit::Malformed(d.message.into_owned());
     let canonical = document
-        .canonical_with(&declared.unwrap_or(body), |_| true)
+        .canonical_with(&declared.unwrap_or(body))
         .map_err(malformed)?;
     let (canonical, integrity) = if fits(&canonical) {
         (canonical, integrity)
@@ -213,7 +213,7 @@ fn repaired_head(
         let head = Document::parse(&text, Reading::Strict);
         let integrity = head.envelope().integrity();
         let digest = integrity.as_ref().and_then(|i| i.digest).unwrap_or(body);
-        let canonical = head.canonical_with(&digest, |_| true).ok()?;
+        let canonical = head.canonical_with(&digest).ok()?;
         fits(&canonical).then_some((canonical, integrity))
     })
 }

@@ -22,16 +22,12 @@ impl Document<'_> {
     /// assert!(canonical.starts_with("[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: sha256:e3b0"));
     /// ```
     pub fn canonical(&self) -> Result<String, Diagnostic> {
-        self.canonical_with(&self.body_digest(), |_| true)
+        self.canonical_with(&self.body_digest())
     }
 
-    /// The canonical form with a given digest of the body, of the blocks that are chosen.
-    pub(crate) fn canonical_with(
-        &self,
-        body: &Digest,
-        chosen: impl Fn(&str) -> bool,
-    ) -> Result<String, Diagnostic> {
-        let mut out = self.canonical_head(chosen)?;
+    /// The canonical form with a given digest of the body.
+    pub(crate) fn canonical_with(&self, body: &Digest) -> Result<String, Diagnostic> {
+        let mut out = self.canonical_head(|_| true)?;
         self.push_body_line(&mut out, body);
         Ok(out)
     }

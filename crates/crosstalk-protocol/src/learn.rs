@@ -63,10 +63,8 @@ pub fn learn(
     let head = verdict.authentic.as_ref().map(Authentic::head);
     let rotation = Rotation::of(&Document::parse(&head.unwrap_or_default(), Reading::Strict));
     match rotation {
-        Some(Ok(rotation)) if rotation.follows(trust) => {
-            let known = rotation.known(question.at, verdict.head.message.clone(), Vec::new());
-            let old = (rotation.old_id.as_str(), &rotation.old);
-            trust.rotate(old, known, rotation.grace);
+        Some(Ok(rotation)) if trust.vouches_for(&rotation) => {
+            trust.rotate(&rotation, question.at, verdict.head.message);
             Ok(Learned::Rotated(Box::new(rotation)))
         }
         _ => unproven(verdict),
@@ -114,22 +112,10 @@ fn revoke(
         return unproven(verdict);
     };
     let id = head.meta("revocation", "Key-ID").unwrap_or_default();
-    // Without the key itself, the id means the key that signs.
     let named = head.meta("revocation", "Public-Key");
-    let target = match named.map(PublicKey::parse_record) {
-        None if id == pkid => Some(key),
-        Some(Ok(named)) if id == pkid && named == key => Some(key),
-        Some(Err(_)) => None,
-        named => {
-            let named = named.and_then(Result::ok);
-            let is_meant = |k: &&KnownKey| named.is_none_or(|n| n == k.key);
-            let replaced_by_signer = |k: &&KnownKey| matches!(&k.standing, Standing::Replaced { by, key: new, .. } if *by == pkid && *new == key);
-            let signer = trust.entry(&pkid, &key);
-            let is_active = signer.is_some_and(|k| k.standing == Standing::Active);
-            let mut keys = trust.of_id(id).into_iter().filter(|_| is_active);
-            keys.find(|k| is_meant(k) && replaced_by_signer(k))
-                .map(|k| k.key)
-        }
+    let target = match named.map(PublicKey::parse_record).transpose() {
+        Ok(named) => revocable(trust, (&pkid, &key), id, named.as_ref()),
+        Err(_) => None,
     };
     let Some(target) = target else {
         return unproven(verdict);
@@ -152,24 +138,42 @@ fn revoke(
     })
 }
 
-/// The pin that an envelope offers: the key that it was signed with, under its id, for its sender.
-pub fn pin_of(document: &Document<'_>, verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
+/// The key of an id that a signer may revoke: the one that signs, or one whose place it took. Without the key itself,
+/// the signer's own id means the key that signs.
+fn revocable(
+    trust: &Trust,
+    signer: (&str, &PublicKey),
+    id: &str,
+    named: Option<&PublicKey>,
+) -> Option<PublicKey> {
+    let (pkid, key) = signer;
+    if id == pkid && named.is_none_or(|n| n == key) {
+        return Some(*key);
+    }
+    let known = trust.entry(pkid, key)?;
+    let is_replaced = |k: &&KnownKey| matches!(&k.standing, Standing::Replaced { by, key: new, .. } if by == pkid && new == key);
+    let is_meant = |k: &&KnownKey| named.is_none_or(|n| *n == k.key) && is_replaced(k);
+    let mut keys = trust.of_id(id).into_iter();
+    let meant = keys.find(is_meant).map(|k| k.key);
+    meant.filter(|_| known.standing == Standing::Active)
+}
+
+/// The pin that an envelope offers: the key that signed it and came with it, under its id, for its sender.
+pub fn pin_of(verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
     let authentic = verdict.authentic.as_ref()?;
     authentic.verified()?;
     // Whoever gives up a key does not ask to be believed by it.
     if verdict.revokes.is_some() {
         return None;
     }
+    let (pkid, key) = (verdict.pkid()?, verdict.key?);
     let text = authentic.head();
     let head = Document::parse(&text, Reading::Strict);
-    let pkid = verdict.pkid()?;
-    let carried = head.envelope().key().filter(|k| k.key_id == Some(pkid));
-    let key = match PublicKey::from_did(pkid) {
-        Some(did) => did.ok()?,
-        None => PublicKey::parse_record(carried?.public_key?).ok()?,
-    };
-    // What is pinned is what signed, whatever the block says.
-    authenticate(document, &key).ok()?;
+    let carried = head.envelope().key().and_then(|k| k.public_key);
+    let offered = PublicKey::from_did(pkid).or_else(|| carried.map(PublicKey::parse_record))?;
+    if offered.ok()? != key {
+        return None;
+    }
     Some(KnownKey {
         id: pkid.to_owned(),
         key,

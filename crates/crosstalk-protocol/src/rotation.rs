@@ -2,7 +2,6 @@
 //!
 //! The old key signs a statement of its own preamble; the new key signs the envelope that carries both.
 
-use crate::trust::{KnownKey, Origin, Standing, Trust};
 use crosstalk_envelope::{Document, PrivateKey, PublicKey, Timestamp, base64, is_key_id};
 
 /// What the statement of a rotation begins with.
@@ -95,34 +94,6 @@ impl Rotation {
             (same_time && rotation.is_proven_by(&proof)).then_some(rotation)
         };
         Some(read().ok_or(RotationUnproven))
-    }
-
-    /// Whether the old key is one that counts, no third key took its place, and the new id belongs to nobody else.
-    pub fn follows(&self, trust: &Trust) -> bool {
-        let counts = |k: &KnownKey| match &k.standing {
-            Standing::Active => true,
-            Standing::Replaced { key, .. } => *key == self.new,
-            Standing::Revoked { .. } | Standing::Distrusted { .. } => false,
-        };
-        let mut keys = trust.keys().iter();
-        let is_refused = keys.any(|k| k.key == self.old && k.standing.is_refused());
-        let is_free = self.new_id == self.old_id
-            || trust.pinned(&self.new_id).is_none()
-            || trust.entry(&self.new_id, &self.new).is_some();
-        is_free && !is_refused && trust.entry(&self.old_id, &self.old).is_some_and(counts)
-    }
-
-    /// The new key as the trust store keeps it.
-    pub fn known(&self, since: Timestamp, by: Option<String>, senders: Vec<String>) -> KnownKey {
-        KnownKey {
-            id: self.new_id.clone(),
-            key: self.new,
-            since,
-            how: Origin::FirstContact,
-            by,
-            senders,
-            standing: Standing::Active,
-        }
     }
 }
 

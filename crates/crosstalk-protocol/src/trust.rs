@@ -5,6 +5,7 @@
 mod file;
 
 use crate::dns::{DnsAnswer, Dnssec};
+use crate::rotation::Rotation;
 use crosstalk_envelope::{PublicKey, Timestamp};
 
 pub use file::TrustFileError;
@@ -321,35 +322,48 @@ impl Trust {
         Ok(())
     }
 
-    /// Takes a new key in the place of the one that vouches for it.
-    pub fn rotate(&mut self, old: (&str, &PublicKey), new: KnownKey, grace: Timestamp) {
-        let (id, key) = old;
-        let mut senders = new.senders.clone();
-        let mut how = new.how;
-        for known in self.keys.iter_mut().filter(|k| k.id == id && k.key == *key) {
-            senders.extend(
-                known
-                    .senders
-                    .iter()
-                    .filter(|s| !new.senders.contains(s))
-                    .cloned(),
-            );
-            how = known.how;
-            if known.standing == Standing::Active {
-                known.standing = Standing::Replaced {
-                    by: new.id.clone(),
-                    key: new.key,
-                    at: new.since,
-                    grace,
-                };
-            }
+    /// Whether a rotation leads on from a key that counts, no third key took its place, and the new id belongs to
+    /// nobody else.
+    pub fn vouches_for(&self, rotation: &Rotation) -> bool {
+        let counts = |k: &KnownKey| match &k.standing {
+            Standing::Active => true,
+            Standing::Replaced { key, .. } => *key == rotation.new,
+            Standing::Revoked { .. } | Standing::Distrusted { .. } => false,
+        };
+        let mut keys = self.keys.iter();
+        let is_refused = keys.any(|k| k.key == rotation.old && k.standing.is_refused());
+        let is_free = rotation.new_id == rotation.old_id
+            || self.pinned(&rotation.new_id).is_none()
+            || self.entry(&rotation.new_id, &rotation.new).is_some();
+        let old = self.entry(&rotation.old_id, &rotation.old);
+        is_free && !is_refused && old.is_some_and(counts)
+    }
+
+    /// Takes a new key in the place of the one that vouches for it: it came as that one did, and has its senders.
+    pub fn rotate(&mut self, rotation: &Rotation, at: Timestamp, by: Option<String>) {
+        let is_old = |k: &&mut KnownKey| k.id == rotation.old_id && k.key == rotation.old;
+        let Some(old) = self.keys.iter_mut().find(is_old) else {
+            return;
+        };
+        if old.standing == Standing::Active {
+            old.standing = Standing::Replaced {
+                by: rotation.new_id.clone(),
+                key: rotation.new,
+                at,
+                grace: rotation.grace,
+            };
         }
+        let new = KnownKey {
+            id: rotation.new_id.clone(),
+            key: rotation.new,
+            since: at,
+            how: old.how,
+            by,
+            senders: old.senders.clone(),
+            standing: Standing::Active,
+        };
         if self.entry(&new.id, &new.key).is_none() && self.active(&new.id).is_none() {
-            self.keys.push(KnownKey {
-                senders,
-                how,
-                ..new
-            });
+            self.keys.push(new);
         }
     }
 

@@ -7,7 +7,9 @@ pub use report::{KeyChange, VerdictReport};
 
 use crate::dns::Dnssec;
 use crosstalk_envelope::registry::Rule;
-use crosstalk_envelope::{Authentic, Diagnosis, ErrorCode, Fingerprint, Timestamp, Verified};
+use crosstalk_envelope::{
+    Authentic, Diagnosis, ErrorCode, Fingerprint, PublicKey, Timestamp, Verified,
+};
 
 /// The seven verdicts, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,7 +150,8 @@ pub struct Verdict {
     pub(crate) retry: bool,
     pub(crate) pkid: Option<String>,
     pub(crate) algorithm: Option<String>,
-    pub(crate) fingerprint: Option<Fingerprint>,
+    /// The key that fits.
+    pub(crate) key: Option<PublicKey>,
     pub(crate) body: Option<Diagnosis>,
     pub(crate) authentic: Option<Authentic>,
     pub(crate) dnssec: Option<Dnssec>,
@@ -206,8 +209,8 @@ impl Verdict {
     }
 
     /// What people compare, if there is a key that the signature was checked with.
-    pub const fn fingerprint(&self) -> Option<Fingerprint> {
-        self.fingerprint
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.key.map(|k| k.fingerprint())
     }
 
     /// The state of the body, where the envelope says what it was.

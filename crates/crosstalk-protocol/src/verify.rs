@@ -138,7 +138,7 @@ impl<'c> Case<'c> {
             retry: false,
             pkid: None,
             algorithm: None,
-            fingerprint: None,
+            key: None,
             body: None,
             authentic: None,
             head: head(self.document, false),

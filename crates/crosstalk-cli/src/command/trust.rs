@@ -9,10 +9,13 @@ mod pin;
 mod remove;
 mod view;
 
+use crate::caret::Carets;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::Input;
 use clap::{Args, Subcommand};
+use crosstalk_envelope::{Document, Reading, Severity};
 
 /// Say whom to believe: pin, distrust, exchange and check keys of others
 ///
@@ -49,4 +52,24 @@ impl Trust {
             Action::Check(action) => action.run(console),
         }
     }
+}
+
+/// Works on each message of a text, and tells what can't be read.
+fn each_message(
+    console: &mut Console,
+    input: &Input,
+    mut work: impl FnMut(&mut Console, &Document<'_>) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let (text, scan) = input.scan(Reading::Paste);
+    let name = input.shown_name();
+    let carets = Carets::new(&name, &text);
+    let refused = scan.refused.iter();
+    for finding in refused.filter(|d| d.severity >= Severity::Warning) {
+        console.talk(&carets.draw(finding))?;
+    }
+    let mut exit = Exit::of(&scan.refused);
+    for document in &scan.documents {
+        exit = exit.worst(work(console, document)?);
+    }
+    Ok(exit)
 }

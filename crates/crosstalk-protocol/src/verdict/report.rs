@@ -94,7 +94,7 @@ impl Verdict {
             after,
             pkid: self.pkid.clone(),
             algorithm: self.algorithm.clone(),
-            fingerprint: self.fingerprint.map(|f| f.to_string()),
+            fingerprint: self.fingerprint().map(|f| f.to_string()),
             trust: self.trusted.as_str(),
             since,
             dnssec: self.dnssec.map(Dnssec::as_str),

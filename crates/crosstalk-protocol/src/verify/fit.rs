@@ -66,7 +66,7 @@ impl<'c> Fit<'c> {
             retry: false,
             pkid: None,
             algorithm: None,
-            fingerprint: Some(self.key.fingerprint()),
+            key: Some(self.key),
             body: Some(diagnosis),
             head: head(&self.signed, true),
             revokes: self.revokes(),
@@ -135,7 +135,7 @@ impl<'c> Fit<'c> {
                 );
                 Some((Word::NotVerified, &rule::ROTATION, Detail::Text(text)))
             }
-            Ok(rotation) if rotation.follows(self.case.trust) => None,
+            Ok(rotation) if self.case.trust.vouches_for(rotation) => None,
             Ok(rotation) => {
                 let known = self.case.trust.pinned(&rotation.old_id)?;
                 let known = known.key.fingerprint();
@@ -185,7 +185,7 @@ impl<'c> Fit<'c> {
     /// The rotation that leads here from a key that counts.
     fn followed(&self) -> Option<&Rotation> {
         let rotation = self.rotation.as_ref()?.as_ref().ok()?;
-        rotation.follows(self.case.trust).then_some(rotation)
+        self.case.trust.vouches_for(rotation).then_some(rotation)
     }
 
     /// The key that the message revokes.

@@ -9,6 +9,7 @@
 )]
 
 mod damage;
+mod domain;
 mod forgery;
 mod mutation;
 mod sample;

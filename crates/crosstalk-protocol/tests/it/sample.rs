@@ -122,3 +122,17 @@ pub(crate) fn verdict(text: &str, trust: &Trust) -> Verdict {
 pub(crate) fn canonical(text: &str) -> String {
     Document::parse(text, Reading::Strict).canonical().unwrap()
 }
+
+/// What is to be thought of the one envelope of a text.
+pub(crate) fn ask(text: &str, trust: &Trust, question: &Question<'_>) -> Verdict {
+    verify(&Document::parse(text, Reading::Paste), trust, question)
+}
+
+/// The verdict, who vouches, and the rule that decided.
+pub(crate) fn outcome(verdict: &Verdict) -> (&'static str, &'static str, Option<&'static str>) {
+    (
+        verdict.word().as_str(),
+        verdict.trusted().as_str().unwrap_or(""),
+        verdict.rule().map(|r| r.id),
+    )
+}

@@ -1,27 +1,15 @@
-//! Whom the trust store believes: pins, rotations, revocations, domains (threats 10 to 12).
+//! Whom the trust store believes: pins, rotations, revocations (threats 10 and 11).
 
-use crate::sample::{ALICE, MESSAGE, key, now, pin, signed, signed_as, time, trusting_alice};
+use crate::sample::{
+    ALICE, MESSAGE, ask, key, now, outcome, pin, signed, signed_as, time, trusting_alice,
+};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
-    KnownKey, Learned, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word, learn,
-    pin_of, verify,
+    KnownKey, Learned, Question, Rotation, Standing, Trust, Unlearned, Word, learn, pin_of,
 };
-
-fn ask(text: &str, trust: &Trust, question: &Question<'_>) -> Verdict {
-    verify(&Document::parse(text, Reading::Paste), trust, question)
-}
-
-fn outcome(verdict: &Verdict) -> (&'static str, &'static str, Option<&'static str>) {
-    (
-        verdict.word().as_str(),
-        verdict.trusted().as_str().unwrap_or(""),
-        verdict.rule().map(|r| r.id),
-    )
-}
 
 /// An announcement of a new key, signed by it, with a proof by the old one.
 fn announcement(
@@ -71,7 +59,7 @@ fn first_contact_pins_nothing_and_a_pin_holds() {
     let question = Question::at(now());
     let first = ask(&sent, &trust, &question);
     assert_eq!(outcome(&first), ("first-contact", "first-contact", None));
-    let pin = pin_of(&Document::parse(&sent, Reading::Paste), &first, now()).unwrap();
+    let pin = pin_of(&first, now()).unwrap();
     trust.pin(pin).unwrap();
     assert_eq!(
         outcome(&ask(&sent, &trust, &question)),
@@ -279,104 +267,6 @@ fn distrust_and_merge() {
 }
 
 #[test]
-fn domains_decide_where_they_are_asked() {
-    let (alice, other) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 2));
-    let sent = signed(MESSAGE);
-    let answer = |keys: Vec<&PrivateKey>| DnsAnswer::Keys {
-        keys: keys.iter().map(|k| k.public()).collect(),
-        ttl: 60,
-        dnssec: Dnssec::Insecure,
-    };
-    let both = answer(vec![&other, &alice]);
-    for trust in [Trust::default(), trusting_alice()] {
-        for (dns, expected) in [
-            (both.clone(), ("verified", "dns", None)),
-            (answer(vec![&other]), ("not-verified", "", Some("TRU-023"))),
-            (
-                DnsAnswer::Absent {
-                    dnssec: Dnssec::Secure,
-                },
-                ("not-verified", "", Some("TRU-021")),
-            ),
-            (
-                DnsAnswer::Wrong {
-                    reason: "no".into(),
-                },
-                ("not-verified", "", Some("TRU-021")),
-            ),
-            (
-                DnsAnswer::Unavailable {
-                    reason: "SERVFAIL".into(),
-                },
-                ("unknown-key", "unknown-key", Some("TRU-022")),
-            ),
-        ] {
-            let question = Question {
-                dns: Some(&dns),
-                ..Question::at(now())
-            };
-            let found = ask(&sent, &trust, &question);
-            assert_eq!(outcome(&found), expected, "{dns:?}");
-            assert_eq!(found.retry(), matches!(dns, DnsAnswer::Unavailable { .. }));
-            assert!(found.verified().is_none() || expected.0 == "verified");
-        }
-        let question = Question {
-            dns: Some(&both),
-            require_dnssec: true,
-            ..Question::at(now())
-        };
-        assert_eq!(outcome(&ask(&sent, &trust, &question)).2, Some("TRU-024"));
-    }
-    // DNS vouches for a changed key (threat 11).
-    let rolled = signed_as(MESSAGE, &other, ALICE);
-    let question = Question {
-        dns: Some(&both),
-        ..Question::at(now())
-    };
-    assert_eq!(
-        outcome(&ask(&rolled, &trusting_alice(), &question)),
-        ("verified", "dns", None)
-    );
-}
-
-#[test]
-fn an_answer_counts_as_long_as_it_says() {
-    let alice = key(Algorithm::Ed25519, 1);
-    let mut trust = Trust::default();
-    let answer = DnsAnswer::Keys {
-        keys: vec![alice.public()],
-        ttl: 60,
-        dnssec: Dnssec::Secure,
-    };
-    trust.remember("example.com", &answer, now());
-    let at =
-        |seconds: i64| Question::at(Timestamp::from_millis(now().as_millis() + seconds * 1000));
-    assert_eq!(
-        outcome(&ask(&signed(MESSAGE), &trust, &at(59))),
-        ("verified", "dns", None)
-    );
-    let late = ask(&signed(MESSAGE), &trust, &at(60));
-    assert_eq!((late.word(), late.retry()), (Word::UnknownKey, true));
-    trust.remember(
-        "example.com",
-        &DnsAnswer::Unavailable { reason: "x".into() },
-        now(),
-    );
-    assert_eq!(trust.domains().len(), 1);
-    trust.remember(
-        "example.com",
-        &DnsAnswer::Absent {
-            dnssec: Dnssec::Secure,
-        },
-        now(),
-    );
-    // It has vouched before, and is to be asked: a key that comes along is not believed in its place.
-    let gone = ask(&signed(MESSAGE), &trust, &at(0));
-    assert_eq!((gone.word(), gone.retry()), (Word::UnknownKey, true));
-    assert!(trust.forget_domain("example.com") && trust.domains().is_empty());
-}
-
-#[test]
 fn a_did_is_its_key() {
     for algorithm in Algorithm::ALL {
         let signer = key(algorithm, 5);
@@ -459,7 +349,7 @@ fn a_stranger_s_revocation_stops_nobody() {
     assert_eq!(before.word(), Word::FirstContact);
     assert!(before.next().contains("trust import"), "{}", before.next());
     assert!(
-        pin_of(&document, &before, now()).is_none(),
+        pin_of(&before, now()).is_none(),
         "who gives up a key is not pinned"
     );
     learn(&document, &mut trust, &question).unwrap();
@@ -631,27 +521,6 @@ fn a_trust_file_of_others_weakens_nothing() {
     );
     // Any other key of an id, whatever became of it, makes a new one a change.
     assert!(trust.pin(pin(ALICE, &mallory, &[])).is_err());
-}
-
-#[test]
-fn dnssec_is_not_stripped() {
-    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
-    let answer = |key: &PrivateKey, dnssec| DnsAnswer::Keys {
-        keys: vec![key.public()],
-        ttl: 60,
-        dnssec,
-    };
-    let mut trust = Trust::default();
-    trust.remember("example.com", &answer(&alice, Dnssec::Secure), now());
-    let forged = answer(&mallory, Dnssec::Indeterminate);
-    trust.remember("example.com", &forged, now());
-    assert!(trust.was_secure("example.com"));
-    let question = Question {
-        dns: Some(&forged),
-        ..Question::at(now())
-    };
-    let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
-    assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
 }
 
 #[test]

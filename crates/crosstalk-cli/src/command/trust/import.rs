@@ -1,7 +1,6 @@
 //! `crosstalk trust import`: a trust file of somebody else, or what messages say about their keys (TRU-010, TRU-013).
 
-use super::view;
-use crate::caret::Carets;
+use super::{each_message, view};
 use crate::clock;
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -11,10 +10,9 @@ use crate::input::Input;
 use crate::paragraph::{count, wrap};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, Intent, Reading, Severity};
+use crosstalk_envelope::{Document, ErrorCode};
 use crosstalk_protocol::{
-    KnownKey, Learned, PinError, Question, Rotation, Standing, Trust, Unlearned, Verdict, Word,
-    learn,
+    KnownKey, Learned, PinError, Question, Trust, Unlearned, Verdict, Word, learn,
 };
 use crosstalk_store::TrustStoreError;
 use std::path::PathBuf;
@@ -39,7 +37,9 @@ impl Import {
         let input = Input::read(&self.file, console)?;
         match input.text() {
             Ok(text) if is_trust_file(text) => merge(console, &rooms, text, &input.shown_name()),
-            _ => messages(console, &rooms, &input),
+            _ => each_message(console, &input, |console, document| {
+                message(console, &rooms, document)
+            }),
         }
     }
 }
@@ -90,35 +90,18 @@ fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result
     })
 }
 
-fn messages(console: &mut Console, rooms: &Rooms, input: &Input) -> Result<Exit, Failure> {
-    let (text, scan) = input.scan(Reading::Paste);
-    let name = input.shown_name();
-    let carets = Carets::new(&name, &text);
-    for finding in scan
-        .refused
-        .iter()
-        .filter(|d| d.severity >= Severity::Warning)
-    {
-        console.talk(&carets.draw(finding))?;
-    }
-    let mut exit = Exit::of(&scan.refused);
-    for document in &scan.documents {
-        exit = exit.worst(message(console, rooms, document)?);
-    }
-    Ok(exit)
-}
-
 fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Result<Exit, Failure> {
-    if is_known(document, &rooms.trust()?) {
-        console.talk("the new key is known already: nothing changed\n")?;
-        return Ok(Exit::SUCCESS);
-    }
     let question = Question::at(clock::now());
-    let learned = rooms.trust.update(|trust| {
+    let (learned, changed) = rooms.trust.update(|trust| {
+        let before = trust.clone();
         let learned = learn(document, trust, &question);
-        Ok::<Result<Learned, Unlearned>, TrustStoreError>(learned)
+        Ok::<(Result<Learned, Unlearned>, bool), TrustStoreError>((learned, *trust != before))
     })?;
     match learned {
+        Ok(Learned::Rotated(_)) if !changed => {
+            console.talk("the new key is known already: nothing changed\n")?;
+            Ok(Exit::SUCCESS)
+        }
         Ok(Learned::Rotated(rotation)) => {
             console.show(&format!(
                 "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  what the old one signs after {} does not count\n",
@@ -157,23 +140,6 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
             Ok(ErrorCode::Perm.into())
         }
     }
-}
-
-/// Whether this is a rotation that was taken over before.
-fn is_known(document: &Document<'_>, trust: &Trust) -> bool {
-    // A revocation brings the rotation of its key along, and is about something else.
-    if document.envelope().meaning() == Some(Intent::Revoke) {
-        return false;
-    }
-    let Some(Ok(rotation)) = Rotation::of(document) else {
-        return false;
-    };
-    let old = trust.entry(&rotation.old_id, &rotation.old);
-    let new = trust.entry(&rotation.new_id, &rotation.new);
-    new.is_some()
-        && old.is_some_and(
-            |k| matches!(&k.standing, Standing::Replaced { key, .. } if *key == rotation.new),
-        )
 }
 
 fn unproven(verdict: &Verdict) -> String {

@@ -1,7 +1,6 @@
 //! `crosstalk trust pin`: a key id belongs to this key from now on (TRU-003 to TRU-006).
 
-use super::view;
-use crate::caret::Carets;
+use super::{each_message, view};
 use crate::clock;
 use crate::console::{BOLD, Console, GREEN, RED, styled};
 use crate::exit::Exit;
@@ -12,7 +11,7 @@ use crate::paragraph::wrap;
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Severity, is_key_id};
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, is_key_id};
 use crosstalk_protocol::{
     KnownKey, Origin, PinError, Question, Standing, Trust, Verdict, Word, pin_of, verify,
 };
@@ -91,21 +90,9 @@ impl Pin {
             )));
         }
         let input = Input::read(&path, console)?;
-        let (text, scan) = input.scan(Reading::Paste);
-        let name = input.shown_name();
-        let carets = Carets::new(&name, &text);
-        for finding in scan
-            .refused
-            .iter()
-            .filter(|d| d.severity >= Severity::Warning)
-        {
-            console.talk(&carets.draw(finding))?;
-        }
-        let mut exit = Exit::of(&scan.refused);
-        for document in &scan.documents {
-            exit = exit.worst(self.message(console, rooms, document)?);
-        }
-        Ok(exit)
+        each_message(console, &input, |console, document| {
+            self.message(console, rooms, document)
+        })
     }
 
     fn message(
@@ -116,7 +103,7 @@ impl Pin {
     ) -> Result<Exit, Failure> {
         let now = clock::now();
         let verdict = verify(document, &rooms.trust()?, &Question::at(now));
-        let pin = pin_of(document, &verdict, now).filter(|_| is_for_a_person(&verdict));
+        let pin = pin_of(&verdict, now).filter(|_| is_for_a_person(&verdict));
         match pin {
             Some(mut pin) => {
                 if self.compared {

@@ -1,0 +1,125 @@
+//! What domains say about keys, and what is made of it (threats 11 and 12).
+
+use crate::sample::{ALICE, MESSAGE, ask, key, now, outcome, signed, signed_as, trusting_alice};
+use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
+use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::{Question, Trust, Word};
+
+#[test]
+fn domains_decide_where_they_are_asked() {
+    let (alice, other) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 2));
+    let sent = signed(MESSAGE);
+    let answer = |keys: Vec<&PrivateKey>| DnsAnswer::Keys {
+        keys: keys.iter().map(|k| k.public()).collect(),
+        ttl: 60,
+        dnssec: Dnssec::Insecure,
+    };
+    let both = answer(vec![&other, &alice]);
+    for trust in [Trust::default(), trusting_alice()] {
+        for (dns, expected) in [
+            (both.clone(), ("verified", "dns", None)),
+            (answer(vec![&other]), ("not-verified", "", Some("TRU-023"))),
+            (
+                DnsAnswer::Absent {
+                    dnssec: Dnssec::Secure,
+                },
+                ("not-verified", "", Some("TRU-021")),
+            ),
+            (
+                DnsAnswer::Wrong {
+                    reason: "no".into(),
+                },
+                ("not-verified", "", Some("TRU-021")),
+            ),
+            (
+                DnsAnswer::Unavailable {
+                    reason: "SERVFAIL".into(),
+                },
+                ("unknown-key", "unknown-key", Some("TRU-022")),
+            ),
+        ] {
+            let question = Question {
+                dns: Some(&dns),
+                ..Question::at(now())
+            };
+            let found = ask(&sent, &trust, &question);
+            assert_eq!(outcome(&found), expected, "{dns:?}");
+            assert_eq!(found.retry(), matches!(dns, DnsAnswer::Unavailable { .. }));
+            assert!(found.verified().is_none() || expected.0 == "verified");
+        }
+        let question = Question {
+            dns: Some(&both),
+            require_dnssec: true,
+            ..Question::at(now())
+        };
+        assert_eq!(outcome(&ask(&sent, &trust, &question)).2, Some("TRU-024"));
+    }
+    // DNS vouches for a changed key (threat 11).
+    let rolled = signed_as(MESSAGE, &other, ALICE);
+    let question = Question {
+        dns: Some(&both),
+        ..Question::at(now())
+    };
+    assert_eq!(
+        outcome(&ask(&rolled, &trusting_alice(), &question)),
+        ("verified", "dns", None)
+    );
+}
+
+#[test]
+fn an_answer_counts_as_long_as_it_says() {
+    let alice = key(Algorithm::Ed25519, 1);
+    let mut trust = Trust::default();
+    let answer = DnsAnswer::Keys {
+        keys: vec![alice.public()],
+        ttl: 60,
+        dnssec: Dnssec::Secure,
+    };
+    trust.remember("example.com", &answer, now());
+    let at =
+        |seconds: i64| Question::at(Timestamp::from_millis(now().as_millis() + seconds * 1000));
+    assert_eq!(
+        outcome(&ask(&signed(MESSAGE), &trust, &at(59))),
+        ("verified", "dns", None)
+    );
+    let late = ask(&signed(MESSAGE), &trust, &at(60));
+    assert_eq!((late.word(), late.retry()), (Word::UnknownKey, true));
+    trust.remember(
+        "example.com",
+        &DnsAnswer::Unavailable { reason: "x".into() },
+        now(),
+    );
+    assert_eq!(trust.domains().len(), 1);
+    trust.remember(
+        "example.com",
+        &DnsAnswer::Absent {
+            dnssec: Dnssec::Secure,
+        },
+        now(),
+    );
+    // It has vouched before, and is to be asked: a key that comes along is not believed in its place.
+    let gone = ask(&signed(MESSAGE), &trust, &at(0));
+    assert_eq!((gone.word(), gone.retry()), (Word::UnknownKey, true));
+    assert!(trust.forget_domain("example.com") && trust.domains().is_empty());
+}
+
+#[test]
+fn dnssec_is_not_stripped() {
+    let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
+    let answer = |key: &PrivateKey, dnssec| DnsAnswer::Keys {
+        keys: vec![key.public()],
+        ttl: 60,
+        dnssec,
+    };
+    let mut trust = Trust::default();
+    trust.remember("example.com", &answer(&alice, Dnssec::Secure), now());
+    let forged = answer(&mallory, Dnssec::Indeterminate);
+    trust.remember("example.com", &forged, now());
+    assert!(trust.was_secure("example.com"));
+    let question = Question {
+        dns: Some(&forged),
+        ..Question::at(now())
+    };
+    let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
+    assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
+}
