@@ -9,6 +9,7 @@
 
 pub mod dns;
 pub mod rotation;
+pub mod store;
 
 mod learn;
 mod trust;

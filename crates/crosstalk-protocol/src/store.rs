@@ -1,0 +1,140 @@
+//! The Store port: what is kept of messages, and what can be asked of it.
+//!
+//! ```text
+//! Document ─┐
+//! Verdict ──┼── Arrival::new ──> Store::accept ──> Outcome        one transaction for a batch
+//! Receipt ──┘                          │
+//!                                      └──> Record, Thread        message, inbox, search, threads
+//! ```
+//!
+//! An adapter keeps and finds; which thread a message belongs to, what it settles and who has to act next is decided
+//! here ([`Arrival::choose_thread`], [`Arrival::wait`], [`Arrival::settles`]), so that every adapter decides alike.
+//!
+//! Ids are compared as bytes. Times are milliseconds. What [`Store::accept`] has answered for is on disk.
+
+mod arrival;
+mod record;
+mod search;
+
+pub use arrival::{Arrival, Mine, Receipt, Side, ThreadHints, Wait, Way, is_same_party};
+pub use record::{Found, Listing, Outcome, Page, Record, Thread, ThreadFilter};
+pub use search::{Field, Search, SearchError, Term, searchable};
+
+use std::fmt;
+
+/// Where messages are kept.
+///
+/// Several processes may use one store at the same time; each method is one transaction.
+pub trait Store {
+    /// Keeps messages: all of them or, on an error, none. One outcome for each, in their order. When this returns, they
+    /// are on disk. Within a batch, later messages see earlier ones.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<Outcome>, StoreError>;
+
+    /// What an id or the beginning of one means. A thread comes before its own messages.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn find(&self, reference: &str) -> Result<Found, StoreError>;
+
+    /// The message with this id. Of several under one id (only signed ones by different keys can be), the one that can
+    /// be trusted most, then the first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn message(&self, id: &str) -> Result<Option<Record>, StoreError>;
+
+    /// The thread with this id.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError>;
+
+    /// The messages of a thread in the order in which they came; `after` is the `seq` of the last one seen.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn messages(
+        &self,
+        thread: &str,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Listing<Record>, StoreError>;
+
+    /// The threads, the one with the latest message first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn threads(&self, filter: &ThreadFilter, page: Page) -> Result<Listing<Thread>, StoreError>;
+
+    /// The messages that wait for the person of this store ([`Wait::Me`], [`Wait::Carry`]), the latest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError>;
+
+    /// The messages that a search finds, the latest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError>;
+
+    /// Whether anything was ever exchanged with an address (as sender or receiver, simple names in any case).
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn knows(&self, address: &str) -> Result<bool, StoreError>;
+
+    /// How many characters of an id are enough to name it here, at least eight of them.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn shortest(&self, id: &str) -> Result<usize, StoreError>;
+
+    /// Takes a message out of the inbox without an answer. False if it did not wait.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn dismiss(&mut self, id: &str) -> Result<bool, StoreError>;
+
+    /// Erases a thread with all its messages, from the index too, so that nothing of it is left in the store's files.
+    /// How many messages there were.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn forget(&mut self, thread: &str) -> Result<u64, StoreError>;
+}
+
+/// Why a store did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError {
+    /// What kind of trouble it is.
+    pub fault: StoreFault,
+    /// What happened, where, and what to do: a sentence or two.
+    pub message: String,
+}
+
+/// The kinds of trouble with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// There is no room left. Nothing was written.
+    Full,
+    /// Somebody else has used it for too long. Nothing was written.
+    Busy,
+    /// It was made by a newer program.
+    Newer,
+    /// It is not what a store has to be.
+    Damaged,
+    /// It can't be reached, read or written.
+    Unavailable,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,175 @@
+//! What a person types to find messages, and the text that is searched.
+
+use std::fmt;
+
+/// What is looked for: every term has to be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The terms.
+    pub terms: Vec<Term>,
+}
+
+/// A word, a phrase or the beginning of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Where to look; everywhere if nothing is said.
+    pub field: Option<Field>,
+    /// The words, which have to follow each other.
+    pub words: Vec<String>,
+    /// Whether the last word may go on.
+    pub prefix: bool,
+}
+
+/// A part of a message that can be searched alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The sender and who speaks.
+    From,
+    /// The receiver.
+    To,
+    /// What it is about.
+    Context,
+    /// The intent, as it was written or as it is meant.
+    Intent,
+}
+
+/// Nothing to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchError;
+
+impl fmt::Display for SearchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no word to look for: a word has letters or digits")
+    }
+}
+
+impl std::error::Error for SearchError {}
+
+impl Search {
+    /// Reads what a person typed: words, `"a phrase"`, `begin*`, and `from:`, `to:`, `context:`, `intent:` before one.
+    ///
+    /// ```
+    /// use crosstalk_protocol::store::{Field, Search};
+    /// let search = Search::parse("jwt \"short expiry\" from:claude auth*").unwrap();
+    /// assert_eq!(search.terms.len(), 4);
+    /// assert_eq!(search.terms[1].words, ["short", "expiry"]);
+    /// assert_eq!(search.terms[2].field, Some(Field::From));
+    /// assert!(search.terms[3].prefix);
+    /// assert!(Search::parse("--").is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no letter and no digit in it.
+    pub fn parse(text: &str) -> Result<Self, SearchError> {
+        let terms: Vec<Term> = pieces(text).into_iter().filter_map(term).collect();
+        match terms.is_empty() {
+            true => Err(SearchError),
+            false => Ok(Self { terms }),
+        }
+    }
+}
+
+/// The text in pieces at white space outside of quotes.
+fn pieces(text: &str) -> Vec<String> {
+    let (mut out, mut piece, mut quoted) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        if c == '"' {
+            quoted = !quoted;
+        }
+        if c.is_whitespace() && !quoted {
+            out.push(std::mem::take(&mut piece));
+        } else {
+            piece.push(c);
+        }
+    }
+    out.push(piece);
+    out
+}
+
+fn term(piece: String) -> Option<Term> {
+    let (field, rest) = match piece.split_once(':') {
+        Some((name, rest)) => match field(name) {
+            Some(field) => (Some(field), rest),
+            None => (None, piece.as_str()),
+        },
+        None => (None, piece.as_str()),
+    };
+    let prefix = rest.ends_with('*');
+    let words = searchable(rest);
+    let words: Vec<String> = words
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|w| !w.is_empty())
+        .map(str::to_owned)
+        .collect();
+    (!words.is_empty()).then_some(Term {
+        field,
+        words,
+        prefix,
+    })
+}
+
+fn field(name: &str) -> Option<Field> {
+    let fields = [
+        ("from", Field::From),
+        ("to", Field::To),
+        ("context", Field::Context),
+        ("intent", Field::Intent),
+    ];
+    let mut fields = fields.into_iter();
+    fields
+        .find(|(n, _)| n.eq_ignore_ascii_case(name))
+        .map(|(_, f)| f)
+}
+
+/// A text as it is searched: characters of scripts that write no spaces between words stand alone.
+pub fn searchable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if stands_alone(c) {
+            out.push(' ');
+            out.push(c);
+            out.push(' ');
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Han, kana, Thai, Lao, Burmese, Khmer.
+const fn stands_alone(c: char) -> bool {
+    matches!(
+        c,
+        '\u{0e00}'..='\u{0eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{323af}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_without_spaces_are_found_by_their_characters() {
+        let search = Search::parse("認証 FROM:ann http://x.example").unwrap();
+        let words: Vec<Vec<String>> = search.terms.iter().map(|t| t.words.clone()).collect();
+        assert_eq!(
+            words,
+            [vec!["認", "証"], vec!["ann"], vec!["http", "x", "example"]]
+        );
+        assert_eq!(search.terms[1].field, Some(Field::From));
+    }
+
+    #[test]
+    fn an_open_quote_ends_with_the_text() {
+        let search = Search::parse("\"two words").unwrap();
+        assert_eq!(search.terms.len(), 1);
+        assert_eq!(Search::parse(" \" "), Err(SearchError));
+    }
+}
