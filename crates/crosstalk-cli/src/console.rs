@@ -74,6 +74,15 @@ impl Console {
             .map_err(Failure::of_output)
     }
 
+    /// Writes an envelope or another text to stdout: as it is for a program, and for a terminal without anything that it
+    /// would act on.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        match self.is_terminal() {
+            true => self.data(crosstalk_envelope::unicode::escape(text).as_bytes()),
+            false => self.data(text),
+        }
+    }
+
     /// Writes text for people to stdout; its styles are dropped where they don't belong.
     pub(crate) fn show(&mut self, text: &str) -> Result<(), Failure> {
         AutoStream::new(&mut self.out, self.out_color)

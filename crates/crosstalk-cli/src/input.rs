@@ -90,6 +90,20 @@ impl Input {
         })
     }
 
+    /// A text that came another way than from a file, under a name to show.
+    pub(crate) fn of_text(name: &str, text: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: Some(PathBuf::from(name)),
+            bytes: text.into_bytes(),
+        }
+    }
+
+    /// Whether nothing was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The name as it is shown: `stdin` for `-`.
     pub(crate) fn shown_name(&self) -> Cow<'_, str> {
         match self.path {

@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::home::Rooms;
 use clap::Args;
 use crosstalk_dns::{Dns, Options};
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::Trust;
+use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask, verify};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -99,8 +100,46 @@ impl<'l> Lookup<'l> {
         Ok(Some(answer))
     }
 
+    /// What is to be thought of an envelope, after asking the domain of its key if that was asked for and is needed.
+    pub(crate) fn judge(
+        &mut self,
+        console: &mut Console,
+        document: &Document<'_>,
+        trust: &mut Trust,
+        question: &Question<'_>,
+    ) -> Result<Verdict, Failure> {
+        let domain = match question.key {
+            Some(_) => None,
+            None => domain_to_ask(document).filter(|_| self.look.dns),
+        };
+        let mut answer = None;
+        if let Some(domain) = domain
+            && !self.holds(domain, trust, question.at)
+        {
+            answer = self.ask(console, domain, trust)?;
+        }
+        let question = Question {
+            dns: answer.as_ref(),
+            require_dnssec: self.look.require_dnssec,
+            ..*question
+        };
+        let verdict = verify(document, trust, &question);
+        match domain {
+            // What is kept speaks against the message: the domain may have changed its keys since.
+            Some(domain) if is_unlisted(&verdict) && !self.was_asked(domain) => {
+                let answer = self.ask(console, domain, trust)?;
+                let question = Question {
+                    dns: answer.as_ref(),
+                    ..question
+                };
+                Ok(verify(document, trust, &question))
+            }
+            _ => Ok(verdict),
+        }
+    }
+
     /// Whether a domain was asked in this run.
-    pub(crate) fn was_asked(&self, domain: &str) -> bool {
+    fn was_asked(&self, domain: &str) -> bool {
         self.answers.iter().any(|(name, _)| name == domain)
     }
 }
@@ -118,6 +157,16 @@ impl Look {
             None => Dns::system(options)?,
         })
     }
+}
+
+/// Whether the keys that a domain listed are what speaks against the message.
+fn is_unlisted(verdict: &Verdict) -> bool {
+    const RULES: [&Rule; 3] = [
+        &rule::DNS_OTHER_KEY,
+        &rule::SIGNATURE_UNFIT,
+        &rule::ALGORITHM_OF_KEY,
+    ];
+    verdict.word() == Word::NotVerified && verdict.rule().is_some_and(|r| RULES.contains(&r))
 }
 
 #[cfg(test)]

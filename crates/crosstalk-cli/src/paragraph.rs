@@ -6,13 +6,18 @@ pub(crate) const WIDTH: usize = 80;
 /// Breaks a text between words so that it fits, given that `taken` columns of the first line are in use.
 /// Further lines begin with `indent` spaces. Words that are too long stay whole.
 pub(crate) fn wrap(text: &str, taken: usize, indent: usize) -> String {
+    wrap_to(WIDTH, text, taken, indent)
+}
+
+/// The same for so many columns.
+pub(crate) fn wrap_to(columns: usize, text: &str, taken: usize, indent: usize) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let (mut column, mut first) = (taken, true);
     for word in text.split(' ') {
         let width = word.chars().count();
         if first {
             first = false;
-        } else if column + 1 + width > WIDTH && column > indent {
+        } else if column + 1 + width > columns && column > indent {
             out.push('\n');
             out.push_str(&" ".repeat(indent));
             column = indent;

@@ -3,7 +3,7 @@
 //! The body stands behind a bar, so that nothing in it can pass for a line of ours; everything is escaped.
 
 use crate::console::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, severity_style, styled};
-use crate::paragraph::{WIDTH, wrap};
+use crate::paragraph::{WIDTH, wrap, wrap_to};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
@@ -21,14 +21,14 @@ pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &s
     let mut out = String::with_capacity(document.source().len() * 2 + 512);
     title(&mut out, &document.envelope(), place);
     let headers = document.headers().filter(|(name, _)| *name != "intent");
-    fields(&mut out, &headers.collect::<Vec<_>>(), 0);
+    fields(&mut out, &headers.collect::<Vec<_>>(), 0, WIDTH);
     for block in document.blocks() {
         out.push_str(&format!(
             "\n{} {}\n",
             styled(DIM, "meta:"),
             styled(BOLD, &escape(block.namespace()))
         ));
-        fields(&mut out, &block.fields().collect::<Vec<_>>(), 2);
+        fields(&mut out, &block.fields().collect::<Vec<_>>(), 2, WIDTH);
     }
     out.push('\n');
     for line in document.body_lines() {
@@ -40,7 +40,8 @@ pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &s
         out.push_str(&styled(DIM, "(no body)\n"));
     }
     out.push('\n');
-    fields(&mut out, &[("sig", &signature(&document.envelope()))], 0);
+    let sig = signature(&document.envelope());
+    fields(&mut out, &[("sig", &sig)], 0, WIDTH);
     remarks(&mut out, document, lines);
     out
 }
@@ -52,7 +53,7 @@ fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
         escape(envelope.sender.as_str()),
         escape(envelope.receiver.as_str())
     );
-    let badge = badge(envelope);
+    let (badge, color) = intent(envelope);
     let used = sides.chars().count() + 2 + badge.chars().count();
     let free = WIDTH.saturating_sub(used + place.chars().count());
     // Where the place does not fit behind the sides, it stands below them.
@@ -61,7 +62,6 @@ fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
     } else {
         "\n".to_owned()
     };
-    let color = color(envelope.meaning());
     out.push_str(&format!(
         "{}  {}{gap}{}\n{}\n",
         styled(BOLD, &sides),
@@ -71,9 +71,9 @@ fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
     ));
 }
 
-/// The intent as it was written, and what it means if that is another word.
-fn badge(envelope: &Envelope<'_>) -> String {
-    match envelope.intent {
+/// The intent as it was written, and what it means if that is another word; with the style that it is shown in.
+pub(crate) fn intent(envelope: &Envelope<'_>) -> (String, Style) {
+    let text = match envelope.intent {
         None => match envelope.meaning() {
             Some(meaning) => format!("[{meaning}]"),
             None => "[no intent]".to_owned(),
@@ -86,7 +86,8 @@ fn badge(envelope: &Envelope<'_>) -> String {
             escape(intent.written),
             escape(intent.meaning_str())
         ),
-    }
+    };
+    (text, color(envelope.meaning()))
 }
 
 /// The color of an intent: what went well, what went wrong, what wants something.
@@ -102,7 +103,7 @@ fn color(meaning: Option<Intent>) -> Style {
 }
 
 /// Names and values, the values below each other.
-fn fields(out: &mut String, fields: &[(&str, &str)], indent: usize) {
+pub(crate) fn fields(out: &mut String, fields: &[(&str, &str)], indent: usize, columns: usize) {
     let names = fields.iter().map(|(name, _)| escape(name).chars().count());
     let width = names.filter(|w| *w <= LONGEST).max().unwrap_or(0);
     let width = width.max(NAMES - 2 - indent);
@@ -115,7 +116,7 @@ fn fields(out: &mut String, fields: &[(&str, &str)], indent: usize) {
             " ".repeat(indent),
             styled(DIM, &name),
             " ".repeat(pad),
-            wrap(&escape(value), column, indent + width + 2)
+            wrap_to(columns, &escape(value), column, indent + width + 2)
         ));
     }
 }

@@ -15,11 +15,8 @@ use crate::input::{Files, Input};
 use crate::json;
 use crate::lookup::{Look, Lookup};
 use clap::Args;
-use crosstalk_envelope::registry::{Rule, rule};
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, LineIndex, PublicKey, Reading, Severity, Timestamp};
-use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask};
-use std::borrow::Cow;
+use crosstalk_protocol::{Question, Trust, Verdict, Word};
 
 /// Say who signed an envelope, and whether it is whole
 ///
@@ -135,36 +132,12 @@ impl Session<'_> {
         console: &mut Console,
         document: &Document<'_>,
     ) -> Result<Verdict, Failure> {
-        let at = self.command.at.unwrap_or_else(clock::now);
-        let domain = match self.key {
-            Some(_) => None,
-            None => domain_to_ask(document).filter(|_| self.command.look.dns),
-        };
-        let mut answer = None;
-        if let Some(domain) = domain
-            && !self.lookup.holds(domain, &self.trust, at)
-        {
-            answer = self.lookup.ask(console, domain, &mut self.trust)?;
-        }
         let question = Question {
             key: self.key.as_ref(),
-            dns: answer.as_ref(),
-            require_dnssec: self.command.look.require_dnssec,
-            ..Question::at(at)
+            ..Question::at(self.command.at.unwrap_or_else(clock::now))
         };
-        let verdict = crosstalk_protocol::verify(document, &self.trust, &question);
-        match domain {
-            // What is kept speaks against the message: the domain may have changed its keys since.
-            Some(domain) if is_unlisted(&verdict) && !self.lookup.was_asked(domain) => {
-                let answer = self.lookup.ask(console, domain, &mut self.trust)?;
-                let question = Question {
-                    dns: answer.as_ref(),
-                    ..question
-                };
-                Ok(crosstalk_protocol::verify(document, &self.trust, &question))
-            }
-            _ => Ok(verdict),
-        }
+        self.lookup
+            .judge(console, document, &mut self.trust, &question)
     }
 
     /// The text that was signed, if all of it is there or could be restored.
@@ -186,7 +159,7 @@ impl Session<'_> {
         }
         console.data(if self.first_text { "" } else { "\n" })?;
         self.first_text = false;
-        print(console, &text)
+        console.text(&text)
     }
 
     /// The envelope with the restored body, if that verifies.
@@ -200,23 +173,4 @@ impl Session<'_> {
         let verdict = crosstalk_protocol::verify(&restored, &self.trust, &question);
         verdict.verified().map(|v| v.to_envelope())
     }
-}
-
-/// Text for a program as it is; for a terminal without anything that it would act on.
-fn print(console: &mut Console, text: &str) -> Result<(), Failure> {
-    let shown = match console.is_terminal() {
-        true => escape(text),
-        false => Cow::Borrowed(text),
-    };
-    console.data(shown.as_bytes())
-}
-
-/// Whether the keys that a domain listed are what speaks against the message.
-fn is_unlisted(verdict: &Verdict) -> bool {
-    const RULES: [&Rule; 3] = [
-        &rule::DNS_OTHER_KEY,
-        &rule::SIGNATURE_UNFIT,
-        &rule::ALGORITHM_OF_KEY,
-    ];
-    verdict.word() == Word::NotVerified && verdict.rule().is_some_and(|r| RULES.contains(&r))
 }

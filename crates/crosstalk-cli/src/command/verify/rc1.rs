@@ -1,6 +1,6 @@
 //! Messages of the rc1 test format (SIG-030).
 
-use super::{Verify, print, report, view};
+use super::{Verify, report, view};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub(super) fn one(
         command.tell(console, &view::told(word, &told, &input.shown_name()))?;
     }
     if let (true, Ok(verified)) = (command.text, &result) {
-        print(console, verified.payload())?;
+        console.text(verified.payload())?;
     }
     Ok(word.into())
 }

@@ -1,0 +1,67 @@
+//! `crosstalk close`: the end of a thread, told to the other side.
+
+use crate::config::Config;
+use crate::console::Console;
+use crate::desk::{self, Desk};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::outgoing::Delivery;
+use clap::Args;
+use crosstalk_envelope::{Builder, CoreHeader, Intent};
+use crosstalk_protocol::store::{Record, Side};
+
+/// Close a thread: nothing waits in it any more, and the other side is told
+///
+/// Writes a CLOSE, keeps it and puts it on the clipboard. Messages that come later are kept with a warning; new ones are
+/// refused.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk close 01K74V6R0074 --reason \"decided: JWT with short expiry\"\n\nExit codes: 0 closed, 1 not found, 14 closed already."
+)]
+pub(crate) struct Close {
+    /// The thread, one of its messages, or `last`
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// Why, in a line
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// What came out of it, in a line
+    #[arg(long, value_name = "TEXT")]
+    outcome: Option<String>,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+impl Close {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let store = desk.kept(console)?;
+        let thread = desk::thread(&store, &self.thread)?;
+        desk::require_open(&store, &thread.id)?;
+        let last = desk::message(&store, &thread.last)?;
+        drop(store);
+        let (sender, receiver) = sides(&desk.config, &last)?;
+        let mut builder = Builder::new(sender, receiver)
+            .user(desk.config.user()?)
+            .core_if(CoreHeader::Session, last.session.as_deref())
+            .thread(&thread.id)
+            .parent(&last.id)
+            .message(desk.config.new_id())
+            .context(thread.context.as_deref().unwrap_or("close"))
+            .intent(Intent::Close.as_str());
+        for (key, value) in [("Reason", &self.reason), ("Outcome", &self.outcome)] {
+            if let Some(value) = value {
+                builder = builder.meta("closure", key, value);
+            }
+        }
+        self.delivery.dispatch(console, &desk, &builder)
+    }
+}
+
+/// Who tells whom: one goes on as oneself; between others, the last sender is told.
+fn sides(config: &Config, last: &Record) -> Result<(String, String), Failure> {
+    Ok(match last.side {
+        Side::Mine => (last.sender.clone(), last.receiver.clone()),
+        Side::ToMe | Side::Between => (config.sender()?, last.sender.clone()),
+    })
+}

@@ -1,0 +1,223 @@
+//! `crosstalk import`: archives of envelopes, and chats that were exported as Markdown.
+
+mod files;
+
+use crate::console::{Console, RED, styled};
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::incoming::Incoming;
+use crate::input::{Input, shown_path};
+use crate::json;
+use crate::lookup::Look;
+use crate::paragraph::count;
+use crate::schema::IMPORT;
+use clap::Args;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::chat;
+use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
+use crosstalk_store::SqliteStore;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+/// How many messages go into the store at once.
+const BATCH: usize = 500;
+
+/// Keep the messages of files and folders: .crosstalk, .aict, and chats exported as Markdown
+///
+/// Folders are searched for files that end in .crosstalk, .aict, .md, .markdown or .txt; links in them are not followed.
+/// A Markdown file without an envelope is read as a chat: each turn becomes a message. What is known already is counted
+/// and left alone, so an import can be repeated. Keys are not pinned.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
+)]
+pub(crate) struct Import {
+    /// Files and folders
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON of the form crosstalk.import/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of everything.
+#[derive(Debug, Default)]
+struct Tally {
+    files: usize,
+    filed: usize,
+    known: usize,
+    conflicts: Vec<(String, String)>,
+    refused: Vec<(String, String)>,
+}
+
+impl Import {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let found = files::find(&self.paths)?;
+        let look = Look::default();
+        let mut work = Work {
+            incoming: Incoming::new(&desk, &look)?,
+            store: desk.store(console)?,
+            batch: Vec::new(),
+            tally: Tally::default(),
+            exit: Exit::SUCCESS,
+        };
+        let bar = self.bar(found.len());
+        for path in &found {
+            work.file(console, path)?;
+            bar.inc(1);
+        }
+        work.flush()?;
+        bar.finish_and_clear();
+        self.tell(console, &work.tally)?;
+        Ok(work.exit)
+    }
+
+    /// A bar on a terminal, nothing elsewhere.
+    fn bar(&self, files: usize) -> ProgressBar {
+        let is_shown = std::io::stderr().is_terminal() && !self.json;
+        let target = match is_shown {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(u64::try_from(files).ok(), target);
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files, {eta} left");
+        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+
+    fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
+        if self.json {
+            let pairs = |list: &[(String, String)], key: &str| -> Vec<serde_json::Value> {
+                list.iter().map(|(file, what)| json!({"file": file, key: what})).collect()
+            };
+            let answer = json!({
+                "schema": IMPORT,
+                "files": tally.files,
+                "filed": tally.filed,
+                "known": tally.known,
+                "conflicts": pairs(&tally.conflicts, "id"),
+                "refused": pairs(&tally.refused, "reason"),
+            });
+            return console.data(json::pretty(&answer)?);
+        }
+        for (file, reason) in &tally.refused {
+            let word = styled(RED, "refused");
+            console.talk(&format!("{word}: {}: {reason}\n", shown_path(file)))?;
+        }
+        for (file, id) in &tally.conflicts {
+            let word = styled(RED, "not kept");
+            let file = shown_path(file);
+            console.talk(&format!("{word}: {file}: another message has the id {id}\n"))?;
+        }
+        console.talk(&format!(
+            "{} read: {} kept, {} known already\n",
+            count(tally.files, "file"),
+            count(tally.filed, "message"),
+            tally.known
+        ))
+    }
+}
+
+/// An import under way.
+struct Work<'w> {
+    incoming: Incoming<'w>,
+    store: SqliteStore,
+    batch: Vec<(String, Arrival)>,
+    tally: Tally,
+    exit: Exit,
+}
+
+impl Work<'_> {
+    /// Reads one file; one that can't be read does not stop the others.
+    fn file(&mut self, console: &mut Console, path: &std::path::Path) -> Result<(), Failure> {
+        self.tally.files += 1;
+        let name = path.to_string_lossy().into_owned();
+        let input = match Input::read(path, console) {
+            Ok(input) => input,
+            Err(fault) => {
+                self.refuse(&name, &fault.to_string(), fault.exit());
+                return Ok(());
+            }
+        };
+        let (text, scan) = input.scan(Reading::Paste);
+        if scan.documents.is_empty() && files::may_be_chat(path)
+            && let Some(chat) = chat::read_chat(&text)
+        {
+            return self.chat(console, &name, &chat);
+        }
+        if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
+            let line = fault.position(&text).line;
+            let reason = format!("line {line}: {} ({})", fault.message, fault.rule.id);
+            self.refuse(&name, &reason, Exit::of(&scan.refused));
+        }
+        for document in &scan.documents {
+            self.document(console, &name, document, Way::Imported)?;
+        }
+        Ok(())
+    }
+
+    fn chat(
+        &mut self,
+        console: &mut Console,
+        name: &str,
+        chat: &chat::Chat,
+    ) -> Result<(), Failure> {
+        let file = std::path::Path::new(name).file_name();
+        let file = file.map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
+        for builder in chat.messages(&file) {
+            match builder.build() {
+                Ok(text) => {
+                    let document = Document::parse(&text, Reading::Strict);
+                    self.document(console, name, &document, Way::Filed)?;
+                }
+                Err(fault) => {
+                    let exit = Exit::of(&fault.diagnostics);
+                    self.refuse(name, &fault.to_string(), exit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn document(
+        &mut self,
+        console: &mut Console,
+        name: &str,
+        document: &Document<'_>,
+        way: Way,
+    ) -> Result<(), Failure> {
+        let taken = self.incoming.take(console, document, way)?;
+        self.batch.push((name.to_owned(), taken.arrival));
+        match self.batch.len() >= BATCH {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let batch = std::mem::take(&mut self.batch);
+        let (names, arrivals): (Vec<String>, Vec<Arrival>) = batch.into_iter().unzip();
+        let outcomes = self.store.accept(&arrivals)?;
+        for (name, outcome) in names.into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::Filed { .. } => self.tally.filed += 1,
+                Outcome::Known { .. } => self.tally.known += 1,
+                Outcome::Conflict { id, .. } => {
+                    self.exit = self.exit.worst(crosstalk_envelope::ErrorCode::Perm.into());
+                    let id = crosstalk_envelope::unicode::escape(&id).into_owned();
+                    self.tally.conflicts.push((name, id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, name: &str, reason: &str, exit: Exit) {
+        self.exit = self.exit.worst(exit);
+        let reason = crosstalk_envelope::unicode::escape(reason).into_owned();
+        self.tally.refused.push((name.to_owned(), reason));
+    }
+}

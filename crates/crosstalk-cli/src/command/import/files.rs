@@ -1,0 +1,74 @@
+//! The files of an import.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+
+const ENDINGS: [&str; 5] = ["crosstalk", "aict", "md", "markdown", "txt"];
+
+/// The files that were named, and those of folders that may hold messages, each folder in the order of the names.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            walk(path, &mut found)?;
+        } else {
+            found.push(path.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Goes through a folder and those in it. Links are not followed: they may lead in a circle, or anywhere.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let fault = |e| Failure::Io(folder.to_string_lossy().into_owned(), e);
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(fault)? {
+            entries.push(entry.map_err(fault)?);
+        }
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        let mut below = Vec::new();
+        for entry in entries {
+            let kind = entry.file_type().map_err(fault)?;
+            if kind.is_dir() {
+                below.push(entry.path());
+            } else if kind.is_file() && ending(&entry.path()).is_some() {
+                found.push(entry.path());
+            }
+        }
+        folders.extend(below.into_iter().rev());
+    }
+    Ok(())
+}
+
+/// Whether a file without an envelope may be a chat.
+pub(super) fn may_be_chat(path: &Path) -> bool {
+    matches!(ending(path), Some("md" | "markdown" | "txt"))
+}
+
+fn ending(path: &Path) -> Option<&'static str> {
+    let ending = path.extension()?.to_string_lossy().to_lowercase();
+    ENDINGS.into_iter().find(|e| *e == ending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_searched_in_order_and_links_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir(root.join("b")).unwrap();
+        for name in ["c.crosstalk", "a.AICT", "b/x.md", "b/picture.png"] {
+            std::fs::write(root.join(name), "").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(root, root.join("b/loop")).unwrap();
+        let found = find(&[root.to_owned(), root.join("b/picture.png")]).unwrap();
+        let names: Vec<_> = found.iter().map(|p| p.strip_prefix(root).unwrap()).collect();
+        let expected = ["a.AICT", "c.crosstalk", "b/x.md", "b/picture.png"].map(Path::new);
+        assert_eq!(names, expected);
+    }
+}

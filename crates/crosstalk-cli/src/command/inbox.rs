@@ -1,0 +1,77 @@
+//! `crosstalk inbox`: what waits for the person of this store.
+
+use crate::console::Console;
+use crate::desk::{self, Desk};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::report::Message;
+use crate::schema::INBOX;
+use crate::view::{self, Look};
+use clap::Args;
+use crosstalk_protocol::store::Store as _;
+use serde_json::json;
+
+/// Show what waits for you: to answer, or to carry to another chat
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'"
+)]
+pub(crate) struct Inbox {
+    /// Take this message out without an answer; may be given again
+    #[arg(long, value_name = "ID")]
+    done: Vec<String>,
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.inbox/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Inbox {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        if !self.done.is_empty() {
+            return self.finish(console, &desk);
+        }
+        let store = desk.messages(console)?;
+        let listing = match &store {
+            Some(store) => Some(store.inbox(self.paging.page())?),
+            None => None,
+        };
+        let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        if self.json {
+            let messages: Vec<Message> = items.iter().map(Message::new).collect();
+            let answer = json!({"schema": INBOX, "messages": messages, "more": more});
+            console.data(json::pretty(&answer)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        match store {
+            Some(store) if !items.is_empty() => {
+                let short = view::shortener(&store);
+                let shown = view::messages(&items, short, view::first_line, &Look::of(console));
+                console.show(&shown)?;
+                self.paging.tell_more(console, more)?;
+            }
+            _ => console.talk("nothing waits for you\n")?,
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn finish(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
+        let mut store = desk.kept(console)?;
+        let mut exit = Exit::SUCCESS;
+        for reference in &self.done {
+            let record = desk::message(&store, reference)?;
+            let word = match store.dismiss(&record.id)? {
+                true => "done",
+                false => {
+                    exit = exit.worst(Exit::FAILURE);
+                    "did not wait for you"
+                }
+            };
+            console.talk(&format!("{}: {word}\n", view::short(&store, &record.id)?))?;
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,220 @@
+//! `crosstalk paste`: what came from a chat, found in whatever surrounds it, verified, threaded and kept.
+
+mod plain;
+mod source;
+mod told;
+
+use crate::caret::Carets;
+use crate::console::Console;
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::incoming::{Incoming, Taken};
+use crate::input::Input;
+use crate::json;
+use crate::lookup::Look;
+use crate::schema::PASTE;
+use clap::Args;
+use crosstalk_envelope::json::finding;
+use crosstalk_envelope::{Diagnostic, ErrorCode, LineIndex, Reading, Severity};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Arrival, Outcome, Record, Store as _, Way};
+use crosstalk_store::SqliteStore;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Take messages from the clipboard, files or stdin: verify, thread and keep them
+///
+/// Finds every envelope in the text, whatever stands around it, and says what had to be repaired. A key that comes with a
+/// message at first contact is pinned, unless the settings say otherwise. The same message again is noticed. A plain
+/// answer without an envelope is filed with --as-reply-to.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n\nExit codes: 0 kept, or known already; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+)]
+pub(crate) struct Paste {
+    /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Take the clipboard, whatever stdin is
+    #[arg(long, conflicts_with = "files")]
+    clipboard: bool,
+    /// The text is a plain answer to this message: its id or the beginning of it; alone, to the latest one without an answer
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    as_reply_to: Option<String>,
+    /// Keep a message whose id another one has under an id of its own
+    #[arg(long)]
+    new_id: bool,
+    /// Show texts that are folded because of a content warning
+    #[arg(long)]
+    unfold: bool,
+    /// Print JSON of the form crosstalk.paste/1
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    look: Look,
+}
+
+impl Paste {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let inputs = source::read(&self, console, &desk)?;
+        let mut keeper = Keeper {
+            desk: &desk,
+            look: &self.look,
+            way: Way::Pasted,
+            new_id: self.new_id,
+            unfold: self.unfold,
+            quiet: self.json,
+            kept: Vec::new(),
+            messages: Vec::new(),
+            errors: Vec::new(),
+        };
+        let mut exit = Exit::SUCCESS;
+        for input in &inputs {
+            let one = match &self.as_reply_to {
+                Some(reference) => {
+                    keeper.way = Way::Filed;
+                    let text = plain::envelope(console, &desk, input, reference)?;
+                    keeper.keep(console, &Input::of_text(&input.name, text))?
+                }
+                None => keeper.keep(console, input)?,
+            };
+            exit = exit.worst(one);
+        }
+        if self.json {
+            let (messages, errors) = (keeper.messages, keeper.errors);
+            let answer = json!({"schema": PASTE, "messages": messages, "errors": errors});
+            console.data(json::pretty(&answer)?)?;
+        }
+        Ok(exit)
+    }
+}
+
+/// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
+pub(super) struct Keeper<'k> {
+    pub(super) desk: &'k Desk,
+    pub(super) look: &'k Look,
+    pub(super) way: Way,
+    pub(super) new_id: bool,
+    pub(super) unfold: bool,
+    /// Nothing is said about what is kept.
+    pub(super) quiet: bool,
+    /// The messages that are new here.
+    pub(super) kept: Vec<Record>,
+    messages: Vec<Value>,
+    errors: Vec<Value>,
+}
+
+impl<'k> Keeper<'k> {
+    /// Keeps what is copied while somebody watches.
+    pub(super) fn watching(desk: &'k Desk, look: &'k Look, unfold: bool) -> Self {
+        Self {
+            desk,
+            look,
+            way: Way::Pasted,
+            new_id: false,
+            unfold,
+            quiet: false,
+            kept: Vec::new(),
+            messages: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Keeps the messages of one text.
+    pub(super) fn keep(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
+        let (text, scan) = input.scan(Reading::Paste);
+        let lines = LineIndex::new(&text);
+        let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;
+        if scan.documents.is_empty() {
+            return Ok(exit);
+        }
+        let mut incoming = Incoming::new(self.desk, self.look)?;
+        let mut taken: Vec<Taken> = Vec::new();
+        for document in &scan.documents {
+            taken.push(incoming.take(console, document, self.way)?);
+        }
+        let mut store = self.desk.store(console)?;
+        let outcomes = self.accept(&mut store, &mut taken)?;
+        for ((document, taken), outcome) in scan.documents.iter().zip(&taken).zip(&outcomes) {
+            let learned = match outcome {
+                Outcome::Conflict { .. } => None,
+                _ => incoming.learn(document, &taken.verdict)?,
+            };
+            exit = exit.worst(exit_of(outcome, taken.verdict.word()));
+            if let Outcome::Filed { id, .. } = outcome {
+                self.kept.extend(store.message(id)?);
+            }
+            let told = told::Told {
+                document,
+                taken,
+                outcome,
+                learned: learned.as_deref(),
+                lines: &lines,
+            };
+            match self.quiet {
+                true => self.messages.push(told.report(&store)?),
+                false => told.show(console, &store, self.unfold)?,
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Hands the messages to the store. Where an id is taken and a new one is wanted, the envelope keeps the id that it
+    /// carries, and has another one here.
+    fn accept(
+        &self,
+        store: &mut SqliteStore,
+        taken: &mut [Taken],
+    ) -> Result<Vec<Outcome>, Failure> {
+        let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
+        let mut outcomes = store.accept(&arrivals)?;
+        for (taken, outcome) in taken.iter_mut().zip(&mut outcomes) {
+            if self.new_id && matches!(outcome, Outcome::Conflict { .. }) {
+                taken.arrival.message = None;
+                let again = store.accept(std::slice::from_ref(&taken.arrival))?;
+                *outcome = again.into_iter().next().unwrap_or_else(|| outcome.clone());
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Tells what could not be read, and what to do if there is no message at all.
+    fn refused(
+        &mut self,
+        console: &mut Console,
+        input: &Input,
+        (text, lines): (&str, &LineIndex<'_>),
+        refused: &[Diagnostic],
+    ) -> Result<Exit, Failure> {
+        let exit = Exit::of(refused);
+        if self.quiet {
+            for diagnostic in refused {
+                self.errors.push(json::value(&finding(diagnostic, lines))?);
+            }
+            return Ok(exit);
+        }
+        let name = input.shown_name();
+        let carets = Carets::new(&name, text);
+        for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
+            console.talk(&carets.draw(finding))?;
+        }
+        if exit == Exit::from(ErrorCode::Format) && !text.contains("[[") {
+            console.talk(
+                "There is no envelope in it. If it is the plain answer to a message of yours, file it with \
+                 `crosstalk paste --as-reply-to last`.\n",
+            )?;
+        }
+        Ok(exit)
+    }
+}
+
+/// The exit code for a message: what must not be acted on is loud, what is only unsigned is not.
+fn exit_of(outcome: &Outcome, verdict: Word) -> Exit {
+    match (outcome, verdict) {
+        (Outcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
+        (_, Word::Damaged | Word::NotVerified | Word::Revoked) => verdict.into(),
+        _ => Exit::SUCCESS,
+    }
+}

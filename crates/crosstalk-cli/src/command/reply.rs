@@ -1,0 +1,91 @@
+//! `crosstalk reply`: the answer to a message.
+
+use crate::console::Console;
+use crate::content::Content;
+use crate::desk::{self, Desk};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::outgoing::Delivery;
+use clap::Args;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait};
+use crosstalk_store::SqliteStore;
+
+/// Answer a message
+///
+/// Without an id, the latest message that waits for you. Thread, parent, session and context are taken over, and the
+/// answer goes to whoever asked. Without a text, your editor opens with the message below.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk reply\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
+)]
+pub(crate) struct Reply {
+    /// The message: its id or the beginning of it, a thread, or `last`
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    #[command(flatten)]
+    content: Content,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+impl Reply {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let store = desk.kept(console)?;
+        let answered = match &self.id {
+            Some(reference) => desk::message(&store, reference)?,
+            None => waiting(&store)?,
+        };
+        desk::require_open(&store, &answered.thread)?;
+        drop(store);
+        answer(console, &desk, &answered, &self.content, &self.delivery)
+    }
+}
+
+/// The message that waits for an answer, the latest one first.
+fn waiting(store: &SqliteStore) -> Result<Record, Failure> {
+    let inbox = store.inbox(Page::first(50))?;
+    let mine = inbox.items.into_iter().find(|r| r.wait == Wait::Me);
+    mine.ok_or_else(|| {
+        Failure::Failed(
+            "nothing waits for an answer of yours: name a message (`crosstalk threads`, `crosstalk show THREAD`), or \
+             `last`"
+                .into(),
+        )
+    })
+}
+
+/// Writes and sends the answer to a message.
+pub(super) fn answer(
+    console: &mut Console,
+    desk: &Desk,
+    answered: &Record,
+    content: &Content,
+    delivery: &Delivery,
+) -> Result<Exit, Failure> {
+    let (sender, receiver) = sides(desk, answered, content)?;
+    let letter = content.write(console, &desk.config, (&sender, &receiver), Some(answered))?;
+    letter.dispatch(console, desk, delivery)
+}
+
+/// Who answers whom: the one who was asked answers; who goes on with a message of their own stays the sender; and into a
+/// conversation of others one speaks in one's own name.
+fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
+    let document = Document::parse(&answered.text, Reading::Paste);
+    let reply_to = document.envelope().routing().reply_to;
+    let back = match reply_to {
+        Some(address) => address.as_str().to_owned(),
+        None => answered.sender.clone(),
+    };
+    let own = content.sender(&desk.config)?;
+    Ok(match answered.side {
+        _ if content.names_sender() => (own, back),
+        Side::Mine => (answered.sender.clone(), answered.receiver.clone()),
+        Side::ToMe => match desk.config.mine()?.contains(&answered.receiver) {
+            true => (answered.receiver.clone(), back),
+            false => (own, back),
+        },
+        Side::Between => (own, back),
+    })
+}

@@ -1,0 +1,68 @@
+//! `crosstalk search`: messages by their words.
+
+use crate::console::Console;
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::report::Message;
+use crate::schema::SEARCH;
+use crate::view::{self, Look};
+use clap::Args;
+use crosstalk_protocol::store;
+use crosstalk_protocol::store::Store as _;
+use serde_json::json;
+
+/// Find messages by their words, the latest first
+///
+/// Every word has to be there, in any case and with or without accents. "Some words" in quotes have to follow each other,
+/// auth* is the beginning of a word, and from:, to:, context: and intent: before a word look there alone.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk search jwt expiry\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
+)]
+pub(crate) struct Search {
+    /// What to look for
+    #[arg(value_name = "WORDS", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.search/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Search {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let query = self.words.join(" ");
+        let search = store::Search::parse(&query).map_err(|e| Failure::Usage(e.to_string()))?;
+        let desk = Desk::open(console)?;
+        let kept = desk.messages(console)?;
+        let listing = match &kept {
+            Some(kept) => Some(kept.search(&search, self.paging.page())?),
+            None => None,
+        };
+        let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        let exit = match items.is_empty() {
+            true => Exit::FAILURE,
+            false => Exit::SUCCESS,
+        };
+        if self.json {
+            let messages: Vec<Message> = items.iter().map(Message::new).collect();
+            let answer = json!({"schema": SEARCH, "query": query, "messages": messages, "more": more});
+            console.data(json::pretty(&answer)?)?;
+            return Ok(exit);
+        }
+        match kept {
+            Some(kept) if !items.is_empty() => {
+                let look = Look::of(console);
+                let extract = |body: &str| view::around(body, &search, look.width);
+                let shown = view::messages(&items, view::shortener(&kept), extract, &look);
+                console.show(&shown)?;
+                self.paging.tell_more(console, more)?;
+            }
+            _ => console.talk("nothing found\n")?,
+        }
+        Ok(exit)
+    }
+}

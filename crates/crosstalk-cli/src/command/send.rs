@@ -1,0 +1,50 @@
+//! `crosstalk send`: a new message, on the clipboard and in the store.
+
+use crate::console::Console;
+use crate::content::Content;
+use crate::desk::{self, Desk};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::outgoing::Delivery;
+use crate::recipient;
+use clap::Args;
+
+/// Write a message, keep it, and put it on the clipboard
+///
+/// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. Who you are, what it
+/// is about and what it wants come from the settings, the folder and the text, unless you say so.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send chatgpt --primer --fence \"Which of the two endpoints should stay?\"\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent denied, 12 and 13 the message\nwould break a rule, 14 no permission (a key, a closed thread)."
+)]
+pub(crate) struct Send {
+    /// Whom it is for: a name, or an address such as chatgpt://thread/xyz789
+    #[arg(value_name = "TO")]
+    to: String,
+    #[command(flatten)]
+    content: Content,
+    /// The message that it answers: its id or the beginning of it, or `last`
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<String>,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+impl Send {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let receiver = recipient::resolve(&desk.config, &self.to);
+        let answered = match &self.reply_to {
+            Some(reference) => Some(desk::message(&desk.kept(console)?, reference)?),
+            None => None,
+        };
+        if let Some(answered) = &answered {
+            desk::require_open(&desk.kept(console)?, &answered.thread)?;
+        }
+        let sender = self.content.sender(&desk.config)?;
+        let letter = self
+            .content
+            .write(console, &desk.config, (&sender, &receiver), answered.as_ref())?;
+        letter.dispatch(console, &desk, &self.delivery)
+    }
+}

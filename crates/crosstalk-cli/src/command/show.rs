@@ -1,0 +1,115 @@
+//! `crosstalk show`: a message, or a thread as a tree.
+
+use crate::clipboard::Clipboard;
+use crate::console::Console;
+use crate::desk::{self, Desk, Reference};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::report::{Conversation, Message};
+use crate::schema::SHOW;
+use crate::view::{self, Look};
+use clap::Args;
+use crosstalk_envelope::fence;
+use crosstalk_protocol::store::{Record, Store as _, Thread};
+use crosstalk_store::SqliteStore;
+use serde_json::json;
+
+/// Show a message, or a thread as a tree
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk show last\n  crosstalk show 01K74V6R0074\n  crosstalk show 01K74V6R0074 --full\n  crosstalk show 01K74V8QF857 --copy        # to carry it to another chat\n  crosstalk show 01K74V8QF857 --envelope > message.crosstalk"
+)]
+pub(crate) struct Show {
+    /// The id of a message or a thread, the beginning of one, or `last`
+    #[arg(value_name = "ID|THREAD")]
+    what: String,
+    /// Everything: all lines of a thread's messages, all headers of a message
+    #[arg(long)]
+    full: bool,
+    /// Show texts that are folded because of a content warning
+    #[arg(long)]
+    unfold: bool,
+    /// Print the envelope itself
+    #[arg(long, conflicts_with_all = ["json", "received"])]
+    envelope: bool,
+    /// Print what was pasted, before anything was repaired
+    #[arg(long, conflicts_with = "json")]
+    received: bool,
+    /// Put the envelope on the clipboard, in a code fence
+    #[arg(long)]
+    copy: bool,
+    /// Print JSON of the form crosstalk.show/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let store = desk.kept(console)?;
+        let (thread, records, whole) = match desk::reference(&store, &self.what)? {
+            Reference::Thread(thread) => {
+                let records = desk::everything(&store, &thread.id)?;
+                (Some(*thread), records, true)
+            }
+            Reference::Message(record) => (store.thread(&record.thread)?, vec![*record], false),
+        };
+        if self.json {
+            let messages: Vec<Message> = records.iter().map(Message::new).collect();
+            let thread = thread.as_ref().map(Conversation::new);
+            let answer = json!({"schema": SHOW, "thread": thread, "messages": messages});
+            console.data(json::pretty(&answer)?)?;
+        } else if self.envelope || self.received {
+            self.print(console, &records)?;
+        } else {
+            self.render(console, &store, thread.filter(|_| whole), &records)?;
+        }
+        if self.copy {
+            let texts: Vec<String> = records.iter().map(|r| fence(&r.text)).collect();
+            let mut clipboard = Clipboard::open(desk.config.clipboard_choice())?;
+            let copied = clipboard.write(&texts.join("\n"))?;
+            console.talk(&format!("{}\n", copied.sentence()))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn print(&self, console: &mut Console, records: &[Record]) -> Result<(), Failure> {
+        for (number, record) in records.iter().enumerate() {
+            if number > 0 {
+                console.data("\n")?;
+            }
+            let text = match &record.received {
+                Some(received) if self.received => received,
+                _ => &record.text,
+            };
+            console.text(text)?;
+            if !text.ends_with('\n') {
+                console.data("\n")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn render(
+        &self,
+        console: &mut Console,
+        store: &SqliteStore,
+        thread: Option<Thread>,
+        records: &[Record],
+    ) -> Result<(), Failure> {
+        let look = Look {
+            full: self.full,
+            unfold: self.unfold,
+            ..Look::of(console)
+        };
+        let short = view::shortener(store);
+        if let Some(thread) = thread {
+            return console.show(&view::tree(&thread, records, short, &look));
+        }
+        for record in records {
+            console.show(&view::message(record, &short(&record.id), &look))?;
+        }
+        Ok(())
+    }
+}

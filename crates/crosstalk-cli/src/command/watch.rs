@@ -1,0 +1,105 @@
+//! `crosstalk watch`: follows the clipboard and keeps each message that is copied.
+
+use super::paste::Keeper;
+use super::reply;
+use crate::clipboard::Clipboard;
+use crate::console::{Console, DIM, YELLOW, styled};
+use crate::content::Content;
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::lookup::Look;
+use crate::outgoing::Delivery;
+use clap::Args;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::{Record, Wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often the clipboard is looked at.
+const INTERVAL: Duration = Duration::from_millis(300);
+
+/// Follow the clipboard: keep each message as soon as it is copied
+///
+/// Copy an answer in the chat, and it is verified, threaded, kept and shown here. Only text with an envelope in it is
+/// kept; everything else that you copy is looked at and forgotten. With --reply, your editor opens for each message that
+/// waits for you, and the answer goes back on the clipboard. Ends with Ctrl-C.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk watch\n  crosstalk watch --reply\n  crosstalk watch --once        # ends after the next message\n\nExit codes: 0 with --once, as of crosstalk paste; 1 if there is no clipboard."
+)]
+pub(crate) struct Watch {
+    /// End after the first message
+    #[arg(long)]
+    once: bool,
+    /// Open the editor for each message that waits for you; the answer goes on the clipboard
+    #[arg(long)]
+    reply: bool,
+    /// Show texts that are folded because of a content warning
+    #[arg(long)]
+    unfold: bool,
+    #[command(flatten)]
+    delivery: Delivery,
+    #[command(flatten)]
+    look: Look,
+}
+
+impl Watch {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let mut clipboard = Clipboard::open(desk.config.clipboard_choice())?;
+        // What is there already was copied before; only what comes from now on counts.
+        let mut seen = clipboard.read().ok().map(|t| Digest::of(t.as_bytes()));
+        console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;
+        let mut trouble = None;
+        loop {
+            let text = match clipboard.read() {
+                Ok(text) => text,
+                Err(fault) => {
+                    // An image, or a program that does not answer: told once, and tried again.
+                    let fault = fault.to_string();
+                    if trouble.as_ref() != Some(&fault) {
+                        let word = styled(YELLOW, "note");
+                        console.talk(&format!("{word}: {}\n", escape(&fault)))?;
+                        trouble = Some(fault);
+                    }
+                    sleep(INTERVAL);
+                    continue;
+                }
+            };
+            trouble = None;
+            let digest = Digest::of(text.as_bytes());
+            if seen != Some(digest) && text.contains("[[") {
+                let mut keeper = Keeper::watching(&desk, &self.look, self.unfold);
+                let exit = keeper.keep(console, &Input::of_text("clipboard", text))?;
+                console.flush()?;
+                if self.reply {
+                    self.answer(console, &desk, &keeper.kept)?;
+                }
+                if self.once && !keeper.kept.is_empty() {
+                    return Ok(exit);
+                }
+            }
+            seen = Some(digest);
+            sleep(INTERVAL);
+        }
+    }
+
+    /// Opens the editor for what waits for an answer. An answer that is not written does not end the watch.
+    fn answer(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        records: &[Record],
+    ) -> Result<(), Failure> {
+        for record in records.iter().filter(|r| r.wait == Wait::Me) {
+            let content = Content::default();
+            if let Err(fault) = reply::answer(console, desk, record, &content, &self.delivery) {
+                console.failure(&fault)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,322 @@
+//! What a message says: its text, what it is about and wants, attachments, consent, META.
+
+mod attachment;
+
+use crate::clock;
+use crate::config::{Config, Ids};
+use crate::console::{Console, YELLOW, styled};
+use crate::desk::Desk;
+use crate::editor::{self, Composed, Draft};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::outgoing::Delivery;
+use crate::paragraph::wrap;
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp};
+use crosstalk_protocol::compose::{infer_intent, session_text};
+use crosstalk_protocol::redact::{self, Rules};
+use crosstalk_protocol::store::Record;
+use std::path::{Path, PathBuf};
+
+/// What a message says.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "What it says")]
+pub(crate) struct Content {
+    /// The text; `-` is stdin. Without one, your editor opens
+    #[arg(value_name = "TEXT", conflicts_with = "body")]
+    text: Option<String>,
+    /// The text; `-` is stdin
+    #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
+    body: Option<String>,
+    /// Who sends it, in the direction line
+    #[arg(long, value_name = "NAME")]
+    from: Option<String>,
+    /// Who speaks
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// What it is about; else the folder's name
+    #[arg(long, short, value_name = "TEXT")]
+    context: Option<String>,
+    /// What it wants: REQUEST, RESPOND, BROADCAST …; else it is inferred from the text
+    #[arg(long, short, value_name = "INTENT")]
+    intent: Option<String>,
+    /// Name a file with its digest; may be given again
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Put the attached files into the message, if they are small
+    #[arg(long, requires = "attach")]
+    embed: bool,
+    /// A key of a META block, as routing.X-Deadline=2025-10-10T12:00Z; may be given again
+    #[arg(long, value_name = "NS.KEY=VALUE")]
+    meta: Vec<String>,
+    /// How urgent it is: high, normal or low
+    #[arg(long, value_name = "WORD")]
+    priority: Option<String>,
+    /// Whom a POLL or a BROADCAST is for besides TO; may be given again
+    #[arg(long, value_name = "ADDRESS")]
+    target: Vec<String>,
+    /// The consent for personal data: explicit_yes, implicit, or with its time
+    #[arg(long, value_name = "CONSENT")]
+    consent: Option<String>,
+    /// What the consent is for: general, pii, medical, financial …
+    #[arg(long, value_name = "SCOPE")]
+    scope: Option<String>,
+    /// When the consent ends
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    expires: Option<Timestamp>,
+    /// The name of the consent
+    #[arg(long, value_name = "ID")]
+    consent_id: Option<String>,
+    /// The law that applies: GDPR, CCPA, HIPAA …
+    #[arg(long, value_name = "LAW")]
+    jurisdiction: Option<String>,
+    /// Whether there is personal data in it: present, redacted or none
+    #[arg(long, value_name = "WORD")]
+    pii: Option<String>,
+    /// Replace mail addresses, phone numbers and the like before it is sent
+    #[arg(long)]
+    redact: bool,
+}
+
+/// A message that is written, and the draft of it if an editor made one.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    builder: Builder,
+    draft: Option<Draft>,
+}
+
+impl Letter {
+    /// Sends it. If that fails, the draft is kept, so that nothing is lost.
+    pub(crate) fn dispatch(
+        self,
+        console: &mut Console,
+        desk: &Desk,
+        delivery: &Delivery,
+    ) -> Result<Exit, Failure> {
+        let result = delivery.dispatch(console, desk, &self.builder);
+        match (result, self.draft) {
+            (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
+                let path = draft.keep();
+                console.talk(&format!("Your text is kept in {}\n", path.display()))?;
+                Err(failure)
+            }
+            (result, _) => result,
+        }
+    }
+}
+
+impl Content {
+    /// Who sends it.
+    pub(crate) fn sender(&self, config: &Config) -> Result<String, Failure> {
+        match &self.from {
+            Some(from) => Ok(crate::recipient::resolve_typed(config, from)),
+            None => config.sender(),
+        }
+    }
+
+    /// Whether it says who sends it.
+    pub(crate) const fn names_sender(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Writes the message from one side to the other, as an answer if there is something to answer.
+    pub(crate) fn write(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        (sender, receiver): (&str, &str),
+        answered: Option<&Record>,
+    ) -> Result<Letter, Failure> {
+        self.require_consent()?;
+        let (text, draft) = self.body(console, config, answered)?;
+        let text = self.checked(console, config, text)?;
+        let intent = match &self.intent {
+            Some(intent) => intent.to_uppercase(),
+            None => {
+                let asked = answered.and_then(|r| r.meaning);
+                infer_intent(&text, asked).as_str().to_owned()
+            }
+        };
+        let thread = answered.map_or_else(|| new_id(config), |r| r.thread.clone());
+        let session = match answered.and_then(|r| r.session.clone()) {
+            Some(session) => session,
+            None => session_text(clock::now(), &word_of(&thread)),
+        };
+        let context = self.context.clone();
+        let context = context.or_else(|| answered?.context.clone());
+        let user = match &self.user {
+            Some(user) => user.clone(),
+            None => config.user()?,
+        };
+        let mut builder = Builder::new(sender, receiver)
+            .user(user)
+            .session(session)
+            .thread(&thread)
+            .core_if(CoreHeader::Parent, answered.map(|r| r.id.as_str()))
+            .message(new_id(config))
+            .context(context.unwrap_or_else(|| config.context()))
+            .intent(&intent)
+            .body(text);
+        builder = self.routing(builder, &intent, receiver);
+        builder = self.privacy(builder);
+        for (number, path) in self.attach.iter().enumerate() {
+            let value = attachment::describe(path, self.embed)?;
+            builder = builder.meta("attachments", format!("A{}", number + 1), value);
+        }
+        for entry in &self.meta {
+            let (namespace, key, value) = split_meta(entry)?;
+            builder = builder.meta(namespace, key, value);
+        }
+        Ok(Letter { builder, draft })
+    }
+
+    fn routing(&self, mut builder: Builder, intent: &str, receiver: &str) -> Builder {
+        if let Some(priority) = &self.priority {
+            builder = builder.meta("routing", "X-Priority", priority.to_lowercase());
+        }
+        let is_poll = IntentField::parse(intent).meaning == Some(Intent::Poll);
+        if is_poll || !self.target.is_empty() {
+            let first = std::iter::once(receiver).filter(|_| is_poll);
+            let all: Vec<&str> = first.chain(self.target.iter().map(String::as_str)).collect();
+            let list = serde_json::to_string(&all).unwrap_or_default();
+            builder = builder.meta("routing", "Targets", list);
+        }
+        builder
+    }
+
+    fn privacy(&self, mut builder: Builder) -> Builder {
+        let consent = self.consent.as_deref().map(|c| match c {
+            "explicit_yes" | "transferred_with_approval" => format!("{c}_{}", clock::now()),
+            _ => c.to_owned(),
+        });
+        let fields = [
+            ("PII", self.pii.clone()),
+            ("Consent", consent),
+            ("Scope", self.scope.clone()),
+            ("Expires", self.expires.map(|t| t.to_string())),
+            ("Jurisdiction", self.jurisdiction.clone()),
+            ("Consent-ID", self.consent_id.clone()),
+        ];
+        for (key, value) in fields {
+            if let Some(value) = value {
+                builder = builder.meta("privacy", key, value);
+            }
+        }
+        builder
+    }
+
+    /// Nothing is sent against a person's word.
+    fn require_consent(&self) -> Result<(), Failure> {
+        let denied = |c: &str| c.starts_with("explicit_no");
+        match self.consent.as_deref().is_some_and(denied) {
+            true => Err(Failure::Refused(
+                ErrorCode::Consent,
+                "nothing was sent: the consent is denied (explicit_no)".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn body(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        answered: Option<&Record>,
+    ) -> Result<(String, Option<Draft>), Failure> {
+        match self.text.as_deref().or(self.body.as_deref()) {
+            Some("-") => {
+                let input = Input::read(Path::new("-"), console)?;
+                let text = input.text().map(str::to_owned);
+                let text = text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
+                Ok((require_text(text)?, None))
+            }
+            Some(text) => Ok((require_text(text.to_owned())?, None)),
+            None => {
+                let reference = answered.map(reference).unwrap_or_default();
+                console.flush()?;
+                match editor::compose("", &reference, config.editor().as_deref())? {
+                    Composed::Text(text, draft) => Ok((text, Some(draft))),
+                    Composed::Empty => Err(Failure::Failed(
+                        "nothing was written, so nothing was sent".into(),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// The text after redaction, or as it is with a warning about what looks personal.
+    fn checked(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        text: String,
+    ) -> Result<String, Failure> {
+        let rules = Rules::with_names(config.redact_names());
+        if self.redact {
+            return Ok(redact::redact(&text, &rules).text);
+        }
+        let has_consent = self.consent.as_deref().is_some_and(|c| c.starts_with("explicit_yes"));
+        let found = redact::find(&text, &rules);
+        if !found.is_empty() && !has_consent {
+            let what = redact::summary(&found);
+            let advice = format!(
+                "the text looks as if it holds personal data ({what}) and no consent is given: --redact takes it out, \
+                 --consent explicit_yes --scope pii says that you may send it"
+            );
+            let word = styled(YELLOW, "warning");
+            console.talk(&format!("{word}: {}\n", wrap(&advice, 9, 0)))?;
+        }
+        Ok(text)
+    }
+}
+
+/// A text that is all white space says nothing.
+fn require_text(text: String) -> Result<String, Failure> {
+    let trimmed = text.trim_end().trim_start_matches('\n');
+    match trimmed.is_empty() {
+        true => Err(Failure::Failed("there is no text, so nothing was sent".into())),
+        false => Ok(trimmed.to_owned()),
+    }
+}
+
+/// What an editor shows below the text: the message that is answered.
+fn reference(answered: &Record) -> String {
+    let document = Document::parse(&answered.text, Reading::Paste);
+    format!(
+        "{} → {}, {}\n\n{}",
+        answered.sender,
+        answered.receiver,
+        answered.context.as_deref().unwrap_or(""),
+        escape(&document.body_text())
+    )
+}
+
+/// A new id of the kind that the settings say.
+pub(crate) fn new_id(config: &Config) -> String {
+    match config.ids() {
+        Ids::Ulid => crosstalk_envelope::id::new_ulid(),
+        Ids::Uuid => crosstalk_envelope::id::new_uuid_v7(),
+    }
+}
+
+/// A word for the session: the random end of the thread's id.
+fn word_of(thread: &str) -> String {
+    let end: Vec<char> = thread.chars().rev().take(6).collect();
+    let end: String = end.into_iter().rev().collect();
+    end.to_lowercase()
+}
+
+/// `routing.X-Deadline=2025-10-10T12:00Z`.
+fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
+    let parts = entry.split_once('=').and_then(|(path, value)| {
+        let (namespace, key) = path.split_once('.')?;
+        Some((namespace.trim(), key.trim(), value.trim()))
+    });
+    parts.ok_or_else(|| {
+        Failure::Usage(format!(
+            "`{entry}` is no key of a META block: write it as routing.X-Deadline=2025-10-10T12:00Z"
+        ))
+    })
+}

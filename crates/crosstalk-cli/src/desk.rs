@@ -1,0 +1,168 @@
+//! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
+
+use crate::config::Config;
+use crate::console::{Console, styled, YELLOW};
+use crate::failure::Failure;
+use crate::home::Rooms;
+use crate::input::shown_path;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::{Found, Page, Record, Store as _, Thread, ThreadFilter, Wait};
+use crosstalk_store::{Home, SqliteStore};
+
+/// A person's workplace.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) config: Config,
+    pub(crate) rooms: Rooms,
+    home: Home,
+}
+
+/// The word that means the latest message.
+pub(crate) const LAST: &str = "last";
+
+impl Desk {
+    /// The one of `CROSSTALK_HOME`, or of the platform. Nothing is made yet.
+    pub(crate) fn open() -> Result<Self, Failure> {
+        Ok(Self {
+            config: Config::load()?,
+            rooms: Rooms::open()?,
+            home: Home::from_env()?,
+        })
+    }
+
+    /// The messages, to add to; the store is made if there is none.
+    pub(crate) fn store(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
+        let opened = SqliteStore::open(&self.home.store())?;
+        tell_migration(console, &opened)?;
+        Ok(opened)
+    }
+
+    /// The messages, if there are any.
+    pub(crate) fn messages(&self, console: &mut Console) -> Result<Option<SqliteStore>, Failure> {
+        let opened = SqliteStore::open_existing(&self.home.store())?;
+        if let Some(opened) = &opened {
+            tell_migration(console, opened)?;
+        }
+        Ok(opened)
+    }
+
+    /// The messages; a failure that says how to begin if there are none.
+    pub(crate) fn kept(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
+        let store = self.messages(console)?;
+        store.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+    }
+}
+
+/// What is said where nothing is kept yet.
+pub(crate) const NOTHING: &str = "nothing is kept here yet: begin with `crosstalk send chatgpt \"Your question\"`, or with \
+                                  `crosstalk paste`";
+
+fn tell_migration(console: &mut Console, store: &SqliteStore) -> Result<(), Failure> {
+    let Some(migration) = store.migration() else {
+        return Ok(());
+    };
+    let backup = migration.backup.to_string_lossy();
+    console.talk(&format!(
+        "{}: the messages were brought from version {} of their store to {}; as they were, they are in {}\n",
+        styled(YELLOW, "note"),
+        migration.from,
+        migration.to,
+        shown_path(&backup)
+    ))
+}
+
+/// What a reference on the command line means.
+#[derive(Debug)]
+pub(crate) enum Reference {
+    Message(Box<Record>),
+    Thread(Box<Thread>),
+}
+
+/// Finds what an id, the beginning of one, or `last` means.
+pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Failure> {
+    if text.eq_ignore_ascii_case(LAST) {
+        return Ok(Reference::Message(Box::new(latest(store)?)));
+    }
+    let nothing = || {
+        Failure::Failed(format!(
+            "no message and no thread here begins with `{}`: `crosstalk threads` lists them",
+            escape(text)
+        ))
+    };
+    match store.find(text)? {
+        Found::Thread(id) => {
+            let thread = store.thread(&id)?.ok_or_else(nothing)?;
+            Ok(Reference::Thread(Box::new(thread)))
+        }
+        Found::Message(id) => {
+            let record = store.message(&id)?.ok_or_else(nothing)?;
+            Ok(Reference::Message(Box::new(record)))
+        }
+        Found::Several(ids) => Err(Failure::Usage(format!(
+            "`{}` can mean several: {}; write more of it",
+            escape(text),
+            ids.join(", ")
+        ))),
+        Found::Nothing => Err(nothing()),
+    }
+}
+
+/// The thread that a reference means, by itself or by one of its messages.
+pub(crate) fn thread(store: &SqliteStore, text: &str) -> Result<Thread, Failure> {
+    match reference(store, text)? {
+        Reference::Thread(thread) => Ok(*thread),
+        Reference::Message(record) => {
+            let thread = store.thread(&record.thread)?;
+            thread.ok_or_else(|| Failure::Failed("the thread of this message is gone".into()))
+        }
+    }
+}
+
+/// The message that a reference means; of a thread, the latest one.
+pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
+    match reference(store, text)? {
+        Reference::Message(record) => Ok(*record),
+        Reference::Thread(thread) => {
+            let record = store.message(&thread.last)?;
+            record.ok_or_else(|| Failure::Failed("the thread has no message".into()))
+        }
+    }
+}
+
+/// The latest message of all.
+fn latest(store: &SqliteStore) -> Result<Record, Failure> {
+    let threads = store.threads(&ThreadFilter::default(), Page::first(1))?;
+    let last = threads.items.first().map(|t| store.message(&t.last));
+    let record = last.transpose()?.flatten();
+    record.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+}
+
+/// How many of the latest threads are looked through for a message that waits.
+const RECENT: usize = 50;
+
+/// The latest message that was asked and has no answer yet.
+pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failure> {
+    let threads = store.threads(&ThreadFilter::default(), Page::first(RECENT))?;
+    for thread in threads.items.iter().filter(|t| t.asked > 0 || t.waiting > 0) {
+        let records = everything(store, &thread.id)?;
+        let is_asked = |r: &Record| matches!(r.wait, Wait::Them | Wait::Carry);
+        if let Some(asked) = records.into_iter().rev().find(is_asked) {
+            return Ok(Some(asked));
+        }
+    }
+    Ok(None)
+}
+
+/// All messages of a thread, in the order in which they came.
+pub(crate) fn everything(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Failure> {
+    const AT_ONCE: usize = 1000;
+    let mut records: Vec<Record> = Vec::new();
+    loop {
+        let after = records.last().map(|r| r.seq);
+        let page = store.messages(thread, after, AT_ONCE)?;
+        records.extend(page.items);
+        if !page.more {
+            return Ok(records);
+        }
+    }
+}

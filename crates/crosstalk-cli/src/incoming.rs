@@ -1,0 +1,152 @@
+//! The way in of messages: verified, threaded and kept; keys at first contact pinned, new and revoked ones learned.
+
+use crate::clock;
+use crate::console::Console;
+use crate::desk::Desk;
+use crate::failure::Failure;
+use crate::lookup::{Look, Lookup};
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::{Document, PublicKey, Signature, id};
+use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
+use crosstalk_protocol::{
+    KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of,
+};
+use crosstalk_store::TrustStoreError;
+
+/// Reads messages that come in.
+#[derive(Debug)]
+pub(crate) struct Incoming<'d> {
+    desk: &'d Desk,
+    trust: Trust,
+    lookup: Lookup<'d>,
+    mine: Mine,
+    /// The person's own keys: what they signed themselves needs no pin.
+    own: Vec<(String, PublicKey)>,
+}
+
+/// A message that is ready to be kept, and what was found out about it.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) arrival: Arrival,
+    pub(crate) verdict: Verdict,
+}
+
+impl<'d> Incoming<'d> {
+    /// Prepares to read. Nobody is asked unless `look` says so.
+    pub(crate) fn new(desk: &'d Desk, look: &'d Look) -> Result<Self, Failure> {
+        let keys = desk.rooms.keys.list()?.keys.into_iter();
+        Ok(Self {
+            trust: desk.rooms.trust()?,
+            lookup: Lookup::new(look, &desk.rooms)?,
+            mine: Mine::new(desk.config.mine()?),
+            own: keys.map(|k| (k.facts.id, k.facts.public)).collect(),
+            desk,
+        })
+    }
+
+    /// What is to be kept of an envelope.
+    pub(crate) fn take(
+        &mut self,
+        console: &mut Console,
+        document: &Document<'_>,
+        way: Way,
+    ) -> Result<Taken, Failure> {
+        let at = clock::now();
+        let own = self.own_key(document);
+        let question = Question {
+            key: own.as_ref(),
+            ..Question::at(at)
+        };
+        let lookup = &mut self.lookup;
+        let verdict = lookup.judge(console, document, &mut self.trust, &question)?;
+        let receipt = Receipt {
+            at,
+            way,
+            mine: &self.mine,
+            spare: ReceivedIds {
+                thread: id::new_ulid(),
+                message: id::new_ulid(),
+            },
+        };
+        Ok(Taken {
+            arrival: Arrival::new(document, &verdict, receipt),
+            verdict,
+        })
+    }
+
+    /// The person's own key, if the envelope says that it was signed with it and nobody else is known under its id.
+    fn own_key(&self, document: &Document<'_>) -> Option<PublicKey> {
+        let Ok(Signature::Signed { pkid, .. }) = Signature::parse(document.sig()?) else {
+            return None;
+        };
+        if !self.trust.of_id(pkid).is_empty() {
+            return None;
+        }
+        let own = self.own.iter().find(|(id, _)| id == pkid);
+        own.map(|(_, key)| *key)
+    }
+
+    /// Takes over what a kept message says about keys: pins one at first contact, if the settings allow it, and learns
+    /// of rotations and revocations that are proven. What it did, in a sentence.
+    pub(crate) fn learn(
+        &mut self,
+        document: &Document<'_>,
+        verdict: &Verdict,
+    ) -> Result<Option<String>, Failure> {
+        let now = clock::now();
+        let question = Question::at(now);
+        let mut trial = self.trust.clone();
+        let sentence = match (learn(document, &mut trial, &question), verdict.word()) {
+            (Ok(learned), _) => {
+                self.change(|trust| {
+                    // What others wrote meanwhile may say otherwise; then it is left as they say.
+                    let _ = learn(document, trust, &question);
+                })?;
+                Some(learned_sentence(&learned))
+            }
+            (Err(_), Word::FirstContact) if self.desk.config.pin() => {
+                match pin_of(verdict, now) {
+                    Some(pin) => self.pin(pin)?,
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(sentence)
+    }
+
+    fn pin(&mut self, pin: KnownKey) -> Result<Option<String>, Failure> {
+        let mut result: Result<(), PinError> = Ok(());
+        self.change(|trust| result = trust.pin(pin.clone()))?;
+        Ok(result.is_ok().then(|| {
+            format!(
+                "Pinned at first contact: {} is {} from now on. Compare it with the sender by voice, then run `crosstalk \
+                 trust pin FILE --compared`.",
+                pin.id,
+                pin.key.fingerprint()
+            )
+        }))
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Trust)) -> Result<(), Failure> {
+        let after = self.desk.rooms.trust.update(|trust| {
+            change(trust);
+            Ok::<Trust, TrustStoreError>(trust.clone())
+        })?;
+        self.trust = after;
+        Ok(())
+    }
+}
+
+fn learned_sentence(learned: &Learned) -> String {
+    match learned {
+        Learned::Rotated(rotation) => format!(
+            "Learned: {} has a new key, {}; the old one vouched for it.",
+            rotation.new_id,
+            rotation.new.fingerprint()
+        ),
+        Learned::Revoked { id, at, .. } => {
+            format!("Learned: the key {id} is revoked from {at} on.")
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The way out of a message that was written here: built, signed, kept, printed, put on the clipboard.
+//!
+//! It is kept before anything else is done with it, so that a message that left is always one that is known here.
+
+use crate::clipboard::{self, Clipboard, Copied};
+use crate::clock;
+use crate::command::sign::require_verified;
+use crate::console::{BOLD, Console, DIM, YELLOW, styled};
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::home::block_of;
+use crate::json;
+use crate::paragraph::wrap;
+use crate::passphrase::Passphrase;
+use crate::schema::SENT;
+use crate::view;
+use clap::Args;
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{
+    BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
+};
+use crosstalk_protocol::primer::{Assistant, primer};
+use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
+use crosstalk_protocol::{Question, Trust, verify};
+use serde_json::json;
+
+/// How a message leaves.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "How it leaves")]
+pub(crate) struct Delivery {
+    /// Sign it
+    #[arg(long, overrides_with = "no_sign")]
+    sign: bool,
+    /// Don't sign it, whatever the settings say
+    #[arg(long)]
+    no_sign: bool,
+    /// Sign with this key; not needed if there is only one
+    #[arg(long, value_name = "ID")]
+    key: Option<String>,
+    /// Send the public key along with the signature
+    #[arg(long)]
+    with_key: bool,
+    #[command(flatten)]
+    ask: Passphrase,
+    /// Put it into a code fence, for chats that collapse line breaks
+    #[arg(long)]
+    fence: bool,
+    /// Put a short text in front that teaches the other AI the format
+    #[arg(long)]
+    primer: bool,
+    /// Leave the clipboard alone
+    #[arg(long)]
+    no_copy: bool,
+    /// Print JSON of the form crosstalk.sent/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Delivery {
+    /// Sends a message on its way. What it warns about has been told before.
+    pub(crate) fn dispatch(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builder: &Builder,
+    ) -> Result<Exit, Failure> {
+        let text = builder.build().map_err(|e| refused(&e))?;
+        let at = clock::now();
+        let (text, key) = match self.signs(desk) {
+            true => self.signed(desk, &text, at)?,
+            false => (text, None),
+        };
+        let arrival = arrival(&text, key.as_ref(), at);
+        let receiver = arrival.receiver.clone();
+        let mut store = desk.store(console)?;
+        let is_known = store.knows(&receiver)?;
+        let outcome = store.accept(&[arrival])?;
+        let Some(Outcome::Filed { id, thread, .. }) = outcome.into_iter().next() else {
+            return Err(Failure::Failed(
+                "the message was not kept, because its id is taken: try again".into(),
+            ));
+        };
+        let shown = self.shown(desk, &text, &receiver);
+        let copied = self.copy(desk, &shown);
+        let record = store.message(&id)?;
+        if self.json {
+            let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
+            return report(console, &record, &shown, &copied);
+        }
+        console.text(&shown)?;
+        console.flush()?;
+        tell_copied(console, &copied, &receiver)?;
+        let (id, thread) = (view::short(&store, &id)?, view::short(&store, &thread)?);
+        console.talk(&format!(
+            "Kept as {} in thread {thread}.\n",
+            styled(BOLD, &id)
+        ))?;
+        if !is_known && !self.has_primer(desk) {
+            let hint = format!(
+                "First message to {}: if it does not know the format, send it with --primer, or put `crosstalk prompt` \
+                 into its instructions.",
+                escape(&receiver)
+            );
+            console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn signs(&self, desk: &Desk) -> bool {
+        let wanted = self.sign || self.key.is_some() || self.with_key;
+        wanted || (desk.config.sign() && !self.no_sign)
+    }
+
+    fn has_primer(&self, desk: &Desk) -> bool {
+        self.primer || desk.config.primer()
+    }
+
+    fn signed(
+        &self,
+        desk: &Desk,
+        text: &str,
+        at: Timestamp,
+    ) -> Result<(String, Option<PublicKey>), Failure> {
+        let wanted = self.key.as_deref().or(desk.config.key());
+        let key = desk.rooms.signing_key(wanted)?;
+        let opened = desk.rooms.unlock(&key, &self.ask)?;
+        let block = match self.with_key || desk.config.with_key() {
+            true => block_of(&key),
+            false => Vec::new(),
+        };
+        let signer = Signer {
+            key: &opened.key,
+            pkid: &key.facts.id,
+            at,
+            key_block: &block,
+        };
+        let document = Document::parse(text, Reading::Strict);
+        let signed = signer.sign(&document);
+        let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
+        require_verified(&signed, &signer)?;
+        Ok((signed, Some(opened.key.public())))
+    }
+
+    /// What goes into the chat.
+    fn shown(&self, desk: &Desk, text: &str, receiver: &str) -> String {
+        let fenced = self.fence || desk.config.fence();
+        if self.has_primer(desk) {
+            let primer = primer(Assistant::of_address(receiver));
+            return format!("{}\n\n{}", primer.trim_end(), fence(text));
+        }
+        match fenced {
+            true => fence(text),
+            false => text.to_owned(),
+        }
+    }
+
+    fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, clipboard::ClipboardError> {
+        let choice = match self.no_copy {
+            true => clipboard::Choice::None,
+            false => desk.config.clipboard(),
+        };
+        Clipboard::open(choice).and_then(|mut c| c.write(text))
+    }
+}
+
+/// A message of one's own, as it is kept.
+fn arrival(text: &str, key: Option<&PublicKey>, at: Timestamp) -> Arrival {
+    let document = Document::parse(text, Reading::Strict);
+    let question = Question {
+        key,
+        ..Question::at(at)
+    };
+    let verdict = verify(&document, &Trust::default(), &question);
+    let receipt = Receipt {
+        at,
+        way: Way::Sent,
+        mine: &Mine::default(),
+        spare: ReceivedIds {
+            thread: id::new_ulid(),
+            message: id::new_ulid(),
+        },
+    };
+    Arrival::new(&document, &verdict, receipt)
+}
+
+/// Why a message can't be written, with the rule and the way out.
+pub(crate) fn refused(fault: &BuildError) -> Failure {
+    match fault.diagnostics.iter().find(|d| d.is_error()) {
+        Some(finding) => Failure::of_rule(
+            finding.rule,
+            &format!("nothing was sent: {}", finding.message),
+        ),
+        None => Failure::Failed(format!("nothing was sent: {fault}")),
+    }
+}
+
+fn tell_copied(
+    console: &mut Console,
+    copied: &Result<Copied, clipboard::ClipboardError>,
+    receiver: &str,
+) -> Result<(), Failure> {
+    let receiver = escape(receiver);
+    let text = match copied {
+        Ok(Copied::System) => format!("Copied to the clipboard: paste it into {receiver}.\n"),
+        Ok(Copied::Terminal) => format!(
+            "The terminal was asked to put it on your clipboard: paste it into {receiver}.\n"
+        ),
+        Ok(Copied::Nowhere) => return Ok(()),
+        Err(fault) => format!(
+            "{}: {}\n",
+            styled(YELLOW, "not copied"),
+            wrap(&escape(&fault.to_string()), 12, 0)
+        ),
+    };
+    console.talk(&text)
+}
+
+fn report(
+    console: &mut Console,
+    record: &Record,
+    shown: &str,
+    copied: &Result<Copied, clipboard::ClipboardError>,
+) -> Result<Exit, Failure> {
+    let copied = match copied {
+        Ok(Copied::System) => Some("system"),
+        Ok(Copied::Terminal) => Some("terminal"),
+        Ok(Copied::Nowhere) | Err(_) => None,
+    };
+    let answer = json!({
+        "schema": SENT,
+        "message": crate::report::Message::new(record),
+        "text": shown,
+        "copied": copied,
+    });
+    console.data(json::pretty(&answer)?)?;
+    Ok(Exit::SUCCESS)
+}

@@ -1,0 +1,95 @@
+//! Conversations for people: a message, a tree of them, lists of threads and messages.
+//!
+//! Everything from outside is escaped. On a terminal, lines are broken at its width, so that nothing in a body can
+//! leave its place behind the bar.
+
+mod list;
+mod message;
+mod tree;
+
+pub(crate) use list::{messages, threads};
+pub(crate) use message::{badge, message};
+pub(crate) use tree::tree;
+
+use crate::clock;
+use crate::console::Console;
+use crate::screen;
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::{Search, Store, StoreError};
+
+/// How things are to look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// The columns that there are.
+    pub(crate) width: usize,
+    /// Whether long lines are broken: on a terminal.
+    pub(crate) breaks: bool,
+    /// The time that ages are counted from.
+    pub(crate) now: Timestamp,
+    /// Whether texts with a content warning are shown.
+    pub(crate) unfold: bool,
+    /// Whether every header and every line is shown.
+    pub(crate) full: bool,
+}
+
+impl Look {
+    /// As the terminal is, or 80 columns without breaking lines.
+    pub(crate) fn of(console: &Console) -> Self {
+        let breaks = console.is_terminal();
+        Self {
+            width: if breaks { screen::width() } else { 80 },
+            breaks,
+            now: clock::now(),
+            unfold: false,
+            full: false,
+        }
+    }
+
+    /// One line of text, broken to fit behind `taken` columns.
+    fn rows(&self, line: &str, taken: usize) -> Vec<String> {
+        match self.breaks {
+            true => screen::wrap_cells(line, self.width.saturating_sub(taken).max(10)),
+            false => vec![line.to_owned()],
+        }
+    }
+}
+
+/// The beginning of an id that is enough to name it.
+pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
+    let enough = store.shortest(id)?;
+    Ok(id.chars().take(enough).collect())
+}
+
+/// Left and right on one line; the right side below, if there is no room.
+fn sides(left: (&str, usize), right: (&str, usize), width: usize) -> String {
+    match width.saturating_sub(left.1 + right.1) {
+        0 | 1 => format!("{}\n{}\n", left.0, right.0),
+        free => format!("{}{}{}\n", left.0, " ".repeat(free), right.0),
+    }
+}
+
+/// Shortens ids for showing; one that can't be looked up stays whole.
+pub(crate) fn shortener(store: &impl Store) -> impl Fn(&str) -> String {
+    |id| short(store, id).unwrap_or_else(|_| id.to_owned())
+}
+
+/// The first line of a text that says something, for one line of a list.
+pub(crate) fn first_line(body: &str) -> String {
+    let line = body.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+    escape(line.trim()).into_owned()
+}
+
+/// The text around the first word of a search that is in it, for one line of a list.
+pub(crate) fn around(body: &str, search: &Search, width: usize) -> String {
+    let flat: String = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    let low = flat.to_lowercase();
+    let words = search.terms.iter().flat_map(|t| &t.words);
+    let found = words.filter_map(|w| low.find(&w.to_lowercase())).min();
+    // Lower case may be longer: count characters, not bytes.
+    let before = found.and_then(|at| low.get(..at)).map_or(0, |t| t.chars().count());
+    let skip = before.saturating_sub(width / 4);
+    let text: String = flat.chars().skip(skip).take(width * 2).collect();
+    let dots = if skip > 0 { "…" } else { "" };
+    format!("{dots}{}", escape(&text))
+}
