@@ -29,6 +29,9 @@ pub(crate) struct Cli {
         hide_default_value = true
     )]
     pub(crate) color: Color,
+    /// Use this profile of the settings; CROSSTALK_PROFILE does the same
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

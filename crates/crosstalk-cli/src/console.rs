@@ -44,10 +44,11 @@ pub(crate) struct Console {
     err: StderrLock<'static>,
     out_color: ColorChoice,
     err_color: ColorChoice,
+    profile: Option<String>,
 }
 
 impl Console {
-    pub(crate) fn new(color: Color) -> Self {
+    pub(crate) fn new(color: Color, profile: Option<String>) -> Self {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let choose = |auto| match color {
             Color::Auto => auto,
@@ -59,7 +60,13 @@ impl Console {
             err_color: choose(AutoStream::choice(&err)),
             out: out.lock(),
             err: err.lock(),
+            profile,
         }
+    }
+
+    /// The profile of the settings that the command was called with.
+    pub(crate) fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
 
     /// Whether somebody looks at stdout.

@@ -6,7 +6,7 @@ use crosstalk_dns::SetupError;
 use crosstalk_envelope::registry::Rule;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, KeyError};
-use crosstalk_store::{HomeError, KeyFileError, TrustStoreError};
+use crosstalk_store::{ConfigFileError, HomeError, KeyFileError, TrustStoreError};
 use std::fmt;
 use std::io;
 
@@ -98,6 +98,12 @@ impl From<TrustStoreError> for Failure {
             TrustStoreError::Malformed { .. } => Self::Refused(ErrorCode::Format, message),
             _ => Self::Failed(message),
         }
+    }
+}
+
+impl From<ConfigFileError> for Failure {
+    fn from(fault: ConfigFileError) -> Self {
+        Self::Failed(fault.to_string())
     }
 }
 

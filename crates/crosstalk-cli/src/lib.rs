@@ -6,6 +6,7 @@
 //! input      files and stdin, never more than the limit of a paste
 //! render     an envelope for people      caret   a finding with the line it is about
 //! json       an answer for programs      schema  the JSON Schemas of those answers
+//! config     what a person wants without saying it each time
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! lookup     asking domains, on request  clock   the time, now or as asked for
 //! console    stdout for data, stderr for talk
@@ -20,6 +21,7 @@ mod caret;
 mod cli;
 mod clock;
 mod command;
+mod config;
 mod console;
 mod failure;
 mod home;
@@ -58,7 +60,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(fault.exit_code()).unwrap_or(exit::USAGE));
         }
     };
-    let mut console = Console::new(cli.color);
+    let mut console = Console::new(cli.color, cli.profile);
     let result = cli.command.run(&mut console);
     finish(result, &mut console).into()
 }

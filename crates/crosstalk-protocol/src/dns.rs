@@ -1,5 +1,11 @@
-//! What the DNS says about keys: the port that the adapter answers to (TRU-020 to TRU-025).
+//! What the DNS says about keys and addresses: the port that the adapter answers to (TRU-020 to TRU-025, ADR-012 to
+//! ADR-014).
 
+mod address;
+
+pub use address::{AddressAnswer, address_name, host_fault};
+
+use address::is_label;
 use crosstalk_envelope::PublicKey;
 
 /// What the DNS says about the keys of a domain.
@@ -89,14 +95,6 @@ pub fn domain_of(pkid: &str) -> Option<&str> {
 
 /// Whether a text is a host name with at least two labels.
 pub(crate) fn is_host(text: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-')
-    };
     // A last label of digits makes it an address, not a name.
     let last = text.rsplit('.').next().unwrap_or("");
     let is_address = last.bytes().all(|b| b.is_ascii_digit());

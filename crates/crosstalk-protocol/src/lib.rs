@@ -5,18 +5,26 @@
 //! Trust ────┼── verify ──> Verdict ── report ──> crosstalk.verify/1
 //! Question ─┘                 │
 //!                             └── learn, pin_of ──> Trust
+//!
+//! name ── resolve(Names, AddressAnswer) ──> Resolution       primer  how another AI answers
+//!                                                            compose what is filled in for a person
 //! ```
 
+pub mod compose;
 pub mod dns;
 pub mod rotation;
 pub mod store;
 
 mod learn;
+mod name;
+mod primer;
 mod trust;
 mod verdict;
 mod verify;
 
 pub use learn::{Learned, Unlearned, learn, pin_of};
+pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve};
+pub use primer::{Assistant, primer};
 pub use rotation::Rotation;
 pub use trust::{Domain, KnownKey, Origin, PinError, Standing, Trust, TrustFileError};
 pub use verdict::{Detail, KeyChange, Trusted, Verdict, VerdictReport, Word};

@@ -1,9 +1,10 @@
-//! What Crosstalk keeps on disk: key files and the trust file.
+//! What Crosstalk keeps on disk: key files, the trust file and the settings.
 //!
 //! ```text
 //! Home                  where everything is: CROSSTALK_HOME, or the folders of the platform
 //!   KeyStore            private keys, one PEM file each, and what is public about them beside it
 //!   TrustFile           whom to believe, changed by one process at a time
+//!   ConfigFile          the settings, as text
 //! import(text)          a key out of a backup, or out of another program
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! the folder of the user's profile is what keeps others out.
 
 mod backup;
+mod config;
 mod disk;
 mod facts;
 mod fault;
@@ -23,6 +25,7 @@ mod permission;
 mod trust;
 
 pub use backup::{Imported, import};
+pub use config::{ConfigFile, ConfigFileError};
 pub use facts::{Facts, Retired, Revoked, Rotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};

@@ -1,0 +1,634 @@
+//! The settings: what a person wants without saying it each time.
+//!
+//! ```text
+//! default < file < the file's profile < variable < flag
+//! ```
+//!
+//! Each value knows where it comes from. Whose name it is, is asked of git or the system only when it is needed.
+
+mod edit;
+mod file;
+mod identity;
+mod setting;
+
+pub(crate) use edit::{Target, put, stored, take};
+pub(crate) use setting::{Key, SETTINGS, Setting, Value};
+
+use crate::console::{Console, YELLOW, styled};
+use crate::failure::Failure;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::Names;
+use crosstalk_store::{ConfigFile, Home};
+use file::{Fault, FileText};
+use identity::Identity;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nobody said anything; where it comes from instead, if that is not the same everywhere.
+    Default(&'static str),
+    /// The file, in this line.
+    File(usize),
+    /// A profile of the file, in this line.
+    Profile(String, usize),
+    /// A variable.
+    Variable(String),
+    /// An argument of the command.
+    Flag,
+}
+
+impl Source {
+    /// The word for it, as JSON has it.
+    pub(crate) const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Default(_) => "default",
+            Self::File(_) => "file",
+            Self::Profile(..) => "profile",
+            Self::Variable(_) => "variable",
+            Self::Flag => "flag",
+        }
+    }
+
+    /// The line of the file.
+    pub(crate) const fn line(&self) -> Option<usize> {
+        match self {
+            Self::File(line) | Self::Profile(_, line) => Some(*line),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default("") => f.write_str("default"),
+            Self::Default(from) => write!(f, "default: {from}"),
+            Self::File(line) => write!(f, "line {line}"),
+            Self::Profile(name, line) => write!(f, "profile {name}, line {line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag => f.write_str("the command"),
+        }
+    }
+}
+
+/// Whether a signed message carries the public key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "for the commands that write messages")]
+pub(crate) enum WithKey {
+    Never,
+    /// The first one of a thread does.
+    First,
+    Always,
+}
+
+/// Which clipboard to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "for the commands that write messages")]
+pub(crate) enum ClipboardChoice {
+    Auto,
+    System,
+    Terminal,
+    None,
+}
+
+/// The form of new ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "for the commands that write messages")]
+pub(crate) enum Ids {
+    Ulid,
+    Uuid,
+}
+
+/// The settings as they count now.
+#[derive(Debug)]
+pub(crate) struct Config {
+    path: PathBuf,
+    exists: bool,
+    profiles: Vec<String>,
+    values: BTreeMap<Key, (Value, Source)>,
+    names: Names,
+    name_sources: Vec<(String, Source)>,
+    warnings: Vec<String>,
+    identity: OnceCell<Option<Identity>>,
+}
+
+#[allow(dead_code, reason = "for the commands that write messages")]
+impl Config {
+    /// The settings of `CROSSTALK_HOME` or of the platform, with this profile if one was asked for.
+    pub(crate) fn load(profile: Option<&str>) -> Result<Self, Failure> {
+        let file = ConfigFile::new(&Home::from_env()?);
+        let text = file.read()?;
+        Self::read(text.as_deref(), file.path(), profile, &|name| {
+            let value = std::env::var_os(name).filter(|v| !v.is_empty())?;
+            Some(value.into_string().map_err(|_| ()))
+        })
+    }
+
+    /// The settings of a command, with its profile; tells what is not known in the file.
+    pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
+        let config = Self::load(console.profile())?;
+        let word = styled(YELLOW, "warning");
+        for warning in config.warnings() {
+            console.talk(&format!("{word}: {}\n", escape(warning)))?;
+        }
+        Ok(config)
+    }
+
+    /// Reads a text; `variable` gives the value of a variable, or an error if it is not UTF-8.
+    fn read(
+        text: Option<&str>,
+        path: &Path,
+        profile: Option<&str>,
+        variable: &dyn Fn(&str) -> Option<Result<String, ()>>,
+    ) -> Result<Self, Failure> {
+        let found = parse(text.unwrap_or_default(), path)?;
+        let mut config = Self {
+            path: path.to_owned(),
+            exists: text.is_some(),
+            profiles: found.profiles.clone(),
+            values: BTreeMap::new(),
+            names: Names::default(),
+            name_sources: Vec::new(),
+            warnings: Vec::new(),
+            identity: OnceCell::new(),
+        };
+        for (line, warning) in &found.warnings {
+            let file = config.path.display();
+            let warning = format!("`{file}` line {line}: {warning}");
+            config.warnings.push(warning);
+        }
+        config.apply(&found, None);
+        // Variables of other settings are read after the profile, which they outdo.
+        for setting in SETTINGS.iter().filter(|s| !s.is_of_profiles()) {
+            config.apply_variable(setting, variable)?;
+        }
+        if let Some(name) = profile {
+            let value = Value::Text(name.to_owned());
+            config
+                .values
+                .insert(Key::DefaultProfile, (value, Source::Flag));
+        }
+        if let Some(name) = config.profile().map(str::to_owned) {
+            config.require_profile(&name)?;
+            config.apply(&found, Some(&name));
+        }
+        for setting in SETTINGS.iter().filter(|s| s.is_of_profiles()) {
+            config.apply_variable(setting, variable)?;
+        }
+        Ok(config)
+    }
+
+    /// Takes over what the file says, for everybody or for a profile.
+    fn apply(&mut self, found: &FileText, profile: Option<&str>) {
+        let source = |line: usize| match profile {
+            None => Source::File(line),
+            Some(name) => Source::Profile(name.to_owned(), line),
+        };
+        let values = found.values.iter();
+        for entry in values.filter(|e| e.profile.as_deref() == profile) {
+            let value = (entry.value.clone(), source(entry.line));
+            self.values.insert(entry.key, value);
+        }
+        let names = found.names.iter();
+        for entry in names.filter(|e| e.profile.as_deref() == profile) {
+            // It was read before, so it can be added.
+            let _ = self.names.add(&entry.name, &entry.address);
+            self.name_sources
+                .retain(|(name, _)| !name.eq_ignore_ascii_case(&entry.name));
+            self.name_sources
+                .push((entry.name.clone(), source(entry.line)));
+        }
+    }
+
+    fn apply_variable(
+        &mut self,
+        setting: &Setting,
+        variable: &dyn Fn(&str) -> Option<Result<String, ()>>,
+    ) -> Result<(), Failure> {
+        let name = setting.variable();
+        let value = match variable(&name) {
+            None => return Ok(()),
+            Some(Err(())) => return Err(Failure::Usage(format!("{name} is not UTF-8"))),
+            Some(Ok(text)) => setting.parse(&text),
+        };
+        let value = value.map_err(|what| Failure::Usage(format!("{name} {what}")))?;
+        self.values
+            .insert(setting.key, (value, Source::Variable(name)));
+        Ok(())
+    }
+
+    fn require_profile(&self, name: &str) -> Result<(), Failure> {
+        if self.profiles.iter().any(|p| p == name) {
+            return Ok(());
+        }
+        let file = self.path.display();
+        Err(Failure::Usage(match self.profiles.as_slice() {
+            [] => format!(
+                "there is no profile `{name}`: `{file}` has none; a table [profile.{name}] there makes one"
+            ),
+            all => format!("there is no profile `{name}`: there are {}", all.join(", ")),
+        }))
+    }
+
+    /// An argument of the command outdoes everything else.
+    pub(crate) fn set_flag(&mut self, key: Key, text: Option<&str>) -> Result<(), Failure> {
+        let Some((text, setting)) = text.zip(setting_of(key)) else {
+            return Ok(());
+        };
+        let value = setting.parse(text);
+        let value = value.map_err(|what| Failure::Usage(format!("the {} {what}", setting.name)))?;
+        self.values.insert(key, (value, Source::Flag));
+        Ok(())
+    }
+
+    /// The value of a setting and where it comes from; no value if nobody says anything.
+    pub(crate) fn value(&self, key: Key) -> (Option<Value>, Source) {
+        if let Some((value, source)) = self.values.get(&key) {
+            return (Some(value.clone()), source.clone());
+        }
+        let (text, from) = match key {
+            Key::User => match self.identity() {
+                Some(identity) => (Some(identity.user.clone()), identity.from),
+                None => (None, ""),
+            },
+            Key::Sender => match self.value(Key::User).0 {
+                Some(Value::Text(user)) => (Some(user.to_uppercase()), "the user in capitals"),
+                _ => (None, ""),
+            },
+            Key::Context => (Some(folder()), "the current folder"),
+            Key::Editor => match editor() {
+                Some((editor, from)) => (Some(editor), from),
+                None => (None, ""),
+            },
+            _ => (None, ""),
+        };
+        match text {
+            Some(text) => (Some(Value::Text(text)), Source::Default(from)),
+            None => {
+                let value = setting_of(key).and_then(Setting::default);
+                (value, Source::Default(""))
+            }
+        }
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        self.identity.get_or_init(identity::find).as_ref()
+    }
+
+    fn text(&self, key: Key) -> Option<String> {
+        match self.value(key).0 {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn list(&self, key: Key) -> Vec<String> {
+        match self.value(key).0 {
+            Some(Value::List(list)) => list,
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_on(&self, key: Key) -> bool {
+        matches!(self.value(key).0, Some(Value::Switch(true)))
+    }
+
+    /// The file with the settings, whether or not it is there.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is a file.
+    pub(crate) const fn exists(&self) -> bool {
+        self.exists
+    }
+
+    /// The profile that counts.
+    pub(crate) fn profile(&self) -> Option<&str> {
+        match self.values.get(&Key::DefaultProfile) {
+            Some((Value::Text(name), _)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The profiles that there are.
+    pub(crate) fn profiles(&self) -> &[String] {
+        &self.profiles
+    }
+
+    /// What is not known in the file: a sentence each.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// In whose name to write.
+    pub(crate) fn user(&self) -> Result<String, Failure> {
+        self.text(Key::User).ok_or_else(|| {
+            Failure::Failed(
+                "nobody says who you are: `crosstalk config set user kalle`, or set CROSSTALK_USER"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Who to be in the first line of a message.
+    pub(crate) fn sender(&self) -> Result<String, Failure> {
+        let Some(sender) = self.text(Key::Sender) else {
+            return self.user().map(|user| user.to_uppercase());
+        };
+        setting::direction(&sender).map_err(|what| {
+            Failure::Usage(format!(
+                "the sender {what}: `crosstalk config set sender KALLE`"
+            ))
+        })?;
+        Ok(sender)
+    }
+
+    /// Further names and addresses of the same person.
+    pub(crate) fn me(&self) -> Vec<String> {
+        self.list(Key::Me)
+    }
+
+    /// Whether a sender or receiver is the person who runs the program. Simple names are compared without regard to
+    /// ASCII case.
+    pub(crate) fn is_me(&self, address: &str) -> bool {
+        let is_name = crosstalk_envelope::Address::split(address).is_name();
+        let same = |mine: &str| mine == address || (is_name && mine.eq_ignore_ascii_case(address));
+        self.me().iter().any(|mine| same(mine))
+            || self.text(Key::Sender).is_some_and(|mine| same(&mine))
+    }
+
+    /// What new messages are about.
+    pub(crate) fn context(&self) -> String {
+        self.text(Key::Context).unwrap_or_else(folder)
+    }
+
+    /// Whether to sign.
+    pub(crate) fn sign(&self) -> bool {
+        self.is_on(Key::Sign)
+    }
+
+    /// The id of the key to sign with, if one was chosen.
+    pub(crate) fn key(&self) -> Option<String> {
+        self.text(Key::Key)
+    }
+
+    /// Whether a signed message carries the public key.
+    pub(crate) fn with_key(&self) -> WithKey {
+        match self.value(Key::WithKey).0 {
+            Some(Value::Switch(true)) => WithKey::Always,
+            Some(Value::Switch(false)) => WithKey::Never,
+            _ => WithKey::First,
+        }
+    }
+
+    /// Whether to write messages in a code block.
+    pub(crate) fn fence(&self) -> bool {
+        self.is_on(Key::Fence)
+    }
+
+    /// Whether a thread begins with the primer.
+    pub(crate) fn primer(&self) -> bool {
+        self.is_on(Key::Primer)
+    }
+
+    /// Which clipboard to use.
+    pub(crate) fn clipboard(&self) -> ClipboardChoice {
+        match self.text(Key::Clipboard).as_deref() {
+            Some("system") => ClipboardChoice::System,
+            Some("terminal") => ClipboardChoice::Terminal,
+            Some("none") => ClipboardChoice::None,
+            _ => ClipboardChoice::Auto,
+        }
+    }
+
+    /// The program to write with, and its arguments: of the settings, else VISUAL, else EDITOR.
+    pub(crate) fn editor(&self) -> Option<String> {
+        self.text(Key::Editor)
+    }
+
+    /// The form of new ids.
+    pub(crate) fn ids(&self) -> Ids {
+        match self.text(Key::Ids).as_deref() {
+            Some("uuid") => Ids::Uuid,
+            _ => Ids::Ulid,
+        }
+    }
+
+    /// Whether pasting remembers the key of a sender at first contact.
+    pub(crate) fn pin(&self) -> bool {
+        self.is_on(Key::Pin)
+    }
+
+    /// The domain that lists the addresses of simple names.
+    pub(crate) fn domain(&self) -> Option<String> {
+        self.text(Key::Domain)
+    }
+
+    /// Whether the DNS may be asked without --dns.
+    pub(crate) fn dns(&self) -> bool {
+        self.is_on(Key::Dns)
+    }
+
+    /// Names that are taken out of what is shared.
+    pub(crate) fn redact_names(&self) -> Vec<String> {
+        self.list(Key::RedactNames)
+    }
+
+    /// The local table of names.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Where a name of the table comes from.
+    pub(crate) fn name_source(&self, name: &str) -> Source {
+        let found = self.name_sources.iter();
+        let found = found
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .next_back();
+        found.map_or(Source::Default(""), |(_, source)| source.clone())
+    }
+}
+
+/// Reads a text, or says what is wrong with it and where.
+fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
+    file::read(text).map_err(|Fault { line, message }| {
+        let file = path.display();
+        Failure::Refused(
+            ErrorCode::Format,
+            format!("`{file}` line {line}: {message}"),
+        )
+    })
+}
+
+/// Whether a text can be the file with the settings: every profile is read.
+pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
+    let found = parse(text, path)?;
+    let default = found.values.iter().find(|e| e.key == Key::DefaultProfile);
+    if let Some(entry) = default
+        && let Value::Text(name) = &entry.value
+        && !found.profiles.contains(name)
+    {
+        let (file, line) = (path.display(), entry.line);
+        return Err(Failure::Refused(
+            ErrorCode::Format,
+            format!(
+                "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn setting_of(key: Key) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|s| s.key == key)
+}
+
+/// The name of the current folder, as a context can have it.
+fn folder() -> String {
+    let folder = std::env::current_dir().ok();
+    let name = folder.as_deref().and_then(Path::file_name);
+    let name = name.map_or(String::new(), |n| n.to_string_lossy().into_owned());
+    let harmless = |c: &char| !c.is_control();
+    let name: String = name.chars().filter(harmless).collect();
+    match name.trim() {
+        "" => "crosstalk".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// The editor of the system's variables.
+pub(crate) fn editor() -> Option<(String, &'static str)> {
+    ["VISUAL", "EDITOR"].into_iter().find_map(|name| {
+        let editor = std::env::var(name).ok()?;
+        (!editor.trim().is_empty()).then_some((editor, name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, profile: Option<&str>, variables: &[(&str, &str)]) -> Config {
+        try_read(text, profile, variables).unwrap()
+    }
+
+    fn try_read(
+        text: &str,
+        profile: Option<&str>,
+        variables: &[(&str, &str)],
+    ) -> Result<Config, Failure> {
+        Config::read(Some(text), Path::new("config.toml"), profile, &|name| {
+            let found = variables.iter().find(|(n, _)| *n == name)?;
+            Some(Ok(found.1.to_owned()))
+        })
+    }
+
+    fn source(config: &Config, key: Key) -> String {
+        config.value(key).1.to_string()
+    }
+
+    #[test]
+    fn the_nearest_word_counts_and_is_named() {
+        let text = "sender = \"A\"\nids = \"uuid\"\n[profile.work]\nsender = \"B\"\n";
+        let config = read(text, None, &[]);
+        assert_eq!(config.sender().unwrap(), "A");
+        assert_eq!(source(&config, Key::Sender), "line 1");
+        assert_eq!(config.ids(), Ids::Uuid);
+        assert_eq!(source(&config, Key::Fence), "default");
+        assert!(config.fence());
+
+        let config = read(text, Some("work"), &[]);
+        assert_eq!(config.sender().unwrap(), "B");
+        assert_eq!(source(&config, Key::Sender), "profile work, line 4");
+        assert_eq!(source(&config, Key::Ids), "line 2");
+
+        let mut config = read(text, Some("work"), &[("CROSSTALK_SENDER", "C")]);
+        assert_eq!(config.sender().unwrap(), "C");
+        assert_eq!(source(&config, Key::Sender), "CROSSTALK_SENDER");
+
+        config.set_flag(Key::Sender, Some("D")).unwrap();
+        config.set_flag(Key::Ids, None).unwrap();
+        assert_eq!(config.sender().unwrap(), "D");
+        assert_eq!(source(&config, Key::Sender), "the command");
+        assert_eq!(config.ids(), Ids::Uuid);
+        assert!(config.set_flag(Key::Sender, Some("A→B")).is_err());
+    }
+
+    #[test]
+    fn a_profile_is_chosen_by_the_file_the_variable_or_the_flag() {
+        let text = "default_profile = \"a\"\n[profile.a]\nuser = \"ua\"\n[profile.b]\nuser = \"ub\"\n\
+            [profile.c]\nuser = \"uc\"\n";
+        let user = |profile, variables: &[_]| read(text, profile, variables).user().unwrap();
+        assert_eq!(user(None, &[]), "ua");
+        assert_eq!(user(None, &[("CROSSTALK_PROFILE", "b")]), "ub");
+        assert_eq!(user(Some("c"), &[("CROSSTALK_PROFILE", "b")]), "uc");
+        let fault = try_read(text, Some("d"), &[]).unwrap_err();
+        assert!(matches!(fault, Failure::Usage(_)));
+        assert!(fault.to_string().contains("there are a, b, c"), "{fault}");
+        let fault = try_read("", None, &[("CROSSTALK_PROFILE", "d")]).unwrap_err();
+        assert!(fault.to_string().contains("[profile.d]"), "{fault}");
+    }
+
+    #[test]
+    fn names_of_a_profile_come_on_top() {
+        let text = "[names]\nCLAUDE = \"claude://a\"\nX = \"mcp://x@y\"\n[profile.p.names]\nclaude = \"claude://b\"\n";
+        let config = read(text, Some("p"), &[]);
+        assert_eq!(config.names().get("Claude"), Some("claude://b"));
+        assert_eq!(
+            config.name_source("CLAUDE").to_string(),
+            "profile p, line 5"
+        );
+        assert_eq!(config.names().get("x"), Some("mcp://x@y"));
+        assert_eq!(config.name_source("x").to_string(), "line 3");
+        assert_eq!(
+            read(text, None, &[]).names().get("claude"),
+            Some("claude://a")
+        );
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named() {
+        for (name, value) in [
+            ("CROSSTALK_SIGN", "maybe"),
+            ("CROSSTALK_IDS", "x"),
+            ("CROSSTALK_SENDER", "a\nb"),
+        ] {
+            let fault = try_read("", None, &[(name, value)]).unwrap_err();
+            assert!(matches!(fault, Failure::Usage(_)));
+            assert!(fault.to_string().starts_with(name), "{fault}");
+        }
+        let config = read("", None, &[("CROSSTALK_ME", "A, claude://b")]);
+        assert_eq!(config.me(), ["A", "claude://b"]);
+    }
+
+    #[test]
+    fn whose_name_it_is() {
+        let config = read(
+            "user = \"Kalle Svensson\"\nme = [\"human://k\", \"Kalle\"]",
+            None,
+            &[],
+        );
+        assert_eq!(config.sender().unwrap(), "KALLE SVENSSON");
+        for mine in ["kalle svensson", "KALLE", "human://k"] {
+            assert!(config.is_me(mine), "{mine}");
+        }
+        for other in ["human://K", "CLAUDE", "SVENSSON"] {
+            assert!(!config.is_me(other), "{other}");
+        }
+        let fault = read("user = \"[[x]]\"", None, &[]).sender().unwrap_err();
+        assert!(fault.to_string().contains("config set sender"), "{fault}");
+    }
+
+    #[test]
+    fn a_text_is_checked_with_all_its_profiles() {
+        let path = Path::new("config.toml");
+        assert!(check("default_profile = \"a\"\n[profile.a]\n", path).is_ok());
+        assert!(check("default_profile = \"b\"\n[profile.a]\n", path).is_err());
+        assert!(check("[profile.a]\nsign = 3\n", path).is_err());
+    }
+}

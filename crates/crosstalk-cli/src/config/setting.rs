@@ -1,0 +1,457 @@
+//! The settings: one table that reading, showing and changing them goes by.
+
+use crosstalk_envelope::{Builder, is_key_id};
+use crosstalk_protocol::dns::host_fault;
+use std::fmt;
+
+/// A setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Key {
+    DefaultProfile,
+    User,
+    Sender,
+    Me,
+    Context,
+    Sign,
+    Key,
+    WithKey,
+    Fence,
+    Primer,
+    Clipboard,
+    Editor,
+    Ids,
+    Pin,
+    Domain,
+    Dns,
+    RedactNames,
+}
+
+/// What there is to know about a setting.
+pub(crate) struct Setting {
+    pub(crate) key: Key,
+    /// As it is written in the file and on the command line.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What counts if nobody says anything, if that is the same everywhere.
+    default: Fixed,
+    /// What it is for, in a line.
+    pub(crate) about: &'static str,
+}
+
+/// What the values of a setting look like.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// One line that passes a check.
+    Text(Check),
+    /// Several of them.
+    List(Check),
+    /// True or false.
+    Switch,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// True, false, or this word.
+    SwitchOr(&'static str),
+}
+
+type Check = fn(&str) -> Result<(), String>;
+
+#[derive(Clone, Copy)]
+enum Fixed {
+    None,
+    Empty,
+    Switch(bool),
+    Word(&'static str),
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    List(Vec<String>),
+    Switch(bool),
+}
+
+/// Every setting, in the order in which they are shown.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: Key::DefaultProfile,
+        name: "default_profile",
+        kind: Kind::Text(one_line),
+        default: Fixed::None,
+        about: "the profile that counts if none is chosen",
+    },
+    Setting {
+        key: Key::User,
+        name: "user",
+        kind: Kind::Text(one_line),
+        default: Fixed::None,
+        about: "the person in whose name you write",
+    },
+    Setting {
+        key: Key::Sender,
+        name: "sender",
+        kind: Kind::Text(direction),
+        default: Fixed::None,
+        about: "who you are in the first line of a message: a name or an address",
+    },
+    Setting {
+        key: Key::Me,
+        name: "me",
+        kind: Kind::List(one_line),
+        default: Fixed::Empty,
+        about: "further names and addresses that are yours",
+    },
+    Setting {
+        key: Key::Context,
+        name: "context",
+        kind: Kind::Text(one_line),
+        default: Fixed::None,
+        about: "what new messages are about",
+    },
+    Setting {
+        key: Key::Sign,
+        name: "sign",
+        kind: Kind::Switch,
+        default: Fixed::Switch(false),
+        about: "sign what you send",
+    },
+    Setting {
+        key: Key::Key,
+        name: "key",
+        kind: Kind::Text(key_id),
+        default: Fixed::None,
+        about: "the id of the key to sign with",
+    },
+    Setting {
+        key: Key::WithKey,
+        name: "with_key",
+        kind: Kind::SwitchOr("first"),
+        default: Fixed::Word("first"),
+        about: "put your public key into signed messages; first: into the first one of a thread",
+    },
+    Setting {
+        key: Key::Fence,
+        name: "fence",
+        kind: Kind::Switch,
+        default: Fixed::Switch(true),
+        about: "write messages in a code block, so that chats leave them alone",
+    },
+    Setting {
+        key: Key::Primer,
+        name: "primer",
+        kind: Kind::Switch,
+        default: Fixed::Switch(false),
+        about: "begin a thread with the text of `crosstalk prompt`",
+    },
+    Setting {
+        key: Key::Clipboard,
+        name: "clipboard",
+        kind: Kind::Word(&["auto", "system", "terminal", "none"]),
+        default: Fixed::Word("auto"),
+        about: "which clipboard to use",
+    },
+    Setting {
+        key: Key::Editor,
+        name: "editor",
+        kind: Kind::Text(one_line),
+        default: Fixed::None,
+        about: "the program to write with, and its arguments",
+    },
+    Setting {
+        key: Key::Ids,
+        name: "ids",
+        kind: Kind::Word(&["ulid", "uuid"]),
+        default: Fixed::Word("ulid"),
+        about: "the form of new ids",
+    },
+    Setting {
+        key: Key::Pin,
+        name: "pin",
+        kind: Kind::Switch,
+        default: Fixed::Switch(true),
+        about: "remember the key of a sender at first contact, when you paste",
+    },
+    Setting {
+        key: Key::Domain,
+        name: "domain",
+        kind: Kind::Text(host),
+        default: Fixed::None,
+        about: "the domain that lists the addresses of simple names",
+    },
+    Setting {
+        key: Key::Dns,
+        name: "dns",
+        kind: Kind::Switch,
+        default: Fixed::Switch(false),
+        about: "ask the DNS for addresses without --dns",
+    },
+    Setting {
+        key: Key::RedactNames,
+        name: "redact.names",
+        kind: Kind::List(one_line),
+        default: Fixed::Empty,
+        about: "names that `redact` takes out",
+    },
+];
+
+/// The table of names, and what its entries are called on the command line.
+pub(crate) const NAMES: &str = "names";
+/// The tables of profiles.
+pub(crate) const PROFILE: &str = "profile";
+
+impl Setting {
+    /// The setting of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|s| s.name == name)
+    }
+
+    /// The variable that sets it.
+    pub(crate) fn variable(&self) -> String {
+        match self.key {
+            Key::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
+            _ => format!(
+                "CROSSTALK_{}",
+                self.name.to_ascii_uppercase().replace('.', "_")
+            ),
+        }
+    }
+
+    /// Whether a profile may set it.
+    pub(crate) fn is_of_profiles(&self) -> bool {
+        self.key != Key::DefaultProfile
+    }
+
+    /// The value without anybody's word; nothing if it depends.
+    pub(crate) fn default(&self) -> Option<Value> {
+        match self.default {
+            Fixed::None => None,
+            Fixed::Empty => Some(Value::List(Vec::new())),
+            Fixed::Switch(on) => Some(Value::Switch(on)),
+            Fixed::Word(word) => Some(Value::Text(word.to_owned())),
+        }
+    }
+
+    /// Reads the value of a variable or an argument. Lists are separated by commas.
+    pub(crate) fn parse(&self, text: &str) -> Result<Value, String> {
+        let value = match self.kind {
+            Kind::Text(_) | Kind::Word(_) => Value::Text(text.to_owned()),
+            Kind::List(_) => Value::List(items(text)),
+            Kind::Switch | Kind::SwitchOr(_) => match switch(text) {
+                Some(on) => Value::Switch(on),
+                None => Value::Text(text.to_owned()),
+            },
+        };
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Whether a value may be the value of this setting; else what is wrong.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        let fault = |what: String| Err(format!("{what}, and has to be {}", self.kind));
+        match (self.kind, value) {
+            (Kind::Text(check), Value::Text(text)) => check(text),
+            (Kind::List(check), Value::List(list)) => list.iter().try_for_each(|item| check(item)),
+            (Kind::Switch | Kind::SwitchOr(_), Value::Switch(_)) => Ok(()),
+            (Kind::Word(words), Value::Text(text)) if words.contains(&text.as_str()) => Ok(()),
+            (Kind::SwitchOr(word), Value::Text(text)) if text == word => Ok(()),
+            (_, Value::Text(text)) => fault(format!("is `{text}`")),
+            (_, Value::List(_)) => fault("is a list".to_owned()),
+            (_, Value::Switch(on)) => fault(format!("is {on}")),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    /// What is allowed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("a text"),
+            Self::List(_) => f.write_str("a list of texts"),
+            Self::Switch => f.write_str("true or false"),
+            Self::Word(words) => f.write_str(&words.join(", ")),
+            Self::SwitchOr(word) => write!(f, "true, false or {word}"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::List(list) => f.write_str(&list.join(", ")),
+            Self::Switch(on) => write!(f, "{on}"),
+        }
+    }
+}
+
+/// The parts of a list.
+fn items(text: &str) -> Vec<String> {
+    let items = text.split(',').map(str::trim).filter(|i| !i.is_empty());
+    items.map(str::to_owned).collect()
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn one_line(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        Err("is empty: leave it out, or give a text".to_owned())
+    } else if text.chars().any(char::is_control) {
+        Err("has a line end or another control character in it: give one line".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+/// What can stand in a direction line: tried out, since the grammar is the only place that knows.
+pub(crate) fn direction(text: &str) -> Result<(), String> {
+    one_line(text)?;
+    let tried = Builder::new(text, "X")
+        .user("x")
+        .session("x")
+        .context("x")
+        .intent("REQUEST")
+        .build();
+    match tried {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "is `{text}`, which can't stand in the first line of a message: give a name or an address without arrows \
+             and brackets"
+        )),
+    }
+}
+
+fn key_id(text: &str) -> Result<(), String> {
+    match is_key_id(text) {
+        true => Ok(()),
+        false => Err(format!(
+            "is `{text}`, which is no key id: `crosstalk key list` shows yours"
+        )),
+    }
+}
+
+fn host(text: &str) -> Result<(), String> {
+    match host_fault(text.strip_suffix('.').unwrap_or(text)) {
+        Some(fault) => Err(format!("is `{text}`, which is no domain: {fault}")),
+        None => Ok(()),
+    }
+}
+
+/// The known name that is nearest to one that is not known, if it is near.
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    known
+        .map(|k| (distance(&name, k), k))
+        .min()
+        .filter(|(d, k)| *d <= k.len().max(name.len()) / 3)
+        .map(|(_, k)| k)
+}
+
+/// How many letters have to be added, taken out, exchanged or swapped with the next one.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX - 1);
+            let mut best = (at(&last, j + 1) + 1)
+                .min(at(&row, j) + 1)
+                .min(at(&last, j) + usize::from(x != y));
+            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
+            if swapped {
+                best = best.min(at(&before, j - 1) + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, text: &str) -> Result<Value, String> {
+        Setting::find(name).unwrap().parse(text)
+    }
+
+    #[test]
+    fn names_are_written_once_and_defaults_pass_their_own_check() {
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            assert!(SETTINGS[..index].iter().all(|s| s.name != setting.name
+                && s.key != setting.key
+                && s.variable() != setting.variable()));
+            assert!(!setting.about.is_empty());
+            if let Some(value) = setting.default() {
+                assert_eq!(setting.check(&value), Ok(()), "{}", setting.name);
+            }
+        }
+        assert_eq!(
+            Setting::find("redact.names").unwrap().variable(),
+            "CROSSTALK_REDACT_NAMES"
+        );
+    }
+
+    #[test]
+    fn texts_are_read_by_kind() {
+        for (name, text, value) in [
+            ("sign", "Yes", Value::Switch(true)),
+            ("sign", "0", Value::Switch(false)),
+            ("with_key", "off", Value::Switch(false)),
+            ("with_key", "first", Value::Text("first".into())),
+            ("ids", "uuid", Value::Text("uuid".into())),
+            ("user", "Kalle S", Value::Text("Kalle S".into())),
+            ("sender", "BROTHER AI", Value::Text("BROTHER AI".into())),
+            (
+                "me",
+                " A, b ,,c",
+                Value::List(vec!["A".into(), "b".into(), "c".into()]),
+            ),
+            ("me", "", Value::List(Vec::new())),
+        ] {
+            assert_eq!(parse(name, text), Ok(value), "{name} {text}");
+        }
+        for (name, text, fault) in [
+            ("sign", "maybe", "is `maybe`, and has to be true or false"),
+            (
+                "with_key",
+                "last",
+                "is `last`, and has to be true, false or first",
+            ),
+            ("clipboard", "x11", "has to be auto, system, terminal, none"),
+            ("user", " ", "is empty"),
+            ("user", "a\nb", "line end"),
+            ("sender", "A→B", "first line"),
+            ("sender", "x ]]", "first line"),
+            ("key", "a b", "is no key id"),
+            ("domain", "exa mple", "is no domain"),
+        ] {
+            let said = parse(name, text).unwrap_err();
+            assert!(said.contains(fault), "{name} {text}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_is_near_is_found_and_what_is_not_is_not() {
+        let known = || SETTINGS.iter().map(|s| s.name);
+        for (name, near) in [
+            ("usr", Some("user")),
+            ("uesr", Some("user")),
+            ("Sender", Some("sender")),
+            ("with-key", Some("with_key")),
+            ("clipbord", Some("clipboard")),
+            ("banana", None),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(name, known()), near, "{name}");
+        }
+    }
+}

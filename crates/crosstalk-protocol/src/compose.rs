@@ -1,0 +1,143 @@
+//! What a program fills in for a person who writes a message: the intent and the session.
+
+use crosstalk_envelope::{Intent, Timestamp};
+
+/// How an announcement begins, in lower case.
+const OPENINGS: &[&str] = &[
+    "fyi",
+    "for your information",
+    "note:",
+    "announcement:",
+    "announcement –",
+    "announcement -",
+];
+
+/// The intent of a text: REQUEST, unless it opens like an announcement, or answers something that asks. `answering` is
+/// the intent of the message that it answers. Whoever knows better says so; a wrong guess here is one that asks for
+/// an answer too many.
+///
+/// ```
+/// use crosstalk_envelope::Intent;
+/// use crosstalk_protocol::compose::infer_intent;
+/// assert_eq!(infer_intent("Which endpoint should stay?", None), Intent::Request);
+/// assert_eq!(infer_intent("Keep /v2/users.", Some(Intent::Request)), Intent::Respond);
+/// assert_eq!(infer_intent("FYI: the build is green.", None), Intent::Broadcast);
+/// ```
+pub fn infer_intent(body: &str, answering: Option<Intent>) -> Intent {
+    match answering {
+        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff) => {
+            Intent::Respond
+        }
+        // An answer, a refusal or a report is not asked for an answer: what follows it asks anew.
+        Some(_) => Intent::Request,
+        None if announces(body) => Intent::Broadcast,
+        None => Intent::Request,
+    }
+}
+
+/// Whether a text opens like an announcement, and asks nothing.
+fn announces(body: &str) -> bool {
+    let text = body.trim_start();
+    let opens = OPENINGS.iter().any(|opening| {
+        let mut rest = text.chars();
+        let same = opening
+            .chars()
+            .all(|c| rest.next().is_some_and(|r| r.to_ascii_lowercase() == c));
+        // `FYIs` and `Fyison` begin otherwise.
+        same && (!opening.ends_with(char::is_alphanumeric)
+            || rest.next().is_none_or(|next| !next.is_alphanumeric()))
+    });
+    opens && !text.contains('?')
+}
+
+/// The session of v1.0: the hour, and a word that tells the sessions of an hour apart.
+///
+/// ```
+/// use crosstalk_envelope::Timestamp;
+/// use crosstalk_protocol::compose::session_text;
+/// let at = Timestamp::parse("2025-10-09T16:23:04Z").unwrap();
+/// assert_eq!(session_text(at, "abc123"), "2025-10-09T16Z abc123");
+/// ```
+pub fn session_text(at: Timestamp, word: &str) -> String {
+    let text = at.to_string();
+    let hour = text.split(':').next().unwrap_or(&text);
+    format!("{hour}Z {word}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_intent_follows_from_what_is_answered() {
+        use Intent::{Ack, Broadcast, Close, Error, Escalate, Handoff, Nack, Poll, Request};
+        use Intent::{Respond, Revoke};
+        for (body, answering, intent) in [
+            ("Do it.", None, Request),
+            ("", None, Request),
+            ("Yes.", Some(Request), Respond),
+            ("Why?", Some(Request), Respond),
+            ("A", Some(Poll), Respond),
+            ("I am here.", Some(Escalate), Respond),
+            ("Mine.", Some(Handoff), Respond),
+            ("And the other one?", Some(Respond), Request),
+            ("Thanks, go on.", Some(Respond), Request),
+            ("FYI: I did.", Some(Request), Respond),
+            ("FYI: done.", Some(Respond), Request),
+            ("What failed?", Some(Error), Request),
+            ("So?", Some(Broadcast), Request),
+            ("x", Some(Ack), Request),
+            ("x", Some(Nack), Request),
+            ("x", Some(Close), Request),
+            ("x", Some(Revoke), Request),
+        ] {
+            assert_eq!(
+                infer_intent(body, answering),
+                intent,
+                "{body} {answering:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_what_opens_like_an_announcement_is_one() {
+        for body in [
+            "FYI, the build is green.",
+            "fyi the build is green",
+            "\n  FYI: done",
+            "FYI",
+            "For your information: we moved.",
+            "Note: the key changes tomorrow.",
+            "NOTE: x",
+            "Announcement: v2 is out.",
+        ] {
+            assert_eq!(infer_intent(body, None), Intent::Broadcast, "{body}");
+        }
+        for body in [
+            "Please note: the key changes tomorrow.",
+            "Note that this fails. Please look.",
+            "Notes: a, b",
+            "Note the time.",
+            "FYIs are fine.",
+            "Announcement text needed: write one.",
+            "Write an announcement: short.",
+            "FYI: it is red. Can you look?",
+            "No FYI here",
+        ] {
+            assert_eq!(infer_intent(body, None), Intent::Request, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_session_names_its_hour() {
+        for (time, session) in [
+            ("2025-10-09T16:59:59.999Z", "2025-10-09T16Z abc123"),
+            ("2025-01-01", "2025-01-01T00Z abc123"),
+            ("2025-10-09T01:30:00+02:00", "2025-10-08T23Z abc123"),
+        ] {
+            let at = Timestamp::parse(time).unwrap();
+            assert_eq!(session_text(at, "abc123"), session);
+            assert!(Timestamp::parse(session.split(' ').next().unwrap()).is_some());
+        }
+    }
+}

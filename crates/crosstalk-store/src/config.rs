@@ -1,0 +1,136 @@
+//! The file with the settings: a text that a person may have written, changed by one process at a time.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::Home;
+use crate::disk::{self, Lock, Unread};
+use crate::fault::DiskError;
+use crate::permission::Guard;
+
+/// What its temporary files and its lock are called.
+const LABEL: &str = "config.toml";
+const LIMIT: u64 = 1024 * 1024;
+
+/// The file with the settings. What its text means is the business of whoever reads it.
+///
+/// ```
+/// use crosstalk_store::{ConfigFile, ConfigFileError, Home};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let home = Home::at(folder.path());
+/// let file = ConfigFile::new(&home);
+/// assert_eq!(file.read()?, None);
+/// file.update(|text| Ok::<_, ConfigFileError>(Some(format!("{text}sign = true\n"))))?;
+/// assert_eq!(file.read()?.as_deref(), Some("sign = true\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    path: PathBuf,
+}
+
+/// Why the file with the settings was not read or not changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigFileError {
+    /// Others can change it.
+    Exposed {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// It is larger than the limit, or would be.
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The disk says no.
+    Disk(DiskError),
+}
+
+impl From<DiskError> for ConfigFileError {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl fmt::Display for ConfigFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exposed { message, .. } => f.write_str(message),
+            Self::TooLarge { file } => write!(
+                f,
+                "the settings in `{}` have more than {} MiB: take out what is no longer needed",
+                file.display(),
+                LIMIT >> 20
+            ),
+            Self::Disk(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigFileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl ConfigFile {
+    /// The file of a home.
+    pub fn new(home: &Home) -> Self {
+        let path = home.config();
+        Self { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its text; nothing if there is no file.
+    ///
+    /// # Errors
+    /// If it can't be read, or others can change it: a setting may name a program to run.
+    pub fn read(&self) -> Result<Option<String>, ConfigFileError> {
+        let file = self.path.clone();
+        match disk::read(&self.path, LIMIT, Guard::Public) {
+            Ok(text) => Ok(Some(text.as_str().to_owned())),
+            Err(Unread::Missing) => Ok(None),
+            Err(Unread::Exposed(exposure)) => {
+                let message = exposure.to_string();
+                Err(ConfigFileError::Exposed { file, message })
+            }
+            Err(Unread::TooLarge(_)) => Err(ConfigFileError::TooLarge { file }),
+            Err(Unread::Disk(error)) => Err(error.into()),
+        }
+    }
+
+    /// Changes it, while no other process does: `change` gets the text, which is empty if there is no file, and says
+    /// what to write in its place, if anything. Others wait for `change`: it must not ask a person or the network.
+    /// Says whether something was written.
+    ///
+    /// # Errors
+    /// What `change` says, or that the file could not be read or written.
+    pub fn update<E: From<ConfigFileError>>(
+        &self,
+        change: impl FnOnce(&str) -> Result<Option<String>, E>,
+    ) -> Result<bool, E> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let _lock = Lock::wait(folder, LABEL).map_err(ConfigFileError::from)?;
+        let before = self.read()?.unwrap_or_default();
+        let Some(after) = change(&before)?.filter(|after| *after != before) else {
+            return Ok(false);
+        };
+        if after.len() as u64 > LIMIT {
+            let file = self.path.clone();
+            return Err(ConfigFileError::TooLarge { file }.into());
+        }
+        disk::replace(&self.path, &after, LABEL).map_err(ConfigFileError::from)?;
+        Ok(true)
+    }
+}
