@@ -8,7 +8,9 @@
 //! json       an answer for programs      schema  the JSON Schemas of those answers
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! lookup     asking domains, on request  clock   the time, now or as asked for
+//! clipboard  copying and pasting         editor  a text that a person writes
 //! console    stdout for data, stderr for talk
+//! screen     the size of the terminal, and text that fits
 //! exit       the exit codes              failure what ends a command early
 //! ```
 //!
@@ -18,9 +20,12 @@ pub mod exit;
 
 mod caret;
 mod cli;
+mod clipboard;
 mod clock;
 mod command;
 mod console;
+#[allow(dead_code, reason = "the commands that write a text come to it")]
+mod editor;
 mod failure;
 mod home;
 mod input;
@@ -30,6 +35,8 @@ mod paragraph;
 mod passphrase;
 mod render;
 mod schema;
+#[allow(dead_code, reason = "the commands that show threads come to it")]
+mod screen;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::Cli;
