@@ -3,6 +3,7 @@
 mod address;
 mod build;
 mod canonical;
+mod clip;
 mod completions;
 mod doctor;
 mod explain;
@@ -18,6 +19,7 @@ mod sign;
 mod trust;
 mod verify;
 
+use crate::clipboard::HOLD;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,6 +41,9 @@ pub(crate) enum Command {
     Canonical(canonical::Canonical),
     Address(address::Address),
     Id(id::Id),
+    Clip(clip::Clip),
+    #[command(name = HOLD)]
+    ClipboardHold(clip::ClipboardHold),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -62,6 +67,8 @@ impl Command {
             Self::Canonical(command) => command.run(console),
             Self::Address(command) => command.run(console),
             Self::Id(command) => command.run(console),
+            Self::Clip(command) => command.run(console),
+            Self::ClipboardHold(command) => command.run(console),
             Self::Explain(command) => command.run(console),
             Self::Schema(command) => command.run(console),
             Self::Completions(command) => command.run(console),

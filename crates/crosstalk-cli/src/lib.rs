@@ -9,7 +9,9 @@
 //! config     what a person wants without saying it each time
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! lookup     asking domains, on request  clock   the time, now or as asked for
+//! clipboard  copying and pasting         editor  a text that a person writes
 //! console    stdout for data, stderr for talk
+//! screen     the size of the terminal, and text that fits
 //! exit       the exit codes              failure what ends a command early
 //! ```
 //!
@@ -19,10 +21,13 @@ pub mod exit;
 
 mod caret;
 mod cli;
+mod clipboard;
 mod clock;
 mod command;
 mod config;
 mod console;
+#[allow(dead_code, reason = "the commands that write a text come to it")]
+mod editor;
 mod failure;
 mod home;
 mod input;
@@ -32,6 +37,8 @@ mod paragraph;
 mod passphrase;
 mod render;
 mod schema;
+#[allow(dead_code, reason = "the commands that show threads come to it")]
+mod screen;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::Cli;

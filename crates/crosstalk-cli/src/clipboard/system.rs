@@ -1,0 +1,170 @@
+//! The clipboard of the desktop.
+
+use super::fault::ClipboardError;
+use crosstalk_envelope::limit;
+use std::borrow::Cow;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the program that copied may take to hand its text out.
+const READING: Duration = Duration::from_secs(10);
+/// How long a text may take until it is on the clipboard.
+const WRITING: Duration = Duration::from_secs(5);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A large text comes in pieces, and a slow moment of its owner looks like the end: it is asked for again.
+const ATTEMPTS: usize = 5;
+
+/// A connection to it.
+pub(super) struct System(arboard::Clipboard);
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("System")
+    }
+}
+
+impl System {
+    pub(super) fn open() -> Result<Self, ClipboardError> {
+        match arboard::Clipboard::new() {
+            Ok(clipboard) => Ok(Self(clipboard)),
+            Err(fault) => Err(ClipboardError::Missing(why_missing(&fault))),
+        }
+    }
+
+    /// The text on it.
+    pub(super) fn read(&mut self) -> Result<String, ClipboardError> {
+        let text = within(READING, ask)?;
+        match text.len() {
+            0 => Err(ClipboardError::Empty),
+            length if length > limit::PASTE_BYTES => Err(ClipboardError::TooLarge),
+            _ => Ok(text),
+        }
+    }
+
+    /// Puts a text on it, and looks whether it is there.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), ClipboardError> {
+        let text = with_line_ends_of_the_system(text);
+        let mut held = super::hold::put(&mut self.0, &text)?;
+        let end = Instant::now() + WRITING;
+        loop {
+            // A holder that has ended has lost the clipboard to somebody: look once more, that may be a clipboard
+            // manager which keeps the text.
+            let ended = held.has_ended()?;
+            match self.0.get_text() {
+                Ok(there) if there == text => {
+                    held.leave();
+                    return Ok(());
+                }
+                Ok(_) if ended => {
+                    let why = "another program copied something else; try again";
+                    return Err(ClipboardError::NotCopied(why.into()));
+                }
+                Ok(_) | Err(_) if Instant::now() < end => thread::sleep(PAUSE),
+                Ok(_) => {
+                    let why = "something else stays on it; copy by hand";
+                    return Err(ClipboardError::NotCopied(why.into()));
+                }
+                Err(fault) => {
+                    let why = format!("it can't be read back ({fault}); copy by hand");
+                    return Err(ClipboardError::NotCopied(why));
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the text, with a connection of its own; more than once where an answer may have been cut short.
+fn ask() -> Result<String, ClipboardError> {
+    let mut clipboard = arboard::Clipboard::new()?;
+    for _ in 1..ATTEMPTS {
+        match clipboard.get_text() {
+            Err(arboard::Error::ContentNotAvailable | arboard::Error::ClipboardOccupied) => {
+                thread::sleep(PAUSE);
+            }
+            answer => return Ok(answer?),
+        }
+    }
+    match clipboard.get_text() {
+        Err(arboard::Error::ContentNotAvailable) if clipboard.get().file_list().is_ok() => {
+            Err(ClipboardError::Files)
+        }
+        answer => Ok(answer?),
+    }
+}
+
+/// Does something that may wait for another program, and gives up on it in time. What is given up on ends with the
+/// process.
+fn within<T: Send + 'static>(
+    time: Duration,
+    work: impl FnOnce() -> Result<T, ClipboardError> + Send + 'static,
+) -> Result<T, ClipboardError> {
+    let (send, receive) = channel();
+    thread::spawn(move || drop(send.send(work())));
+    match receive.recv_timeout(time) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => Err(ClipboardError::NoAnswer),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(ClipboardError::Other("its connection broke".into()))
+        }
+    }
+}
+
+/// Windows programs expect CRLF; what was pasted is read with either.
+fn with_line_ends_of_the_system(text: &str) -> Cow<'_, str> {
+    if cfg!(windows) {
+        crlf(text).into()
+    } else {
+        text.into()
+    }
+}
+
+fn crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+#[cfg(all(unix, not(target_os = "macos")))]
+fn why_missing(fault: &arboard::Error) -> String {
+    let is_set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    match (is_set("WAYLAND_DISPLAY"), is_set("DISPLAY")) {
+        (false, false) => "neither DISPLAY nor WAYLAND_DISPLAY is set".into(),
+        (true, false) => "the Wayland desktop does not let programs use it (no data-control protocol), and DISPLAY is \
+             not set"
+            .into(),
+        (_, true) => match fault {
+            arboard::Error::Unknown { .. } => "the display that DISPLAY names can't be reached".into(),
+            fault => fault.to_string(),
+        },
+    }
+}
+
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+fn why_missing(fault: &arboard::Error) -> String {
+    fault.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_crlf_once() {
+        assert_eq!(crlf("a\nb\r\nc"), "a\r\nb\r\nc");
+        let kept = with_line_ends_of_the_system("a\nb");
+        assert_eq!(kept, if cfg!(windows) { "a\r\nb" } else { "a\nb" });
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_waited_for() {
+        let (stop, stopped) = channel::<()>();
+        let waits = move || {
+            let _ = stopped.recv();
+            Ok(())
+        };
+        let given_up = within(Duration::from_millis(1), waits).unwrap_err();
+        assert_eq!(given_up, ClipboardError::NoAnswer);
+        drop(stop);
+        assert_eq!(within(Duration::from_secs(60), || Ok(7)), Ok(7));
+    }
+}
