@@ -4,30 +4,60 @@ mod address;
 mod build;
 mod canonical;
 mod clip;
+mod close;
 mod completions;
 mod doctor;
 mod explain;
+mod escalate;
+mod export;
 mod fmt;
+mod forget;
+mod handoff;
 mod id;
+mod import;
+mod inbox;
 mod key;
 mod lint;
 mod man;
 mod migrate;
 mod parse;
+mod passing;
+mod paste;
+mod reply;
 mod schema;
-mod sign;
+mod search;
+mod send;
+mod show;
+pub(crate) mod sign;
+mod threads;
 mod trust;
 mod verify;
+mod watch;
 
 use crate::clipboard::HOLD;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use crosstalk_protocol::store::Page;
 
 /// A command with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Send(send::Send),
+    Paste(paste::Paste),
+    Reply(reply::Reply),
+    Inbox(inbox::Inbox),
+    Threads(threads::Threads),
+    Show(show::Show),
+    Search(search::Search),
+    Watch(watch::Watch),
+    Escalate(escalate::Escalate),
+    Handoff(handoff::Handoff),
+    Close(close::Close),
+    Export(export::Export),
+    Import(import::Import),
+    Forget(forget::Forget),
     Parse(parse::Parse),
     Lint(lint::Lint),
     Fmt(fmt::Fmt),
@@ -54,6 +84,20 @@ impl Command {
     /// Runs it.
     pub(crate) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         match self {
+            Self::Send(command) => command.run(console),
+            Self::Paste(command) => command.run(console),
+            Self::Reply(command) => command.run(console),
+            Self::Inbox(command) => command.run(console),
+            Self::Threads(command) => command.run(console),
+            Self::Show(command) => command.run(console),
+            Self::Search(command) => command.run(console),
+            Self::Watch(command) => command.run(console),
+            Self::Escalate(command) => command.run(console),
+            Self::Handoff(command) => command.run(console),
+            Self::Close(command) => command.run(console),
+            Self::Export(command) => command.run(console),
+            Self::Import(command) => command.run(console),
+            Self::Forget(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),
             Self::Fmt(command) => command.run(console),
@@ -73,6 +117,38 @@ impl Command {
             Self::Schema(command) => command.run(console),
             Self::Completions(command) => command.run(console),
             Self::Man(command) => command.run(console),
+        }
+    }
+}
+
+/// Which part of a list is wanted.
+#[derive(Args, Clone, Copy, Debug)]
+struct Paging {
+    /// How many entries at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// How many entries to leave out at the beginning
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    skip: u32,
+}
+
+impl Paging {
+    fn page(self) -> Page {
+        let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Page {
+            limit: number(self.limit),
+            skip: number(self.skip),
+        }
+    }
+
+    /// Says that there are more entries than were listed.
+    fn tell_more(self, console: &mut Console, more: bool) -> Result<(), Failure> {
+        match more {
+            true => {
+                let skip = self.skip.saturating_add(self.limit);
+                console.talk(&format!("… and more: --skip {skip}, or a larger --limit\n"))
+            }
+            false => Ok(()),
         }
     }
 }

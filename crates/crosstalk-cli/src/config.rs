@@ -14,6 +14,7 @@ mod setting;
 pub(crate) use edit::{Target, put, stored, take};
 pub(crate) use setting::{Key, SETTINGS, Setting, Value};
 
+use crate::clipboard::Choice;
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crosstalk_envelope::ErrorCode;
@@ -83,16 +84,6 @@ pub(crate) enum WithKey {
     /// The first one of a thread does.
     First,
     Always,
-}
-
-/// Which clipboard to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the commands that write messages")]
-pub(crate) enum ClipboardChoice {
-    Auto,
-    System,
-    Terminal,
-    None,
 }
 
 /// The form of new ids.
@@ -397,12 +388,12 @@ impl Config {
     }
 
     /// Which clipboard to use.
-    pub(crate) fn clipboard(&self) -> ClipboardChoice {
+    pub(crate) fn clipboard(&self) -> Choice {
         match self.text(Key::Clipboard).as_deref() {
-            Some("system") => ClipboardChoice::System,
-            Some("terminal") => ClipboardChoice::Terminal,
-            Some("none") => ClipboardChoice::None,
-            _ => ClipboardChoice::Auto,
+            Some("system") => Choice::System,
+            Some("terminal") => Choice::Terminal,
+            Some("none") => Choice::None,
+            _ => Choice::Auto,
         }
     }
 

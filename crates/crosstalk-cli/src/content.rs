@@ -3,17 +3,16 @@
 mod attachment;
 
 use crate::clock;
-use crate::config::{Config, Ids};
+use crate::config::Config;
 use crate::console::{Console, YELLOW, styled};
 use crate::desk::Desk;
 use crate::editor::{self, Composed, Draft};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, shown_path};
 use crate::outgoing::Delivery;
 use crate::paragraph::wrap;
 use clap::Args;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp};
 use crosstalk_protocol::compose::{infer_intent, session_text};
 use crosstalk_protocol::redact::{self, Rules};
@@ -98,8 +97,10 @@ impl Letter {
         let result = delivery.dispatch(console, desk, &self.builder);
         match (result, self.draft) {
             (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
-                let path = draft.keep();
-                console.talk(&format!("Your text is kept in {}\n", path.display()))?;
+                if let Ok(path) = draft.keep() {
+                    let path = path.to_string_lossy();
+                    console.talk(&format!("Your text is kept in {}\n", shown_path(&path)))?;
+                }
                 Err(failure)
             }
             (result, _) => result,
@@ -125,10 +126,11 @@ impl Content {
     pub(crate) fn write(
         &self,
         console: &mut Console,
-        config: &Config,
+        desk: &Desk,
         (sender, receiver): (&str, &str),
         answered: Option<&Record>,
     ) -> Result<Letter, Failure> {
+        let config = &desk.config;
         self.require_consent()?;
         let (text, draft) = self.body(console, config, answered)?;
         let text = self.checked(console, config, text)?;
@@ -139,7 +141,7 @@ impl Content {
                 infer_intent(&text, asked).as_str().to_owned()
             }
         };
-        let thread = answered.map_or_else(|| new_id(config), |r| r.thread.clone());
+        let thread = answered.map_or_else(|| desk.new_id(), |r| r.thread.clone());
         let session = match answered.and_then(|r| r.session.clone()) {
             Some(session) => session,
             None => session_text(clock::now(), &word_of(&thread)),
@@ -155,7 +157,7 @@ impl Content {
             .session(session)
             .thread(&thread)
             .core_if(CoreHeader::Parent, answered.map(|r| r.id.as_str()))
-            .message(new_id(config))
+            .message(desk.new_id())
             .context(context.unwrap_or_else(|| config.context()))
             .intent(&intent)
             .body(text);
@@ -237,7 +239,7 @@ impl Content {
                 let reference = answered.map(reference).unwrap_or_default();
                 console.flush()?;
                 match editor::compose("", &reference, config.editor().as_deref())? {
-                    Composed::Text(text, draft) => Ok((text, Some(draft))),
+                    Composed::Text(draft) => Ok((draft.text().to_owned(), Some(draft))),
                     Composed::Empty => Err(Failure::Failed(
                         "nothing was written, so nothing was sent".into(),
                     )),
@@ -253,7 +255,7 @@ impl Content {
         config: &Config,
         text: String,
     ) -> Result<String, Failure> {
-        let rules = Rules::with_names(config.redact_names());
+        let rules = Rules::default().with_names(config.redact_names());
         if self.redact {
             return Ok(redact::redact(&text, &rules).text);
         }
@@ -289,16 +291,8 @@ fn reference(answered: &Record) -> String {
         answered.sender,
         answered.receiver,
         answered.context.as_deref().unwrap_or(""),
-        escape(&document.body_text())
+        document.body_text()
     )
-}
-
-/// A new id of the kind that the settings say.
-pub(crate) fn new_id(config: &Config) -> String {
-    match config.ids() {
-        Ids::Ulid => crosstalk_envelope::id::new_ulid(),
-        Ids::Uuid => crosstalk_envelope::id::new_uuid_v7(),
-    }
 }
 
 /// A word for the session: the random end of the thread's id.

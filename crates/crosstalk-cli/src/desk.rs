@@ -1,12 +1,14 @@
 //! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
 
-use crate::config::Config;
+use crate::clipboard::{Clipboard, ClipboardError};
+use crate::config::{Config, Ids};
 use crate::console::{Console, styled, YELLOW};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::{Found, Page, Record, Store as _, Thread, ThreadFilter, Wait};
+use crosstalk_envelope::{ErrorCode, id};
+use crosstalk_protocol::store::{Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait};
 use crosstalk_store::{Home, SqliteStore};
 
 /// A person's workplace.
@@ -22,12 +24,31 @@ pub(crate) const LAST: &str = "last";
 
 impl Desk {
     /// The one of `CROSSTALK_HOME`, or of the platform. Nothing is made yet.
-    pub(crate) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
         Ok(Self {
-            config: Config::load()?,
+            config: Config::open(console)?,
             rooms: Rooms::open()?,
             home: Home::from_env()?,
         })
+    }
+
+    /// The names and addresses that are the person's own.
+    pub(crate) fn mine(&self) -> Result<Mine, Failure> {
+        let all = self.config.me().into_iter().chain([self.config.sender()?]);
+        Ok(Mine::new(all))
+    }
+
+    /// The clipboard that the settings choose.
+    pub(crate) fn clipboard(&self) -> Result<Clipboard, ClipboardError> {
+        Clipboard::open(self.config.clipboard())
+    }
+
+    /// A new id, of the form that the settings choose.
+    pub(crate) fn new_id(&self) -> String {
+        match self.config.ids() {
+            Ids::Ulid => id::new_ulid(),
+            Ids::Uuid => id::new_uuid_v7(),
+        }
     }
 
     /// The messages, to add to; the store is made if there is none.
@@ -126,6 +147,18 @@ pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure
             let record = store.message(&thread.last)?;
             record.ok_or_else(|| Failure::Failed("the thread has no message".into()))
         }
+    }
+}
+
+/// A closed thread takes no new messages.
+pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Failure> {
+    let closed = store.thread(thread)?.and_then(|t| t.closed_at);
+    match closed {
+        Some(at) => Err(Failure::Refused(
+            ErrorCode::Perm,
+            format!("the thread was closed on {at}: begin a new one with `crosstalk send`"),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,8 @@ use crosstalk_dns::SetupError;
 use crosstalk_envelope::registry::Rule;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, KeyError};
+use crosstalk_protocol::bundle::BundleError;
+use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{ConfigFileError, HomeError, KeyFileError, TrustStoreError};
 use std::fmt;
 use std::io;
@@ -104,6 +106,24 @@ impl From<TrustStoreError> for Failure {
 impl From<ConfigFileError> for Failure {
     fn from(fault: ConfigFileError) -> Self {
         Self::Failed(fault.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(fault: StoreError) -> Self {
+        match fault.fault {
+            StoreFault::Newer => Self::Refused(ErrorCode::Unsupported, fault.message),
+            StoreFault::Busy => Self::Refused(ErrorCode::Timeout, fault.message),
+            StoreFault::Full | StoreFault::Damaged | StoreFault::Unavailable => {
+                Self::Failed(fault.message)
+            }
+        }
+    }
+}
+
+impl From<BundleError> for Failure {
+    fn from(fault: BundleError) -> Self {
+        Self::Refused(fault.code, fault.to_string())
     }
 }
 

@@ -38,7 +38,7 @@ impl<'d> Incoming<'d> {
         Ok(Self {
             trust: desk.rooms.trust()?,
             lookup: Lookup::new(look, &desk.rooms)?,
-            mine: Mine::new(desk.config.mine()?),
+            mine: desk.mine()?,
             own: keys.map(|k| (k.facts.id, k.facts.public)).collect(),
             desk,
         })

@@ -7,6 +7,10 @@
 //! render     an envelope for people      caret   a finding with the line it is about
 //! json       an answer for programs      schema  the JSON Schemas of those answers
 //! config     what a person wants without saying it each time
+//! desk       what conversations need: settings, keys, trust and the store
+//! content    what a message says         outgoing  signed, kept, printed, copied
+//! incoming   verified, threaded, kept    view    conversations for people
+//! recipient  whom a typed name means     report  conversations for programs
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! lookup     asking domains, on request  clock   the time, now or as asked for
 //! clipboard  copying and pasting         editor  a text that a person writes
@@ -19,6 +23,7 @@
 
 pub mod exit;
 
+mod age;
 mod caret;
 mod cli;
 mod clipboard;
@@ -26,19 +31,24 @@ mod clock;
 mod command;
 mod config;
 mod console;
-#[allow(dead_code, reason = "the commands that write a text come to it")]
+mod content;
+mod desk;
 mod editor;
 mod failure;
 mod home;
+mod incoming;
 mod input;
 mod json;
 mod lookup;
+mod outgoing;
 mod paragraph;
 mod passphrase;
+mod recipient;
 mod render;
+mod report;
 mod schema;
-#[allow(dead_code, reason = "the commands that show threads come to it")]
 mod screen;
+mod view;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::Cli;

@@ -2,8 +2,9 @@
 //!
 //! It is kept before anything else is done with it, so that a message that left is always one that is known here.
 
-use crate::clipboard::{self, Clipboard, Copied};
+use crate::clipboard::{ClipboardError, Copied};
 use crate::clock;
+use crate::config::WithKey;
 use crate::command::sign::require_verified;
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::desk::Desk;
@@ -69,14 +70,14 @@ impl Delivery {
     ) -> Result<Exit, Failure> {
         let text = builder.build().map_err(|e| refused(&e))?;
         let at = clock::now();
+        let receiver = Document::parse(&text, Reading::Strict).receiver().to_owned();
+        let mut store = desk.store(console)?;
+        let is_known = store.knows(&receiver)?;
         let (text, key) = match self.signs(desk) {
-            true => self.signed(desk, &text, at)?,
+            true => self.signed(desk, &text, at, is_known)?,
             false => (text, None),
         };
         let arrival = arrival(&text, key.as_ref(), at);
-        let receiver = arrival.receiver.clone();
-        let mut store = desk.store(console)?;
-        let is_known = store.knows(&receiver)?;
         let outcome = store.accept(&[arrival])?;
         let Some(Outcome::Filed { id, thread, .. }) = outcome.into_iter().next() else {
             return Err(Failure::Failed(
@@ -123,11 +124,18 @@ impl Delivery {
         desk: &Desk,
         text: &str,
         at: Timestamp,
+        is_known: bool,
     ) -> Result<(String, Option<PublicKey>), Failure> {
-        let wanted = self.key.as_deref().or(desk.config.key());
-        let key = desk.rooms.signing_key(wanted)?;
+        let wanted = self.key.clone().or_else(|| desk.config.key());
+        let key = desk.rooms.signing_key(wanted.as_deref())?;
         let opened = desk.rooms.unlock(&key, &self.ask)?;
-        let block = match self.with_key || desk.config.with_key() {
+        let carries = match desk.config.with_key() {
+            _ if self.with_key => true,
+            WithKey::Always => true,
+            WithKey::First => !is_known,
+            WithKey::Never => false,
+        };
+        let block = match carries {
             true => block_of(&key),
             false => Vec::new(),
         };
@@ -157,12 +165,11 @@ impl Delivery {
         }
     }
 
-    fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, clipboard::ClipboardError> {
-        let choice = match self.no_copy {
-            true => clipboard::Choice::None,
-            false => desk.config.clipboard(),
-        };
-        Clipboard::open(choice).and_then(|mut c| c.write(text))
+    fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, ClipboardError> {
+        match self.no_copy {
+            true => Err(ClipboardError::Off),
+            false => desk.clipboard()?.write(text),
+        }
     }
 }
 
@@ -199,7 +206,7 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
 
 fn tell_copied(
     console: &mut Console,
-    copied: &Result<Copied, clipboard::ClipboardError>,
+    copied: &Result<Copied, ClipboardError>,
     receiver: &str,
 ) -> Result<(), Failure> {
     let receiver = escape(receiver);
@@ -208,7 +215,7 @@ fn tell_copied(
         Ok(Copied::Terminal) => format!(
             "The terminal was asked to put it on your clipboard: paste it into {receiver}.\n"
         ),
-        Ok(Copied::Nowhere) => return Ok(()),
+        Err(ClipboardError::Off) => return Ok(()),
         Err(fault) => format!(
             "{}: {}\n",
             styled(YELLOW, "not copied"),
@@ -222,12 +229,12 @@ fn report(
     console: &mut Console,
     record: &Record,
     shown: &str,
-    copied: &Result<Copied, clipboard::ClipboardError>,
+    copied: &Result<Copied, ClipboardError>,
 ) -> Result<Exit, Failure> {
     let copied = match copied {
         Ok(Copied::System) => Some("system"),
         Ok(Copied::Terminal) => Some("terminal"),
-        Ok(Copied::Nowhere) | Err(_) => None,
+        Err(_) => None,
     };
     let answer = json!({
         "schema": SENT,

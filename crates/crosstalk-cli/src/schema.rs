@@ -1,5 +1,6 @@
 //! The JSON Schemas of the answers.
 
+mod conversation;
 mod signing;
 
 use clap::ValueEnum;
@@ -17,6 +18,24 @@ pub(crate) const KEYS: &str = "crosstalk.key-list/1";
 /// The name and version of what `crosstalk trust list --json` prints.
 pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
 
+/// The name and version of what `crosstalk send --json` and the other commands that write a message print.
+pub(crate) const SENT: &str = "crosstalk.sent/1";
+/// The name and version of what `crosstalk paste --json` prints.
+pub(crate) const PASTE: &str = "crosstalk.paste/1";
+/// The name and version of what `crosstalk threads --json` prints.
+pub(crate) const THREADS: &str = "crosstalk.threads/1";
+/// The name and version of what `crosstalk show --json` prints.
+pub(crate) const SHOW: &str = "crosstalk.show/1";
+/// The name and version of what `crosstalk inbox --json` prints.
+pub(crate) const INBOX: &str = "crosstalk.inbox/1";
+/// The name and version of what `crosstalk search --json` prints.
+pub(crate) const SEARCH: &str = "crosstalk.search/1";
+/// The name and version of what `crosstalk import --json` prints.
+pub(crate) const IMPORT: &str = "crosstalk.import/1";
+
+/// The name and version of what `crosstalk export --format json` prints.
+pub(crate) const EXPORT: &str = "crosstalk.export/1";
+
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Form {
@@ -32,6 +51,22 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
+    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff` and `close` with --json
+    Sent,
+    /// crosstalk.paste/1: of `paste --json`
+    Paste,
+    /// crosstalk.threads/1: of `threads --json`
+    Threads,
+    /// crosstalk.show/1: of `show --json`
+    Show,
+    /// crosstalk.inbox/1: of `inbox --json`
+    Inbox,
+    /// crosstalk.search/1: of `search --json`
+    Search,
+    /// crosstalk.import/1: of `import --json`
+    Import,
+    /// crosstalk.export/1: of `export --format json`
+    Export,
 }
 
 impl Form {
@@ -44,6 +79,14 @@ impl Form {
             Self::Verify => signing::verify(),
             Self::Key => signing::keys(),
             Self::Trust => signing::trust(),
+            Self::Sent => conversation::sent(),
+            Self::Paste => conversation::paste(),
+            Self::Threads => conversation::threads(),
+            Self::Show => conversation::show(),
+            Self::Inbox => conversation::inbox(),
+            Self::Search => conversation::search(),
+            Self::Import => conversation::import(),
+            Self::Export => conversation::export(),
         }
     }
 }

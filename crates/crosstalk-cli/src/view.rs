@@ -38,7 +38,7 @@ impl Look {
     pub(crate) fn of(console: &Console) -> Self {
         let breaks = console.is_terminal();
         Self {
-            width: if breaks { screen::width() } else { 80 },
+            width: if breaks { screen::size().columns } else { 80 },
             breaks,
             now: clock::now(),
             unfold: false,

@@ -46,7 +46,7 @@ impl Close {
             .core_if(CoreHeader::Session, last.session.as_deref())
             .thread(&thread.id)
             .parent(&last.id)
-            .message(desk.config.new_id())
+            .message(desk.new_id())
             .context(thread.context.as_deref().unwrap_or("close"))
             .intent(Intent::Close.as_str());
         for (key, value) in [("Reason", &self.reason), ("Outcome", &self.outcome)] {

@@ -1,13 +1,11 @@
 //! `crosstalk escalate`: a person is asked, with the conversation so far.
 
-use crate::clock;
+use super::passing::Passing;
 use crate::console::Console;
-use crate::content::new_id;
-use crate::desk::{self, Desk};
+use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
-use crate::recipient::resolve_typed;
 use clap::Args;
 use crosstalk_protocol::bundle::{Escalation, escalation};
 
@@ -20,20 +18,14 @@ use crosstalk_protocol::bundle::{Escalation, escalation};
     after_help = "Examples:\n  crosstalk escalate last --to human://support.acme.com/queue/billing --reason \"refund above my limit\"\n  crosstalk escalate 01K74V6R0074 --to ANNA --reason \"needs a decision\" --urgency today\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked or over."
 )]
 pub(crate) struct Escalate {
-    /// The thread, one of its messages, or `last`
-    #[arg(value_name = "THREAD")]
-    thread: String,
-    /// The person or queue
-    #[arg(long, value_name = "TO")]
-    to: String,
+    #[command(flatten)]
+    passing: Passing,
     /// Why a person is needed, in a line
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// How urgent it is, in a word or a line
+    /// How soon, in a word or a line
     #[arg(long, value_name = "TEXT")]
     urgency: Option<String>,
-    #[command(flatten)]
-    bundle: super::handoff::Bundle,
     #[command(flatten)]
     delivery: Delivery,
 }
@@ -41,26 +33,13 @@ pub(crate) struct Escalate {
 impl Escalate {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
-        let thread = desk::thread(&store, &self.thread)?;
-        desk::require_open(&store, &thread.id)?;
-        let records = desk::everything(&store, &thread.id)?;
-        drop(store);
-        let builder = escalation(
-            &records,
-            &Escalation {
-                sender: self.bundle.sender(&desk.config)?,
-                receiver: resolve_typed(&desk.config, &self.to),
-                user: desk.config.user()?,
-                reason: self.reason.clone(),
-                urgency: self.urgency.clone(),
-                capabilities: self.bundle.capability.clone(),
-                note: self.bundle.note.clone(),
-                message: new_id(&desk.config),
-                at: clock::now(),
-                limit: self.bundle.limit,
-            },
-        )?;
+        let passed = self.passing.look_up(console, &desk)?;
+        let request = Escalation {
+            bundle: self.passing.bundle(&passed),
+            reason: &self.reason,
+            urgency: self.urgency.as_deref(),
+        };
+        let builder = escalation(&passed.records, &request)?;
         self.delivery.dispatch(console, &desk, &builder)
     }
 }

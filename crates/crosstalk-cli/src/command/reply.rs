@@ -65,7 +65,7 @@ pub(super) fn answer(
     delivery: &Delivery,
 ) -> Result<Exit, Failure> {
     let (sender, receiver) = sides(desk, answered, content)?;
-    let letter = content.write(console, &desk.config, (&sender, &receiver), Some(answered))?;
+    let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;
     letter.dispatch(console, desk, delivery)
 }
 
@@ -82,7 +82,7 @@ fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, S
     Ok(match answered.side {
         _ if content.names_sender() => (own, back),
         Side::Mine => (answered.sender.clone(), answered.receiver.clone()),
-        Side::ToMe => match desk.config.mine()?.contains(&answered.receiver) {
+        Side::ToMe => match desk.mine()?.has(&answered.receiver) {
             true => (answered.receiver.clone(), back),
             false => (own, back),
         },

@@ -33,7 +33,7 @@ pub(crate) struct Send {
 impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let receiver = recipient::resolve(&desk.config, &self.to);
+        let receiver = recipient::resolve_typed(&desk.config, &self.to);
         let answered = match &self.reply_to {
             Some(reference) => Some(desk::message(&desk.kept(console)?, reference)?),
             None => None,
@@ -44,7 +44,7 @@ impl Send {
         let sender = self.content.sender(&desk.config)?;
         let letter = self
             .content
-            .write(console, &desk.config, (&sender, &receiver), answered.as_ref())?;
+            .write(console, &desk, (&sender, &receiver), answered.as_ref())?;
         letter.dispatch(console, &desk, &self.delivery)
     }
 }

@@ -1,6 +1,5 @@
 //! `crosstalk show`: a message, or a thread as a tree.
 
-use crate::clipboard::Clipboard;
 use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
@@ -67,7 +66,7 @@ impl Show {
         }
         if self.copy {
             let texts: Vec<String> = records.iter().map(|r| fence(&r.text)).collect();
-            let mut clipboard = Clipboard::open(desk.config.clipboard_choice())?;
+            let mut clipboard = desk.clipboard()?;
             let copied = clipboard.write(&texts.join("\n"))?;
             console.talk(&format!("{}\n", copied.sentence()))?;
         }

@@ -2,7 +2,6 @@
 
 use super::paste::Keeper;
 use super::reply;
-use crate::clipboard::Clipboard;
 use crate::console::{Console, DIM, YELLOW, styled};
 use crate::content::Content;
 use crate::desk::Desk;
@@ -49,7 +48,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let mut clipboard = Clipboard::open(desk.config.clipboard_choice())?;
+        let mut clipboard = desk.clipboard()?;
         // What is there already was copied before; only what comes from now on counts.
         let mut seen = clipboard.read().ok().map(|t| Digest::of(t.as_bytes()));
         console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;

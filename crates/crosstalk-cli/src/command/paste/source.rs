@@ -1,7 +1,6 @@
 //! Where a paste comes from: files, stdin, or the clipboard.
 
 use super::Paste;
-use crate::clipboard::Clipboard;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::failure::Failure;
@@ -26,7 +25,7 @@ pub(super) fn read(
             return Ok(vec![input]);
         }
     }
-    let mut clipboard = Clipboard::open(desk.config.clipboard_choice())?;
+    let mut clipboard = desk.clipboard()?;
     Ok(vec![Input::of_text("clipboard", clipboard.read()?)])
 }
 

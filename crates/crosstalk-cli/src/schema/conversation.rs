@@ -1,0 +1,136 @@
+//! The schemas of the conversation commands.
+
+use super::signing::{form, maybe, maybe_object, object, text};
+use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SHOW, THREADS, finding};
+use crosstalk_envelope::Intent;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Side, Wait, Way};
+use serde_json::{Value, json};
+
+fn number() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+fn message_fields() -> Value {
+    let meanings: Vec<Value> = Intent::ALL.iter().map(|i| json!(i.as_str())).collect();
+    let meanings: Vec<Value> = meanings.into_iter().chain([Value::Null]).collect();
+    json!({
+        "id": text(), "thread": text(), "parent": maybe(), "session": maybe(),
+        "from": text(), "to": text(), "user": maybe(), "context": maybe(),
+        "intent": maybe(),
+        "meaning": {"enum": meanings},
+        "side": {"enum": Side::ALL.map(Side::as_str)},
+        "way": {"enum": Way::ALL.map(Way::as_str)},
+        "waits_for": {"enum": Wait::ALL.map(Wait::as_str)},
+        "verdict": {"enum": Word::ALL.map(Word::as_str)},
+        "pkid": maybe(),
+        "received_at": text(), "written_at": maybe(),
+        "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+        "body": text(), "envelope": text(),
+    })
+}
+
+fn message() -> Value {
+    object(message_fields())
+}
+
+fn thread_fields() -> Value {
+    json!({
+        "id": text(), "context": maybe(), "session": maybe(), "parties": list(text()),
+        "messages": number(), "waiting": number(), "asked": number(),
+        "first_at": text(), "last_at": text(), "last": text(), "closed_at": maybe(),
+    })
+}
+
+fn schema(name: &str) -> Value {
+    json!({"const": name})
+}
+
+pub(super) fn sent() -> Value {
+    form(
+        SENT,
+        "What `send`, `reply`, `escalate`, `handoff` and `close` print with --json. `text` is what goes into the chat: \
+         the envelope, in a fence and after the primer if that was asked for. `copied` says how it came on the clipboard.",
+        json!({
+            "schema": schema(SENT),
+            "message": message(),
+            "text": text(),
+            "copied": {"enum": ["system", "terminal", null]},
+        }),
+    )
+}
+
+pub(super) fn paste() -> Value {
+    let one = object(json!({
+        "outcome": {"enum": ["filed", "known", "conflict"]},
+        "id": text(),
+        "message": maybe_object(message_fields()),
+        "settles": maybe(),
+        "learned": maybe(),
+        "repairs": list(finding()),
+        "verdict": {"type": "object", "required": ["schema", "verdict", "sentence", "next"]},
+    }));
+    form(
+        PASTE,
+        "What `crosstalk paste --json` prints. `verdict` has the form crosstalk.verify/1. `errors` are about what could \
+         not be read.",
+        json!({"schema": schema(PASTE), "messages": list(one), "errors": list(finding())}),
+    )
+}
+
+pub(super) fn threads() -> Value {
+    let threads = list(object(thread_fields()));
+    form(
+        THREADS,
+        "What `crosstalk threads --json` prints, the thread with the latest message first. `waiting` counts messages that \
+         wait for you, `asked` those that wait for the other side.",
+        json!({"schema": schema(THREADS), "threads": threads, "more": {"type": "boolean"}}),
+    )
+}
+
+pub(super) fn show() -> Value {
+    form(
+        SHOW,
+        "What `crosstalk show --json` prints: a message with its thread, or all messages of a thread as they came.",
+        json!({"schema": schema(SHOW), "thread": maybe_object(thread_fields()), "messages": list(message())}),
+    )
+}
+
+pub(super) fn inbox() -> Value {
+    form(
+        INBOX,
+        "What `crosstalk inbox --json` prints, the latest message first.",
+        json!({"schema": schema(INBOX), "messages": list(message()), "more": {"type": "boolean"}}),
+    )
+}
+
+pub(super) fn search() -> Value {
+    form(
+        SEARCH,
+        "What `crosstalk search --json` prints, the latest message first.",
+        json!({
+            "schema": schema(SEARCH),
+            "query": text(),
+            "messages": list(message()),
+            "more": {"type": "boolean"},
+        }),
+    )
+}
+
+pub(super) fn import() -> Value {
+    let conflict = object(json!({"file": text(), "id": text()}));
+    let refused = object(json!({"file": text(), "reason": text()}));
+    form(
+        IMPORT,
+        "What `crosstalk import --json` prints: how many files were read, and what became of their messages.",
+        json!({
+            "schema": schema(IMPORT),
+            "files": number(), "filed": number(), "known": number(),
+            "conflicts": list(conflict), "refused": list(refused),
+        }),
+    )
+}
