@@ -4,6 +4,7 @@ mod address;
 mod build;
 mod canonical;
 mod completions;
+mod config;
 mod doctor;
 mod explain;
 mod fmt;
@@ -12,7 +13,9 @@ mod key;
 mod lint;
 mod man;
 mod migrate;
+mod name;
 mod parse;
+mod prompt;
 mod schema;
 mod sign;
 mod trust;
@@ -38,6 +41,9 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
     Address(address::Address),
+    Name(name::Name),
+    Prompt(prompt::Prompt),
+    Config(config::Config),
     Id(id::Id),
     Explain(explain::Explain),
     Schema(schema::Schema),
@@ -61,6 +67,9 @@ impl Command {
             Self::Migrate(command) => command.run(console),
             Self::Canonical(command) => command.run(console),
             Self::Address(command) => command.run(console),
+            Self::Name(command) => command.run(console),
+            Self::Prompt(command) => command.run(console),
+            Self::Config(command) => command.run(console),
             Self::Id(command) => command.run(console),
             Self::Explain(command) => command.run(console),
             Self::Schema(command) => command.run(console),

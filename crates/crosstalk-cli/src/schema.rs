@@ -1,5 +1,6 @@
 //! The JSON Schemas of the answers.
 
+mod settings;
 mod signing;
 
 use clap::ValueEnum;
@@ -17,6 +18,13 @@ pub(crate) const KEYS: &str = "crosstalk.key-list/1";
 /// The name and version of what `crosstalk trust list --json` prints.
 pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
 
+/// The name and version of what `crosstalk config show --json` prints.
+pub(crate) const CONFIG: &str = "crosstalk.config/1";
+/// The name and version of what `crosstalk name --json` prints.
+pub(crate) const NAMES: &str = "crosstalk.names/1";
+/// The name and version of what `crosstalk address resolve --json` prints.
+pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
+
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Form {
@@ -32,6 +40,12 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
+    /// crosstalk.config/1: of `config show --json`
+    Config,
+    /// crosstalk.names/1: of `name --json`
+    Names,
+    /// crosstalk.resolve/1: of `address resolve --json`
+    Resolve,
 }
 
 impl Form {
@@ -44,6 +58,9 @@ impl Form {
             Self::Verify => signing::verify(),
             Self::Key => signing::keys(),
             Self::Trust => signing::trust(),
+            Self::Config => settings::config(),
+            Self::Names => settings::names(),
+            Self::Resolve => settings::resolve(),
         }
     }
 }

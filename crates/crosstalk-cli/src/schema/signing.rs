@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({"type": "string"})
 }
 
-fn maybe() -> Value {
+pub(super) fn maybe() -> Value {
     json!({"type": ["string", "null"]})
 }
 
@@ -28,14 +28,14 @@ fn maybe_object(fields: Value) -> Value {
 }
 
 /// An object with these fields, all of them required.
-fn object(fields: Value) -> Value {
+pub(super) fn object(fields: Value) -> Value {
     let names = fields.as_object().map(|map| map.keys().cloned());
     let names: Vec<String> = names.into_iter().flatten().collect();
     json!({"type": "object", "required": names, "properties": fields})
 }
 
 /// A form: its name, what it is, and its fields.
-fn form(name: &str, description: &str, fields: Value) -> Value {
+pub(super) fn form(name: &str, description: &str, fields: Value) -> Value {
     let mut form = json!({"$schema": DRAFT, "title": name, "description": description});
     if let (Some(form), Value::Object(object)) = (form.as_object_mut(), object(fields)) {
         form.extend(object);
