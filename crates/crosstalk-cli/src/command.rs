@@ -6,6 +6,7 @@ mod canonical;
 mod clip;
 mod close;
 mod completions;
+mod config;
 mod doctor;
 mod explain;
 mod escalate;
@@ -20,10 +21,12 @@ mod key;
 mod lint;
 mod man;
 mod migrate;
+mod name;
 mod parse;
 mod passing;
 mod paste;
 mod reply;
+mod prompt;
 mod schema;
 mod search;
 mod send;
@@ -70,6 +73,9 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
     Address(address::Address),
+    Name(name::Name),
+    Prompt(prompt::Prompt),
+    Config(config::Config),
     Id(id::Id),
     Clip(clip::Clip),
     #[command(name = HOLD)]
@@ -110,6 +116,9 @@ impl Command {
             Self::Migrate(command) => command.run(console),
             Self::Canonical(command) => command.run(console),
             Self::Address(command) => command.run(console),
+            Self::Name(command) => command.run(console),
+            Self::Prompt(command) => command.run(console),
+            Self::Config(command) => command.run(console),
             Self::Id(command) => command.run(console),
             Self::Clip(command) => command.run(console),
             Self::ClipboardHold(command) => command.run(console),

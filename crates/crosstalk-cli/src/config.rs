@@ -456,6 +456,20 @@ fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
     })
 }
 
+/// The table of names in a text, with those of a profile on top.
+pub(crate) fn names_in(text: &str, path: &Path, profile: Option<&str>) -> Result<Names, Failure> {
+    let found = parse(text, path)?;
+    let mut names = Names::default();
+    for layer in [None, profile] {
+        let entries = found.names.iter();
+        for entry in entries.filter(|e| e.profile.as_deref() == layer) {
+            // It was read before, so it can be added.
+            let _ = names.add(&entry.name, &entry.address);
+        }
+    }
+    Ok(names)
+}
+
 /// Whether a text can be the file with the settings: every profile is read.
 pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
     let found = parse(text, path)?;

@@ -22,17 +22,17 @@ pub(crate) struct Look {
     pub(crate) dns: bool,
     /// Ask this name server, and not those of the system
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = server, requires = "dns")]
-    dns_server: Option<SocketAddr>,
+    pub(crate) dns_server: Option<SocketAddr>,
     /// Check DNSSEC against the DNSKEY records of this file, and not those of the root
     #[arg(long, value_name = "FILE", requires = "dns")]
-    dns_anchor: Option<PathBuf>,
+    pub(crate) dns_anchor: Option<PathBuf>,
     /// An answer that DNSSEC does not protect vouches for nothing
     #[arg(long, requires = "dns")]
     pub(crate) require_dnssec: bool,
 }
 
 /// Reads `192.0.2.53`, `192.0.2.53:5353`, `2001:db8::53` or `[2001:db8::53]:5353`.
-fn server(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     let bare = text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 53));
     bare.or_else(|_| text.parse())
         .map_err(|_| "write it as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353".to_owned())
@@ -145,7 +145,8 @@ impl<'l> Lookup<'l> {
 }
 
 impl Look {
-    fn connect(&self) -> Result<Dns, Failure> {
+    /// Prepares to ask. Nothing is sent yet.
+    pub(crate) fn connect(&self) -> Result<Dns, Failure> {
         let mut options = Options::default();
         if let Some(path) = &self.dns_anchor {
             let text = std::fs::read_to_string(path)

@@ -1,6 +1,7 @@
 //! The JSON Schemas of the answers.
 
 mod conversation;
+mod settings;
 mod signing;
 
 use clap::ValueEnum;
@@ -35,6 +36,12 @@ pub(crate) const IMPORT: &str = "crosstalk.import/1";
 
 /// The name and version of what `crosstalk export --format json` prints.
 pub(crate) const EXPORT: &str = "crosstalk.export/1";
+/// The name and version of what `crosstalk config show --json` prints.
+pub(crate) const CONFIG: &str = "crosstalk.config/1";
+/// The name and version of what `crosstalk name --json` prints.
+pub(crate) const NAMES: &str = "crosstalk.names/1";
+/// The name and version of what `crosstalk address resolve --json` prints.
+pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
 
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -67,6 +74,12 @@ pub(crate) enum Form {
     Import,
     /// crosstalk.export/1: of `export --format json`
     Export,
+    /// crosstalk.config/1: of `config show --json`
+    Config,
+    /// crosstalk.names/1: of `name --json`
+    Names,
+    /// crosstalk.resolve/1: of `address resolve --json`
+    Resolve,
 }
 
 impl Form {
@@ -87,6 +100,9 @@ impl Form {
             Self::Search => conversation::search(),
             Self::Import => conversation::import(),
             Self::Export => conversation::export(),
+            Self::Config => settings::config(),
+            Self::Names => settings::names(),
+            Self::Resolve => settings::resolve(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! From what the resolver got to what it means for the keys of a domain.
+//! From what the resolver got to what it means for the keys or addresses of a domain.
 
 use crosstalk_envelope::PublicKey;
-use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::dnssec::Proof;
@@ -25,8 +25,68 @@ pub enum Checked {
     No,
 }
 
-/// What the resolver's result says about the keys at `name`.
-pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> DnsAnswer {
+/// What is in the TXT records at a name, whatever they are for.
+#[derive(Debug)]
+pub enum Found {
+    /// There are some: the text of each, or why it can't be read.
+    Texts {
+        texts: Vec<Result<String, String>>,
+        ttl: u32,
+        dnssec: Dnssec,
+    },
+    /// There are none: final.
+    Absent { dnssec: Dnssec },
+    /// There are more than anybody reads.
+    Wrong { reason: String },
+    /// Nobody said anything that counts.
+    Unavailable { reason: String },
+}
+
+/// What this says about the keys at `name`.
+pub fn keys(name: &Name, found: Found) -> DnsAnswer {
+    let (texts, ttl, dnssec) = match found {
+        Found::Texts { texts, ttl, dnssec } => (texts, ttl, dnssec),
+        Found::Absent { dnssec } => return DnsAnswer::Absent { dnssec },
+        Found::Wrong { reason } => return DnsAnswer::Wrong { reason },
+        Found::Unavailable { reason } => return DnsAnswer::Unavailable { reason },
+    };
+    let count = texts.len();
+    let mut keys = Vec::new();
+    let mut fault = None;
+    for text in texts {
+        let key = text.and_then(|t| PublicKey::parse_record(&t).map_err(|e| e.to_string()));
+        match key {
+            Ok(key) if keys.contains(&key) => {}
+            Ok(key) => keys.push(key),
+            Err(reason) => {
+                fault.get_or_insert(reason);
+            }
+        }
+    }
+    if !keys.is_empty() {
+        return DnsAnswer::Keys { keys, ttl, dnssec };
+    }
+    let (name, fault) = (plain(name), fault.unwrap_or_default());
+    let reason = match count {
+        1 => format!("{name}: the TXT record is no key: {fault}"),
+        _ => format!("{name}: none of the {count} TXT records is a key; the first: {fault}"),
+    };
+    DnsAnswer::Wrong { reason }
+}
+
+/// What this says about the addresses at `name`.
+pub fn addresses(name: &Name, found: Found) -> AddressAnswer {
+    let at = plain(name);
+    match found {
+        Found::Texts { texts, ttl, dnssec } => AddressAnswer::of_records(&at, texts, ttl, dnssec),
+        Found::Absent { dnssec } => AddressAnswer::Absent { at, dnssec },
+        Found::Wrong { reason } => AddressAnswer::Wrong { reason },
+        Found::Unavailable { reason } => AddressAnswer::Unavailable { reason },
+    }
+}
+
+/// What the resolver's result says about the TXT records at `name`.
+pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> Found {
     match result {
         Ok(lookup) => present(name, lookup.answers(), checked),
         Err(NetError::Dns(DnsError::NoRecordsFound(no))) => absent(name, &no, checked),
@@ -37,13 +97,13 @@ pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> 
             ..
         })) => {
             if response.answers.is_empty() {
-                DnsAnswer::Absent {
+                Found::Absent {
                     dnssec: Dnssec::Insecure,
                 }
             } else {
                 match present(name, &response.answers, checked) {
-                    DnsAnswer::Keys { keys, ttl, .. } => DnsAnswer::Keys {
-                        keys,
+                    Found::Texts { texts, ttl, .. } => Found::Texts {
+                        texts,
                         ttl,
                         dnssec: Dnssec::Insecure,
                     },
@@ -56,7 +116,7 @@ pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> 
 }
 
 /// Nobody said anything that counts.
-pub fn failure(name: &Name, error: &NetError) -> DnsAnswer {
+pub fn failure(name: &Name, error: &NetError) -> Found {
     let what = match error {
         NetError::Timeout => "no name server answered in time".to_owned(),
         NetError::NoConnections => "no name server could be reached".to_owned(),
@@ -77,13 +137,13 @@ pub fn failure(name: &Name, error: &NetError) -> DnsAnswer {
     unavailable(name, &what)
 }
 
-fn unavailable(name: &Name, what: &str) -> DnsAnswer {
-    DnsAnswer::Unavailable {
+fn unavailable(name: &Name, what: &str) -> Found {
+    Found::Unavailable {
         reason: format!("{}: {what}", plain(name)),
     }
 }
 
-fn broken(name: &Name) -> DnsAnswer {
+fn broken(name: &Name) -> Found {
     unavailable(
         name,
         "DNSSEC is broken: the signatures of the answer do not lead to a trusted key",
@@ -91,7 +151,7 @@ fn broken(name: &Name) -> DnsAnswer {
 }
 
 /// There are records.
-fn present(name: &Name, records: &[Record], checked: Checked) -> DnsAnswer {
+fn present(name: &Name, records: &[Record], checked: Checked) -> Found {
     let Some(chain) = Chain::follow(name, records) else {
         return unavailable(name, "the answer does not fit the question");
     };
@@ -103,50 +163,24 @@ fn present(name: &Name, records: &[Record], checked: Checked) -> DnsAnswer {
         },
     };
     if chain.texts.len() > RECORDS {
-        return wrong(name, &format!("there are more than {RECORDS} TXT records"));
-    }
-    let mut keys = Vec::new();
-    let mut fault = None;
-    for (_, text) in &chain.texts {
-        match key(text) {
-            Ok(key) if keys.contains(&key) => {}
-            Ok(key) => keys.push(key),
-            Err(reason) => {
-                fault.get_or_insert(reason);
-            }
-        }
-    }
-    if keys.is_empty() {
-        let fault = fault.unwrap_or_default();
-        return match chain.texts.len() {
-            1 => wrong(name, &format!("the TXT record is no key: {fault}")),
-            count => wrong(
-                name,
-                &format!("none of the {count} TXT records is a key; the first: {fault}"),
-            ),
+        return Found::Wrong {
+            reason: format!("{}: there are more than {RECORDS} TXT records", plain(name)),
         };
     }
-    DnsAnswer::Keys {
-        keys,
+    Found::Texts {
+        texts: chain.texts.iter().map(|(_, text)| joined(text)).collect(),
         ttl: chain.all().map(|r| r.ttl).min().unwrap_or(0),
         dnssec,
     }
 }
 
-fn wrong(name: &Name, what: &str) -> DnsAnswer {
-    DnsAnswer::Wrong {
-        reason: format!("{}: {what}", plain(name)),
-    }
-}
-
-/// The key of a record: its strings, joined.
-fn key(text: &TXT) -> Result<PublicKey, String> {
+/// The text of a record: its strings, joined.
+fn joined(text: &TXT) -> Result<String, String> {
     let bytes = text.txt_data.concat();
     if bytes.len() > BYTES {
         return Err(format!("it has more than {BYTES} bytes"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    PublicKey::parse_record(&text).map_err(|e| e.to_string())
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 /// The records that answer a question. A server may add others, about names that it was not asked for, validated or
@@ -204,7 +238,7 @@ fn weakest<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Dnssec> {
 }
 
 /// There are none.
-fn absent(name: &Name, no: &NoRecords, checked: Checked) -> DnsAnswer {
+fn absent(name: &Name, no: &NoRecords, checked: Checked) -> Found {
     let is_final = matches!(
         no.response_code,
         ResponseCode::NXDomain | ResponseCode::NoError
@@ -233,7 +267,7 @@ fn absent(name: &Name, no: &NoRecords, checked: Checked) -> DnsAnswer {
             }
         }
     };
-    DnsAnswer::Absent { dnssec }
+    Found::Absent { dnssec }
 }
 
 /// A name as people write it.
@@ -269,7 +303,8 @@ mod tests {
     }
 
     fn seen(records: &[Record]) -> String {
-        match present(&name("k.a.test."), records, Checked::Yes) {
+        let asked = name("k.a.test.");
+        match keys(&asked, present(&asked, records, Checked::Yes)) {
             DnsAnswer::Keys { keys, dnssec, .. } => {
                 let evil = keys.iter().any(|k| k.record() == EVIL);
                 format!("{} keys, evil: {evil}, {}", keys.len(), dnssec.as_str())
@@ -360,7 +395,7 @@ mod tests {
         let records = [txt("k.a.test.", KEY, Proof::Secure)];
         assert!(matches!(
             present(&name("k.a.test."), &records, Checked::No),
-            DnsAnswer::Keys {
+            Found::Texts {
                 dnssec: Dnssec::Indeterminate,
                 ..
             }

@@ -1,10 +1,10 @@
 //! Asking: whom, how long, and with which proof.
 
 use crate::anchor::Anchors;
-use crate::answer::{self, Checked};
+use crate::answer::{self, Checked, Found};
 use crate::options::{Options, SetupError};
 use crate::{chain, domain};
-use crosstalk_protocol::dns::DnsAnswer;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::{fmt, thread};
 use tokio::runtime::{Builder, Handle};
 
-/// Someone who can be asked for the keys of a domain.
+/// Someone who can be asked for the keys of a domain, and for the addresses that it lists.
 ///
 /// ```no_run
 /// use crosstalk_dns::{Dns, Options};
@@ -83,31 +83,38 @@ impl Dns {
                 };
             }
         };
-        tokio::time::timeout(self.options.deadline(), self.ask(name.clone()))
-            .await
-            .unwrap_or_else(|_| answer::failure(&name, &NetError::Timeout))
+        answer::keys(&name, self.texts(&name).await)
     }
 
     /// The keys that a domain lists, for programs without a runtime of their own.
     pub fn keys_blocking(&self, domain: &str) -> DnsAnswer {
-        let run = || match Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(self.keys(domain)),
-            Err(error) => DnsAnswer::Unavailable {
-                reason: format!("nobody could be asked: {error}"),
-            },
-        };
-        if Handle::try_current().is_err() {
-            return run();
+        block(self.keys(domain)).unwrap_or_else(|reason| DnsAnswer::Unavailable { reason })
+    }
+
+    /// The addresses that a domain lists for a simple name (ADR-012). Needs a tokio runtime with I/O and time.
+    pub async fn addresses(&self, name: &str, domain: &str) -> AddressAnswer {
+        match domain::address_question(name, domain) {
+            Ok(name) => answer::addresses(&name, self.texts(&name).await),
+            Err(reason) => AddressAnswer::Unasked { reason },
         }
-        // A thread of a runtime can't wait for another one.
-        thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|_| DnsAnswer::Unavailable {
-            reason: "nobody could be asked: the look-up was cut short".to_owned(),
-        })
+    }
+
+    /// The addresses that a domain lists for a simple name, for programs without a runtime of their own.
+    pub fn addresses_blocking(&self, name: &str, domain: &str) -> AddressAnswer {
+        let answer = block(self.addresses(name, domain));
+        answer.unwrap_or_else(|reason| AddressAnswer::Unavailable { reason })
+    }
+
+    /// The TXT records at a name, within the time that there is.
+    async fn texts(&self, name: &Name) -> Found {
+        tokio::time::timeout(self.options.deadline(), self.ask(name.clone()))
+            .await
+            .unwrap_or_else(|_| answer::failure(name, &NetError::Timeout))
     }
 
     /// A resolver lives for one question: it remembers answers, which is not wanted here, and it is bound to the
     /// runtime that it was first used in.
-    async fn ask(&self, name: Name) -> DnsAnswer {
+    async fn ask(&self, name: Name) -> Found {
         let checked = match self.validates(&name).await {
             Ok(checked) => checked,
             Err(error) => return answer::failure(&name, &error),
@@ -156,6 +163,20 @@ impl fmt::Debug for Dns {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
+}
+
+/// Waits for an answer, inside or outside of a runtime.
+fn block<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, String> {
+    let run = || match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => Ok(runtime.block_on(work)),
+        Err(error) => Err(format!("nobody could be asked: {error}")),
+    };
+    if Handle::try_current().is_err() {
+        return run();
+    }
+    // A thread of a runtime can't wait for another one.
+    thread::scope(|scope| scope.spawn(run).join())
+        .unwrap_or_else(|_| Err("nobody could be asked: the look-up was cut short".to_owned()))
 }
 
 /// As much of a domain as fits into a sentence.

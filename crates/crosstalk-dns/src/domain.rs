@@ -1,28 +1,18 @@
 //! Domains that may be asked about: host names of ASCII letters, digits and hyphens.
 
-use crosstalk_protocol::dns::key_name;
+use crosstalk_protocol::dns::{address_name, host_fault, key_name};
 use hickory_resolver::proto::rr::Name;
 
 /// The longest name that the DNS has, without the dot at its end.
 const NAME: usize = 253;
-const LABEL: usize = 63;
 
 /// Where the keys of a domain are, or why it is no domain. A dot at the end is left out.
 pub fn question(domain: &str) -> Result<Name, String> {
     let host = domain.strip_suffix('.').unwrap_or(domain);
     let name = key_name(&host.to_ascii_lowercase());
-    let fault = if host.is_empty() {
-        Some("it is empty")
-    } else if name.len() > NAME {
-        Some("it is too long")
-    } else if !host.split('.').all(is_label) {
-        Some(
-            "a host name has labels of 1 to 63 ASCII letters, digits and inner hyphens, with dots between them",
-        )
-    } else if host.rsplit('.').next().is_some_and(is_number) {
-        Some("its last label is a number, as in an IP address")
-    } else {
-        None
+    let fault = match host_fault(host) {
+        None if name.len() > NAME => Some("it is too long"),
+        other => other,
     };
     match fault {
         Some(fault) => Err(fault.to_owned()),
@@ -30,17 +20,10 @@ pub fn question(domain: &str) -> Result<Name, String> {
     }
 }
 
-fn is_label(label: &str) -> bool {
-    (1..=LABEL).contains(&label.len())
-        && !label.starts_with('-')
-        && !label.ends_with('-')
-        && label
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-')
-}
-
-fn is_number(label: &str) -> bool {
-    label.bytes().all(|b| b.is_ascii_digit())
+/// Where the address of a name is listed in a domain, or why nobody can be asked.
+pub fn address_question(name: &str, domain: &str) -> Result<Name, String> {
+    let at = address_name(name, domain)?;
+    Name::from_ascii(at + ".").map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The keys of a domain, asked of the DNS: the adapter behind [`crosstalk_protocol::dns`] (TRU-020 to TRU-022).
+//! The keys and addresses of a domain, asked of the DNS: the adapter behind [`crosstalk_protocol::dns`] (TRU-020 to
+//! TRU-022, ADR-012 to ADR-014).
 //!
-//! [`Dns`] asks for the TXT records at `_crosstalk-key.` and the domain, with DNSSEC, and says what it got as a
-//! [`DnsAnswer`](crosstalk_protocol::dns::DnsAnswer). It keeps nothing: how long an answer counts is the business
+//! [`Dns`] asks for the TXT records at `_crosstalk-key.` and the domain, or at `_crosstalk-addr.`, a name and the
+//! domain, with DNSSEC, and says what it got as a [`DnsAnswer`](crosstalk_protocol::dns::DnsAnswer) or an
+//! [`AddressAnswer`](crosstalk_protocol::dns::AddressAnswer). It keeps nothing: how long an answer counts is the business
 //! of whoever asked. Nothing leaves the machine before a question is put.
 
 mod anchor;

@@ -1,5 +1,6 @@
-//! `crosstalk address`: what an address says (ADR-001 to ADR-008).
+//! `crosstalk address`: what an address says (ADR-001 to ADR-008), and where a name leads.
 
+mod resolve;
 mod schemes;
 
 use crate::console::{Console, DIM, styled};
@@ -15,7 +16,9 @@ use std::path::PathBuf;
 
 /// Work with addresses
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  crosstalk address parse human://dr.smith@clinic.example/inbox")]
+#[command(
+    after_help = "Examples:\n  crosstalk address parse human://dr.smith@clinic.example/inbox\n  crosstalk address resolve CLAUDE"
+)]
 pub(crate) struct Address {
     #[command(subcommand)]
     action: Action,
@@ -24,6 +27,7 @@ pub(crate) struct Address {
 #[derive(Debug, Subcommand)]
 enum Action {
     Parse(Parse),
+    Resolve(resolve::Resolve),
 }
 
 /// Take an address apart and say whom it reaches
@@ -52,14 +56,22 @@ struct Remark {
 
 impl Address {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let Action::Parse(parse) = self.action;
-        let schemes = match &parse.schemes {
+        match self.action {
+            Action::Parse(action) => action.run(console),
+            Action::Resolve(action) => action.run(console),
+        }
+    }
+}
+
+impl Parse {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let schemes = match &self.schemes {
             Some(path) => schemes::read(path, console)?,
             None => Schemes::default(),
         };
-        let address = Parts::split(&parse.address);
-        let remarks = remarks(&parse.address, &schemes);
-        if parse.json {
+        let address = Parts::split(&self.address);
+        let remarks = remarks(&self.address, &schemes);
+        if self.json {
             console.data(json::pretty(&as_json(&address, &schemes, &remarks))?)?;
         } else {
             console.show(&as_text(&address, &schemes))?;

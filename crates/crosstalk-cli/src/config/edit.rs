@@ -1,6 +1,6 @@
 //! Changes in the text of the settings: whatever is not meant stays as it is, comments and order included.
 
-use super::setting::{Kind, NAMES, PROFILE, Setting, Value, nearest};
+use super::setting::{Key, Kind, NAMES, PROFILE, Setting, Value, nearest};
 use super::{SETTINGS, file};
 use crate::failure::Failure;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
@@ -55,6 +55,30 @@ impl Target {
                     }
                 }))
             }
+        }
+    }
+
+    /// A name of the table, of a profile if one is given.
+    pub(crate) fn of_name(name: &str, profile: Option<&str>) -> Self {
+        Self {
+            profile: profile.map(str::to_owned),
+            what: What::Name(name.to_owned()),
+        }
+    }
+
+    /// The name of the table that it is about.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.what {
+            What::Name(name) => Some(name),
+            What::Setting(_) => None,
+        }
+    }
+
+    /// The setting that it is about.
+    pub(crate) fn key(&self) -> Option<Key> {
+        match &self.what {
+            What::Name(_) => None,
+            What::Setting(name) => Setting::find(name).map(|s| s.key),
         }
     }
 

@@ -1,5 +1,6 @@
-//! The keys of a domain, asked of a real name server.
+//! The keys and addresses of a domain, asked of a real name server.
 
+mod address;
 mod dnssec;
 mod failure;
 mod record;

@@ -1,0 +1,98 @@
+//! `crosstalk name`: the local table of names (ADR-010, ADR-011).
+
+use super::config::{change, names_json};
+use crate::config::{Config, Target, Value};
+use crate::console::{Console, DIM, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{json, schema};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use serde_json::json;
+
+/// Say what simple names stand for
+///
+/// Without arguments, the names are listed. They are kept in the table [names] of the settings, and are the same in
+/// upper and lower case. With --profile, a name of that profile is set or removed.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk name\n  crosstalk name CLAUDE claude://session/abc123\n  crosstalk name 'BROTHER AI' CLAUDE\n  crosstalk name CLAUDE --remove"
+)]
+pub(crate) struct Name {
+    /// A simple name; alone, its address is printed
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// What it stands for: an address, or another name
+    #[arg(value_name = "ADDRESS", conflicts_with = "remove")]
+    address: Option<String>,
+    /// Take the name out
+    #[arg(long, requires = "name")]
+    remove: bool,
+    /// Print JSON of the form crosstalk.names/1
+    #[arg(long, conflicts_with_all = ["address", "remove"])]
+    json: bool,
+}
+
+impl Name {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let target = |name: &str| Target::of_name(name, console.profile());
+        match (&self.name, &self.address) {
+            (Some(name), Some(address)) => {
+                let target = target(name);
+                change::set(console, &target, &Value::Text(address.clone()))?;
+                Ok(Exit::SUCCESS)
+            }
+            (Some(name), None) if self.remove => match change::unset(&target(name))? {
+                true => Ok(Exit::SUCCESS),
+                false => Err(missing(name)),
+            },
+            (name, _) => self.list(console, name.as_deref()),
+        }
+    }
+
+    fn list(&self, console: &mut Console, name: Option<&str>) -> Result<Exit, Failure> {
+        let config = match self.json {
+            true => Config::load(console.profile())?,
+            false => Config::open(console)?,
+        };
+        let found = name.map(|n| config.names().find(n).ok_or_else(|| missing(n)));
+        let found = found.transpose()?;
+        if self.json {
+            let mut names = names_json(&config);
+            if let Some((name, _)) = found {
+                names.retain(|entry| entry["name"] == name);
+            }
+            let value = json!({"schema": schema::NAMES, "names": names});
+            console.data(json::pretty(&value)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        if let Some((_, address)) = found {
+            console.show(&format!("{}\n", escape(address)))?;
+            return Ok(Exit::SUCCESS);
+        }
+        let mut names: Vec<(&str, &str)> = config.names().iter().collect();
+        names.sort_unstable();
+        let width = |name: &str| unicode_width::UnicodeWidthStr::width(&*escape(name));
+        let widest = names.iter().map(|(n, _)| width(n)).max().unwrap_or(0);
+        for (name, address) in names {
+            let pad = " ".repeat(widest - width(name));
+            console.show(&format!(
+                "{}{pad}  {}\n",
+                escape(name),
+                styled(DIM, &escape(address))
+            ))?;
+        }
+        if config.names().is_empty() {
+            console.talk(
+                "no name is known: `crosstalk name CLAUDE claude://session/abc123` sets one\n",
+            )?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::Failed(format!(
+        "the name `{name}` is not known: `crosstalk name` lists those that are"
+    ))
+}

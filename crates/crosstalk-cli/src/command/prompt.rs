@@ -1,0 +1,44 @@
+//! `crosstalk prompt`: the text that teaches another AI the format.
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use crosstalk_protocol::{Assistant, primer};
+
+/// Print the text that teaches another AI to answer in envelopes
+///
+/// Paste it at the start of a chat, or where the chat keeps standing instructions. It has at most 1,400 characters.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt")]
+pub(crate) struct Prompt {
+    /// Whom it is for: chats differ in what they do to an answer
+    #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = Reader::Any)]
+    reader: Reader,
+}
+
+/// Whom the text is for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Reader {
+    Claude,
+    Chatgpt,
+    Gemini,
+    Any,
+}
+
+impl Prompt {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        console.data(self.text())?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// The text, wherever it is to go.
+    fn text(&self) -> String {
+        primer(match self.reader {
+            Reader::Claude => Assistant::Claude,
+            Reader::Chatgpt => Assistant::Chatgpt,
+            Reader::Gemini => Assistant::Gemini,
+            Reader::Any => Assistant::Any,
+        })
+    }
+}
