@@ -23,6 +23,25 @@ struct DeniedKey {
 }
 
 #[derive(Deserialize)]
+struct Redactions {
+    kind: Vec<Redaction>,
+    kept: Kept,
+}
+
+#[derive(Deserialize)]
+struct Redaction {
+    name: String,
+    placeholder: String,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    namespaces: Vec<String>,
+    keys: Vec<String>,
+}
+
+#[derive(Deserialize)]
 struct Errors {
     error: Vec<ErrorCode>,
 }

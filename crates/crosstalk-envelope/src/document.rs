@@ -265,8 +265,9 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A span of the text that was read, as one of the text that the document was found in.
-    pub(crate) fn in_source(&self, span: Range<usize>) -> Range<usize> {
+    /// A span of [`Document::text`] as one of the text that the document was found in; exact to the line where the
+    /// two differ.
+    pub fn in_source(&self, span: Range<usize>) -> Range<usize> {
         let inner = to_source(&span, &self.origin, self.read.as_deref(), self.source.len());
         inner.start + self.offset..inner.end + self.offset
     }

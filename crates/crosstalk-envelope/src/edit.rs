@@ -4,6 +4,23 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Document, Reading};
 use crate::grammar::{CoreHeader, EntryKind, Span};
 use crate::registry::{Rule, rule};
+use std::ops::Range;
+
+/// A text of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'d> {
+    /// The value of a header above the META blocks, by its name.
+    Header(&'d str),
+    /// A value of META.
+    Key {
+        /// The namespace of its block.
+        namespace: &'d str,
+        /// The key.
+        key: &'d str,
+    },
+    /// The lines of the body, with their indent and their line ends.
+    Body,
+}
 
 /// Edits of one document; each is a line that is put in, replaced or taken out.
 ///
@@ -136,6 +153,71 @@ impl<'d> Edit<'d> {
                 let at = self.document.parts().end.map_or(0, Span::start);
                 Ok(self.splice(Span::new(at, 0), line))
             }
+        }
+    }
+
+    /// Gives every value of the head, and then the body, to `revise`, with its place in [`Document::text`]; what it
+    /// returns replaces the text. Lines of the body have to keep their indent.
+    ///
+    /// # Errors
+    /// A finding if a new value can't be written on a line.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Document, Edit, Place, Reading};
+    /// let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]\n";
+    /// let document = Document::parse(text, Reading::Strict);
+    /// let shout = |place: Place<'_>, _, text: &str| (place == Place::Body).then(|| text.to_uppercase());
+    /// let edited = Edit::new(&document).unwrap().revise(shout).unwrap().finish();
+    /// assert_eq!(edited, text.replace("  x", "  X"));
+    /// ```
+    pub fn revise(
+        mut self,
+        mut revise: impl FnMut(Place<'d>, Range<usize>, &'d str) -> Option<String>,
+    ) -> Result<Self, Diagnostic> {
+        let (text, parts) = (self.document.text(), self.document.parts());
+        let mut namespace = "";
+        for entry in &parts.entries {
+            let (name, value) = (entry.name.of(text), entry.value.of(text));
+            let place = match entry.kind {
+                EntryKind::Header => Place::Header(name),
+                EntryKind::Key => Place::Key {
+                    namespace,
+                    key: name,
+                },
+                EntryKind::Meta => {
+                    namespace = value;
+                    continue;
+                }
+            };
+            if let Some(new) = revise(place, entry.value.range(), value) {
+                self = self.replace_value(entry.value, name, &new)?;
+            }
+        }
+        if let Some(body) = parts.body
+            && let Some(new) = revise(Place::Body, body.content.range(), body.content.of(text))
+        {
+            self = self.splice(body.content, new);
+        }
+        Ok(self)
+    }
+
+    /// Takes out every block of a namespace, and the blank lines behind it.
+    pub fn remove_blocks(mut self, namespace: &str) -> Self {
+        let (text, parts) = (self.document.text(), self.document.parts());
+        let body = parts.body.map_or(text.len(), |b| b.mark.start());
+        let mut open = None;
+        for entry in &parts.entries {
+            if entry.kind == EntryKind::Meta {
+                let start = entry.name.start();
+                if let Some(from) = open.take() {
+                    self = self.splice(Span::between(from, start), String::new());
+                }
+                open = (entry.value.of(text) == namespace).then_some(start);
+            }
+        }
+        match open {
+            Some(from) => self.splice(Span::between(from, body), String::new()),
+            None => self,
         }
     }
 

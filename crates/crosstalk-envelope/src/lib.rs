@@ -48,7 +48,7 @@ pub use builder::{BuildError, Builder};
 pub use diagnosis::{Diagnosis, diagnose};
 pub use diagnostic::{Diagnostic, LineIndex, Position, Severity};
 pub use document::{Block, Document, Reading};
-pub use edit::Edit;
+pub use edit::{Edit, Place};
 pub use envelope::{Envelope, IntentField, Session};
 pub use grammar::{BodyKind, CoreHeader};
 pub use key::{Algorithm, Fingerprint, KeyError, PrivateKey, PublicKey};

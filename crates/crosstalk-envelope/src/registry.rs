@@ -1,11 +1,14 @@
-//! Names on the wire: intents, namespaces, schemes, error codes and rules.
+//! Names on the wire: intents, namespaces, schemes, error codes, kinds of personal data and rules.
 //!
 //! The tables are generated from `spec/registry/*.toml`; this module gives them their types.
 
 #[rustfmt::skip]
 mod generated;
 
-pub use generated::{DENIED_KEYS, ErrorCode, Intent, LEGACY_INTENTS, NAMESPACES, SCHEMES, rule};
+pub use generated::{
+    DENIED_KEYS, ErrorCode, Intent, KEPT_KEYS, KEPT_NAMESPACES, LEGACY_INTENTS, NAMESPACES, Pii,
+    SCHEMES, rule,
+};
 use std::fmt;
 
 /// A numbered rule of `spec/`.
@@ -192,6 +195,12 @@ impl fmt::Display for ErrorCode {
 }
 
 impl fmt::Display for Intent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Pii {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -1,4 +1,4 @@
-//! What envelopes mean: whom to believe, and why. No I/O, no clock, no randomness: they are arguments.
+//! What envelopes mean: whom to believe, and why; what personal data they hold. No I/O, no clock, no randomness: they are arguments.
 //!
 //! ```text
 //! Document ─┐
@@ -12,6 +12,7 @@
 
 pub mod compose;
 pub mod dns;
+pub mod redact;
 pub mod rotation;
 pub mod store;
 

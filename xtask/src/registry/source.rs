@@ -1,6 +1,6 @@
 //! The Rust source that is generated from the registry.
 
-use super::{Errors, Intents, Keys, Namespaces, Rule, Schemes, read, rules};
+use super::{Errors, Intents, Keys, Namespaces, Redactions, Rule, Schemes, read, rules};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -67,6 +67,7 @@ pub fn source(root: &Path) -> io::Result<String> {
     out.push_str("];\n\n");
     schemes(&mut out, &read(root, "schemes.toml")?);
     namespaces(&mut out, &read(root, "namespaces.toml")?);
+    redactions(&mut out, &read(root, "redactions.toml")?);
     rule_constants(&mut out, &rules(root)?);
     rustfmt(root, &out)
 }
@@ -172,6 +173,41 @@ fn namespaces(out: &mut String, namespaces: &Namespaces) {
         out.push_str("] },\n");
     }
     out.push_str("];\n\n");
+}
+
+fn redactions(out: &mut String, redactions: &Redactions) {
+    let names: Vec<String> = redactions.kind.iter().map(|k| camel(&k.name)).collect();
+    enumeration(
+        out,
+        "Pii",
+        "A kind of personal data that a redaction takes out (RED-001), the strongest first.",
+        redactions
+            .kind
+            .iter()
+            .zip(&names)
+            .map(|(k, name)| (name.as_str(), k.name.as_str(), k.summary.as_str())),
+    );
+    out.push_str(
+        "impl Pii {\n/// What stands in its place; each `#` is a digit that is kept.\npub const fn placeholder(self) -> &'static str {\nmatch self {\n",
+    );
+    for (kind, name) in redactions.kind.iter().zip(&names) {
+        let _ = writeln!(out, "Self::{name} => {:?},", kind.placeholder);
+    }
+    out.push_str("}\n}\n}\n\n");
+    for (name, doc, list) in [
+        (
+            "KEPT_NAMESPACES",
+            "The META namespaces that no redaction changes (RED-022).",
+            &redactions.kept.namespaces,
+        ),
+        (
+            "KEPT_KEYS",
+            "The META keys of free text that no redaction changes (RED-022).",
+            &redactions.kept.keys,
+        ),
+    ] {
+        let _ = writeln!(out, "/// {doc}\npub static {name}: &[&str] = &{list:?};\n");
+    }
 }
 
 fn rule_constants(out: &mut String, rules: &[Rule]) {

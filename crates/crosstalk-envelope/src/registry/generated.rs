@@ -924,6 +924,110 @@ pub static NAMESPACES: &[Namespace] = &[
     },
 ];
 
+/// A kind of personal data that a redaction takes out (RED-001), the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pii {
+    /// `iban`: An account number with a country and a check, as in ISO 13616.
+    Iban,
+    /// `card`: The number of a payment card; its last four digits are kept.
+    Card,
+    /// `nin`: A national identification, insurance or tax number of a person.
+    Nin,
+    /// `email`: A mail address.
+    Email,
+    /// `ip`: An IPv4 or IPv6 address.
+    Ip,
+    /// `phone`: A phone number.
+    Phone,
+    /// `name`: A name from the list that the caller gives.
+    Name,
+}
+
+impl Pii {
+    /// All of them, in the order of the registry.
+    pub const ALL: &'static [Self] = &[
+        Self::Iban,
+        Self::Card,
+        Self::Nin,
+        Self::Email,
+        Self::Ip,
+        Self::Phone,
+        Self::Name,
+    ];
+
+    /// The spelling on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Iban => "iban",
+            Self::Card => "card",
+            Self::Nin => "nin",
+            Self::Email => "email",
+            Self::Ip => "ip",
+            Self::Phone => "phone",
+            Self::Name => "name",
+        }
+    }
+
+    /// What it means, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Iban => "An account number with a country and a check, as in ISO 13616",
+            Self::Card => "The number of a payment card; its last four digits are kept",
+            Self::Nin => "A national identification, insurance or tax number of a person",
+            Self::Email => "A mail address",
+            Self::Ip => "An IPv4 or IPv6 address",
+            Self::Phone => "A phone number",
+            Self::Name => "A name from the list that the caller gives",
+        }
+    }
+
+    /// The one with this exact spelling.
+    pub fn from_wire(text: &str) -> Option<Self> {
+        match text {
+            "iban" => Some(Self::Iban),
+            "card" => Some(Self::Card),
+            "nin" => Some(Self::Nin),
+            "email" => Some(Self::Email),
+            "ip" => Some(Self::Ip),
+            "phone" => Some(Self::Phone),
+            "name" => Some(Self::Name),
+            _ => None,
+        }
+    }
+}
+
+impl Pii {
+    /// What stands in its place; each `#` is a digit that is kept.
+    pub const fn placeholder(self) -> &'static str {
+        match self {
+            Self::Iban => "[IBAN]",
+            Self::Card => "[CARD-XXXX-####]",
+            Self::Nin => "[NIN]",
+            Self::Email => "[EMAIL]",
+            Self::Ip => "[IP]",
+            Self::Phone => "[PHONE]",
+            Self::Name => "[NAME]",
+        }
+    }
+}
+
+/// The META namespaces that no redaction changes (RED-022).
+pub static KEPT_NAMESPACES: &[&str] = &["audit", "integrity", "key"];
+
+/// The META keys of free text that no redaction changes (RED-022).
+pub static KEPT_KEYS: &[&str] = &[
+    "Consent-ID",
+    "Original-Consent-ID",
+    "Key-ID",
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "Date",
+    "Original-Intent",
+    "Rule",
+    "Redacted-Fields",
+];
+
 /// Every numbered rule of `spec/` by name.
 pub mod rule {
     use super::{ErrorCode, Rule};
@@ -2376,6 +2480,150 @@ pub mod rule {
         help: "export it anew with crosstalk trust export",
         drops: false,
     };
+    /// RED-001: A redaction replaces what it finds by the placeholder of its kind.
+    pub static REDACTION_KINDS: Rule = Rule {
+        id: "RED-001",
+        code: None,
+        title: "A redaction replaces what it finds by the placeholder of its kind",
+        help: "",
+        drops: false,
+    };
+    /// RED-002: What is around a find stays byte for byte, and a second redaction changes nothing.
+    pub static REDACTION_STABLE: Rule = Rule {
+        id: "RED-002",
+        code: None,
+        title: "What is around a find stays byte for byte, and a second redaction changes nothing",
+        help: "",
+        drops: false,
+    };
+    /// RED-003: Look-alikes and invisible characters hide nothing.
+    pub static REDACTION_FOLDING: Rule = Rule {
+        id: "RED-003",
+        code: None,
+        title: "Look-alikes and invisible characters hide nothing",
+        help: "",
+        drops: false,
+    };
+    /// RED-004: Dates, times, ids, digests, prices and numbers of orders and books stay.
+    pub static REDACTION_SPARED: Rule = Rule {
+        id: "RED-004",
+        code: None,
+        title: "Dates, times, ids, digests, prices and numbers of orders and books stay",
+        help: "",
+        drops: false,
+    };
+    /// RED-005: A label stands on the same line, at most 40 characters before a number or 24 behind it.
+    pub static REDACTION_LABEL: Rule = Rule {
+        id: "RED-005",
+        code: None,
+        title: "A label stands on the same line, at most 40 characters before a number or 24 behind it",
+        help: "",
+        drops: false,
+    };
+    /// RED-006: Finds that overlap are one find; the longest says of which kind.
+    pub static REDACTION_OVERLAP: Rule = Rule {
+        id: "RED-006",
+        code: None,
+        title: "Finds that overlap are one find; the longest says of which kind",
+        help: "",
+        drops: false,
+    };
+    /// RED-010: A mail address is replaced by \[EMAIL\].
+    pub static REDACTION_EMAIL: Rule = Rule {
+        id: "RED-010",
+        code: None,
+        title: "A mail address is replaced by [EMAIL]",
+        help: "",
+        drops: false,
+    };
+    /// RED-011: A phone number is replaced by \[PHONE\].
+    pub static REDACTION_PHONE: Rule = Rule {
+        id: "RED-011",
+        code: None,
+        title: "A phone number is replaced by [PHONE]",
+        help: "",
+        drops: false,
+    };
+    /// RED-012: The number of a payment card is replaced by \[CARD-XXXX-####\] with its last four digits.
+    pub static REDACTION_CARD: Rule = Rule {
+        id: "RED-012",
+        code: None,
+        title: "The number of a payment card is replaced by [CARD-XXXX-####] with its last four digits",
+        help: "",
+        drops: false,
+    };
+    /// RED-013: An account number is replaced by \[IBAN\].
+    pub static REDACTION_IBAN: Rule = Rule {
+        id: "RED-013",
+        code: None,
+        title: "An account number is replaced by [IBAN]",
+        help: "",
+        drops: false,
+    };
+    /// RED-014: An IP address that names a machine is replaced by \[IP\].
+    pub static REDACTION_IP: Rule = Rule {
+        id: "RED-014",
+        code: None,
+        title: "An IP address that names a machine is replaced by [IP]",
+        help: "",
+        drops: false,
+    };
+    /// RED-015: A national number of a person is replaced by \[NIN\].
+    pub static REDACTION_NIN: Rule = Rule {
+        id: "RED-015",
+        code: None,
+        title: "A national number of a person is replaced by [NIN]",
+        help: "",
+        drops: false,
+    };
+    /// RED-016: A name of the caller's list is replaced by \[NAME\].
+    pub static REDACTION_NAME: Rule = Rule {
+        id: "RED-016",
+        code: None,
+        title: "A name of the caller's list is replaced by [NAME]",
+        help: "",
+        drops: false,
+    };
+    /// RED-020: An envelope is redacted in its body, user, context, unknown headers and free META values.
+    pub static REDACTION_ENVELOPE: Rule = Rule {
+        id: "RED-020",
+        code: None,
+        title: "An envelope is redacted in its body, user, context, unknown headers and free META values",
+        help: "",
+        drops: false,
+    };
+    /// RED-021: A redacted envelope says PII: redacted and names the kinds in Redacted-Fields.
+    pub static REDACTION_MARKED: Rule = Rule {
+        id: "RED-021",
+        code: None,
+        title: "A redacted envelope says PII: redacted and names the kinds in Redacted-Fields",
+        help: "",
+        drops: false,
+    };
+    /// RED-022: Addresses, ids and what signers and hops write are not redacted.
+    pub static REDACTION_KEPT: Rule = Rule {
+        id: "RED-022",
+        code: None,
+        title: "Addresses, ids and what signers and hops write are not redacted",
+        help: "",
+        drops: false,
+    };
+    /// RED-023: A signed envelope is not redacted unless its signature is dropped.
+    pub static REDACTION_SIGNED: Rule = Rule {
+        id: "RED-023",
+        code: Some(ErrorCode::Perm),
+        title: "A signed envelope is not redacted unless its signature is dropped",
+        help: "redact before signing, or drop the signature with --drop-signature and sign anew",
+        drops: false,
+    };
+    /// RED-024: An envelope in which nothing is found stays as it is, and nothing is said about it.
+    pub static REDACTION_UNTOUCHED: Rule = Rule {
+        id: "RED-024",
+        code: None,
+        title: "An envelope in which nothing is found stays as it is, and nothing is said about it",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -2560,5 +2808,23 @@ pub mod rule {
         &DNSSEC_REQUIRED,
         &DNS_CACHE,
         &TRUST_FILE,
+        &REDACTION_KINDS,
+        &REDACTION_STABLE,
+        &REDACTION_FOLDING,
+        &REDACTION_SPARED,
+        &REDACTION_LABEL,
+        &REDACTION_OVERLAP,
+        &REDACTION_EMAIL,
+        &REDACTION_PHONE,
+        &REDACTION_CARD,
+        &REDACTION_IBAN,
+        &REDACTION_IP,
+        &REDACTION_NIN,
+        &REDACTION_NAME,
+        &REDACTION_ENVELOPE,
+        &REDACTION_MARKED,
+        &REDACTION_KEPT,
+        &REDACTION_SIGNED,
+        &REDACTION_UNTOUCHED,
     ];
 }

@@ -1,0 +1,58 @@
+//! Words near a number that say what it is (RED-005).
+
+use super::view::{BARRIER, View, is_word};
+use std::ops::Range;
+use unicode_normalization::UnicodeNormalization as _;
+
+/// How many symbols before a number a label may begin.
+const BEFORE: usize = 40;
+/// How many symbols behind a number a label may end.
+const BEHIND: usize = 24;
+
+/// Whether one of some labels stands near, on the same line.
+pub(super) fn is_near(view: &View, place: &Range<usize>, labels: &[&str]) -> bool {
+    let stays = |i: &usize| !matches!(view.at(*i), '\n' | BARRIER);
+    let lowest = place.start.saturating_sub(BEFORE);
+    let mut before: Vec<char> = (lowest..place.start)
+        .rev()
+        .take_while(stays)
+        .map(|i| view.at(i))
+        .collect();
+    before.reverse();
+    let behind: Vec<char> = (place.end..place.end + BEHIND)
+        .take_while(stays)
+        .map(|i| view.at(i))
+        .collect();
+    labels
+        .iter()
+        .any(|label| holds(&before, label) || holds(&behind, label))
+}
+
+/// Whether a text has a label as a word of its own.
+fn holds(text: &[char], label: &str) -> bool {
+    let label: Vec<char> = label.nfd().collect();
+    let is_free = |i: Option<usize>| i.and_then(|i| text.get(i)).is_none_or(|c| !is_word(*c));
+    let ends_in_word = label.last().is_some_and(|c| is_word(*c));
+    text.windows(label.len()).enumerate().any(|(at, window)| {
+        window == label
+            && is_free(at.checked_sub(1))
+            && (!ends_in_word || is_free(Some(at + label.len())))
+    })
+}
+
+/// Whether one of some labels stands right before a place, with a colon, a dot or a space between at most.
+pub(super) fn right_before(view: &View, at: usize, labels: &[&str]) -> bool {
+    let mut end = at;
+    while end > 0 && at - end < 3 && matches!(view.before(end), ' ' | ':' | '.' | '=' | '(' | '#') {
+        end -= 1;
+    }
+    let mut start = end;
+    while start > 0 && end - start < 20 && view.follows_word(start) {
+        start -= 1;
+    }
+    let word: Vec<char> = (start..end).map(|i| view.at(i)).collect();
+    !word.is_empty()
+        && labels
+            .iter()
+            .any(|label| label.nfd().eq(word.iter().copied()))
+}

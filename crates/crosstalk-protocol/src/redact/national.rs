@@ -1,0 +1,53 @@
+//! National identification, insurance and tax numbers of people (RED-015).
+
+mod check;
+mod form;
+mod register;
+
+use super::label;
+use super::view::View;
+use super::{Candidate, Pii};
+use form::Form;
+
+/// Finds the national numbers of a view.
+pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+    let mut at = 0;
+    while at < view.len() {
+        let starts = view.at(at).is_ascii_alphanumeric() && is_free_before(view, at);
+        match starts.then(|| longest(view, at)).flatten() {
+            Some(end) => {
+                out.push(Candidate::new(Pii::Nin, at..end));
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+}
+
+fn longest(view: &View, start: usize) -> Option<usize> {
+    let fits = |form: &Form| {
+        let (end, signs) = form.read(view, start)?;
+        let is_one = is_free_behind(view, end) && (form.check)(&signs);
+        let is_called =
+            || form.labels.is_empty() || label::is_near(view, &(start..end), form.labels);
+        (is_one && is_called()).then_some(end)
+    };
+    register::FORMS.iter().filter_map(fits).max()
+}
+
+/// Whether a number may begin here: no word and no other number goes on.
+fn is_free_before(view: &View, at: usize) -> bool {
+    let before = view.before(at);
+    let is_inside = matches!(before, '-' | '.' | '/' | '+') && at > 1 && view.is_digit(at - 2);
+    !view.follows_word(at) && !is_inside && before != '+'
+}
+
+/// Whether a number may end here.
+fn is_free_behind(view: &View, at: usize) -> bool {
+    let goes_on = match view.at(at) {
+        '-' | '/' => view.is_word(at + 1),
+        '.' => view.is_digit(at + 1),
+        _ => false,
+    };
+    !view.is_word(at) && !goes_on
+}
