@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod conversation;
 mod measure;
 mod subject;
 mod trust;
@@ -20,6 +21,7 @@ fn main() {
     small();
     lengths();
     trust::run();
+    conversation::run();
 }
 
 /// One message of 1.1 KB, read in every way.

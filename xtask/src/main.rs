@@ -69,7 +69,11 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Spec { verbose } => spec::task(root, *verbose),
         Task::Layers => layers::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
-        Task::Bench => Invocation::new("cargo run --release -p crosstalk-bench").run(root),
+        Task::Bench => {
+            // The program itself is measured, too.
+            Invocation::new("cargo build --release -p crosstalk-cli").run(root)?;
+            Invocation::new("cargo run --release -p crosstalk-bench").run(root)
+        }
         Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
             .env("TRYCMD", "overwrite")
             .run(root),

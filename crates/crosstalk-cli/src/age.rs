@@ -10,7 +10,7 @@ const DAY: i64 = 24 * HOUR;
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     let passed = now.as_millis().saturating_sub(then.as_millis());
     match passed {
-        ..=-MINUTE => then.to_string(),
+        _ if passed <= -MINUTE => then.to_string(),
         ..MINUTE => "just now".to_owned(),
         ..HOUR => format!("{} min ago", passed / MINUTE),
         ..DAY => format!("{} h ago", passed / HOUR),

@@ -262,7 +262,7 @@ impl Content {
         let has_consent = self.consent.as_deref().is_some_and(|c| c.starts_with("explicit_yes"));
         let found = redact::find(&text, &rules);
         if !found.is_empty() && !has_consent {
-            let what = redact::summary(&found);
+            let what = summary(&found);
             let advice = format!(
                 "the text looks as if it holds personal data ({what}) and no consent is given: --redact takes it out, \
                  --consent explicit_yes --scope pii says that you may send it"
@@ -313,4 +313,18 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
             "`{entry}` is no key of a META block: write it as routing.X-Deadline=2025-10-10T12:00Z"
         ))
     })
+}
+
+/// `2 email, 1 card`.
+fn summary(found: &[redact::Found]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for one in found {
+        let kind = one.kind.as_str();
+        match counts.iter_mut().find(|(k, _)| *k == kind) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((kind, 1)),
+        }
+    }
+    let counts = counts.iter().map(|(kind, count)| format!("{count} {kind}"));
+    counts.collect::<Vec<_>>().join(", ")
 }

@@ -53,14 +53,14 @@ impl Desk {
 
     /// The messages, to add to; the store is made if there is none.
     pub(crate) fn store(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
-        let opened = SqliteStore::open(&self.home.store())?;
+        let opened = SqliteStore::open(self.home.store())?;
         tell_migration(console, &opened)?;
         Ok(opened)
     }
 
     /// The messages, if there are any.
     pub(crate) fn messages(&self, console: &mut Console) -> Result<Option<SqliteStore>, Failure> {
-        let opened = SqliteStore::open_existing(&self.home.store())?;
+        let opened = SqliteStore::open_existing(self.home.store())?;
         if let Some(opened) = &opened {
             tell_migration(console, opened)?;
         }
@@ -78,16 +78,16 @@ impl Desk {
 pub(crate) const NOTHING: &str = "nothing is kept here yet: begin with `crosstalk send chatgpt \"Your question\"`, or with \
                                   `crosstalk paste`";
 
+/// Says that an older store was brought to the version of this program.
 fn tell_migration(console: &mut Console, store: &SqliteStore) -> Result<(), Failure> {
-    let Some(migration) = store.migration() else {
+    let opened = store.opened();
+    let (Some(from), Some(backup)) = (opened.migrated_from, &opened.backup) else {
         return Ok(());
     };
-    let backup = migration.backup.to_string_lossy();
+    let backup = backup.to_string_lossy();
     console.talk(&format!(
-        "{}: the messages were brought from version {} of their store to {}; as they were, they are in {}\n",
+        "{}: the store was of version {from} and was brought to that of this program; as it was, it is in {}\n",
         styled(YELLOW, "note"),
-        migration.from,
-        migration.to,
         shown_path(&backup)
     ))
 }

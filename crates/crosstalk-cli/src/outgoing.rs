@@ -23,7 +23,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
 };
-use crosstalk_protocol::primer::{Assistant, primer};
+use crosstalk_protocol::{Assistant, primer};
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
 use crosstalk_protocol::{Question, Trust, verify};
 use serde_json::json;

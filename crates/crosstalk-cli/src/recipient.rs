@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crosstalk_envelope::Address;
-use crosstalk_protocol::name::resolve;
+use crosstalk_protocol::resolve;
 
 /// The address to write. A name that stands for nothing stays one, in capitals as names are usually written, if it was
 /// typed in small letters.

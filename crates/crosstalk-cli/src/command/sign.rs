@@ -151,7 +151,7 @@ fn is_mended(finding: &Diagnostic) -> bool {
 }
 
 /// What was signed has to pass the strict reading, and to verify.
-pub(in crate::command) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
+pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
     let mut document = Document::parse(text, Reading::Strict);
     document.check();
     if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {

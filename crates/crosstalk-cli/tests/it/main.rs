@@ -15,4 +15,5 @@ mod run;
 mod schema;
 mod stream;
 mod transcript;
+mod story;
 mod verify;

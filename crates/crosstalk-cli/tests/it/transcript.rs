@@ -50,7 +50,7 @@ fn the_readme_tells_what_happens() {
     let readme = folder("../../README.md");
     page_tells_what_happens(&readme);
     let text = fs::read_to_string(readme).unwrap();
-    for file in ["chat.txt", "message.json", "cut.txt", "signed.txt"] {
+    for file in ["pasted.txt", "message.json", "cut.txt", "signed.txt"] {
         let content = fs::read_to_string(folder("tests/cmd/examples").join(file)).unwrap();
         assert!(text.contains(&content), "{file} stands in the README");
     }
