@@ -49,7 +49,7 @@ impl Tmux {
         folder.write(
             "tmux.conf",
             "set -g status off\nset -g default-terminal screen-256color\nset -g escape-time 0\n\
-             set -g set-clipboard on\nset -g history-limit 10000\nset -g default-command sh\n",
+             set -g set-clipboard on\nset -g history-limit 10000\nset -g default-shell /bin/sh\nset -g default-command 'PS1=\"$ \" exec sh'\n",
         );
         let terminal = Self { folder };
         let (columns, rows) = (columns.to_string(), rows.to_string());
@@ -71,7 +71,6 @@ impl Tmux {
         }
         command
             .env("LC_ALL", "C.UTF-8")
-            .env("PS1", "$ ")
             .envs(environment.iter().copied())
             // The server lives on, and would keep pipes open.
             .stdin(Stdio::null())
