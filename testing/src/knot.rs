@@ -12,13 +12,17 @@ mod zone;
 pub use zone::{Signing, Zone};
 
 use crate::folder::Folder;
+use crate::program::{Program, output};
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{fs, thread};
+
+const KNOTD: Program = Program::new("knotd", "knot");
+const KNOTC: Program = Program::new("knotc", "knot");
+const KEYMGR: Program = Program::new("keymgr", "knot-dnsutils");
 
 /// How long the server may take to come up.
 const START: Duration = Duration::from_secs(20);
@@ -56,14 +60,14 @@ impl Knot {
             folder.write(&zone.file(), &zone.text());
         }
         let log = fs::File::create(folder.path().join("log")).expect("a log file");
-        let process = Command::new(tool("knotd"))
+        let mut command = KNOTD.command();
+        command
             .arg("-c")
             .arg(folder.path().join("knot.conf"))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log file"))
-            .stderr(log)
-            .spawn()
-            .unwrap_or_else(|error| not_started("knotd", &error));
+            .stderr(log);
+        let process = KNOTD.spawn(&mut command);
         let mut knot = Self {
             process,
             address,
@@ -141,21 +145,21 @@ impl Knot {
     }
 
     fn keys_of(&self, zone: &Zone, what: &str) -> String {
-        let mut command = Command::new(tool("keymgr"));
+        let mut command = KEYMGR.command();
         command
             .arg("-c")
             .arg(self.folder.path().join("knot.conf"))
             .args([zone.name(), what]);
-        output(command, "keymgr")
+        output(&mut command, KEYMGR)
     }
 
     fn control(&self, words: &[&str]) -> String {
-        let mut command = Command::new(tool("knotc"));
+        let mut command = KNOTC.command();
         command
             .arg("-s")
             .arg(self.folder.path().join("knot.sock"))
             .args(words);
-        output(command, "knotc")
+        output(&mut command, KNOTC)
     }
 }
 
@@ -243,33 +247,4 @@ fn answers(address: SocketAddr) -> bool {
         thread::sleep(Duration::from_millis(10));
     }
     answered
-}
-
-/// Servers are in folders that not everyone has in the search path.
-fn tool(name: &str) -> PathBuf {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-        .unwrap_or_else(|| PathBuf::from(name))
-}
-
-fn output(mut command: Command, name: &str) -> String {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| not_started(name, &error));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}{talk}");
-    text
-}
-
-fn not_started(name: &str, error: &std::io::Error) -> ! {
-    if error.kind() == ErrorKind::NotFound {
-        panic!(
-            "{name} is not installed: `cargo xtask test` installs it (Debian packages knot and knot-dnsutils)"
-        );
-    }
-    panic!("{name} could not be started: {error}");
 }

@@ -1,4 +1,5 @@
-//! Real servers for the tests of other crates: started on a free port in a folder of their own, gone with the value.
+//! Real servers, displays and terminals for the tests of other crates: started in a place of their own, gone with the
+//! value.
 //!
 //! Only dev-dependencies lead here.
 
@@ -10,3 +11,6 @@
 
 mod folder;
 pub mod knot;
+mod program;
+pub mod tmux;
+pub mod xvfb;

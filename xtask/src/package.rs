@@ -20,6 +20,22 @@ const PROGRAMS: &[Program] = &[
         program: "openssl",
         packages: &["openssl"],
     },
+    Program {
+        program: "Xvfb",
+        packages: &["xvfb", "xauth"],
+    },
+    Program {
+        program: "xclip",
+        packages: &["xclip"],
+    },
+    Program {
+        program: "tmux",
+        packages: &["tmux"],
+    },
+    Program {
+        program: "nano",
+        packages: &["nano"],
+    },
 ];
 
 /// Installs what is missing.

@@ -174,4 +174,52 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"a\xffb");
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
+
+    /// Where the result of [`on_a_terminal`] goes.
+    const RESULT: &str = "CROSSTALK_TEST_COMPOSED";
+
+    /// Not a test of its own: what runs on the terminal of the test below.
+    #[test]
+    #[ignore = "runs on the terminal of another test"]
+    fn on_a_terminal() {
+        // As a command does, and with data still on its way.
+        let mut console = crate::console::Console::new(crate::cli::Color::Never);
+        console.data("before ").unwrap();
+        let result = compose("a draft", "the question\u{202e}", None).unwrap();
+        console.data("after\n").unwrap();
+        std::fs::write(std::env::var_os(RESULT).unwrap(), text(result)).unwrap();
+    }
+
+    #[test]
+    fn a_real_editor_has_the_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::env::current_exe().unwrap();
+        let command = format!(
+            "{} --ignored --exact --nocapture editor::tests::on_a_terminal",
+            own.display()
+        );
+        let terminal = crosstalk_testing::tmux::Tmux::start(80, 24);
+        for (number, more) in ["", " | cat", " > data"].into_iter().enumerate() {
+            let result = folder.path().join(number.to_string());
+            terminal.type_text(&format!(
+                "cd {}; clear; {RESULT}={} EDITOR='nano -R -I' {command}{more}; echo all done\n",
+                folder.path().display(),
+                result.display(),
+            ));
+            // The reference is below the line, escaped.
+            let screen = terminal.wait_for("the question\\u{202e}");
+            assert!(screen.contains(">8"), "{screen}");
+            terminal.type_text("Yes, ");
+            terminal.wait_for("Yes, a draft");
+            terminal.send_keys(&["C-s", "C-x"]);
+            terminal.wait_for("all done");
+            assert_eq!(std::fs::read_to_string(&result).unwrap(), "Yes, a draft");
+        }
+        // What the editor drew did not get among the data.
+        let data = std::fs::read_to_string(folder.path().join("data")).unwrap();
+        assert!(
+            data.contains("before after\n") && !data.contains('\u{1b}'),
+            "{data:?}"
+        );
+    }
 }

@@ -55,9 +55,9 @@ impl fmt::Display for ClipboardError {
                 f,
                 "there are files on the clipboard, and no text: copy what is in the file, or {BY_HAND}"
             ),
-            Self::NotText => f.write_str(
-                "what is on the clipboard is not Unicode text: copy the message again, as text",
-            ),
+            Self::NotText => {
+                f.write_str("what is on the clipboard is no text: copy the message again, as text")
+            }
             Self::TooLarge => write!(
                 f,
                 "the text on the clipboard is larger than a paste may be, {} bytes: copy less of it",
@@ -113,6 +113,10 @@ impl From<arboard::Error> for ClipboardError {
             arboard::Error::ClipboardOccupied => Self::Busy,
             arboard::Error::ClipboardNotSupported => {
                 Self::Missing("the desktop does not let programs use it".into())
+            }
+            // Asked for text, its owner gives something else: a picture, for instance.
+            arboard::Error::Unknown { description } if description.contains("incorrect type") => {
+                Self::NotText
             }
             arboard::Error::Unknown { description } => Self::Other(description),
             other => Self::Other(other.to_string()),

@@ -49,28 +49,25 @@ impl System {
         let mut held = super::hold::put(&mut self.0, &text)?;
         let end = Instant::now() + WRITING;
         loop {
+            let is_last = Instant::now() >= end;
             // A holder that has ended has lost the clipboard to somebody: look once more, that may be a clipboard
             // manager which keeps the text.
             let ended = held.has_ended()?;
-            match self.0.get_text() {
+            let why = match self.0.get_text() {
                 Ok(there) if there == text => {
                     held.leave();
                     return Ok(());
                 }
-                Ok(_) if ended => {
-                    let why = "another program copied something else; try again";
-                    return Err(ClipboardError::NotCopied(why.into()));
+                Ok(_) if ended => "another program copied something else; try again".into(),
+                // Whoever had it before may have taken long to answer: there is one more look after the end.
+                _ if !is_last => {
+                    thread::sleep(PAUSE);
+                    continue;
                 }
-                Ok(_) | Err(_) if Instant::now() < end => thread::sleep(PAUSE),
-                Ok(_) => {
-                    let why = "something else stays on it; copy by hand";
-                    return Err(ClipboardError::NotCopied(why.into()));
-                }
-                Err(fault) => {
-                    let why = format!("it can't be read back ({fault}); copy by hand");
-                    return Err(ClipboardError::NotCopied(why));
-                }
-            }
+                Ok(_) => "something else stays on it; copy by hand".into(),
+                Err(fault) => format!("it can't be read back ({fault}); copy by hand"),
+            };
+            return Err(ClipboardError::NotCopied(why));
         }
     }
 }
@@ -80,16 +77,12 @@ fn ask() -> Result<String, ClipboardError> {
     let mut clipboard = arboard::Clipboard::new()?;
     for _ in 1..ATTEMPTS {
         match clipboard.get_text() {
-            Err(arboard::Error::ContentNotAvailable | arboard::Error::ClipboardOccupied) => {
-                thread::sleep(PAUSE);
-            }
-            answer => return Ok(answer?),
+            Ok(text) => return Ok(text),
+            Err(_) => thread::sleep(PAUSE),
         }
     }
     match clipboard.get_text() {
-        Err(arboard::Error::ContentNotAvailable) if clipboard.get().file_list().is_ok() => {
-            Err(ClipboardError::Files)
-        }
+        Err(_) if clipboard.get().file_list().is_ok() => Err(ClipboardError::Files),
         answer => Ok(answer?),
     }
 }

@@ -22,7 +22,10 @@ impl Draft {
     /// Writes the draft and, below a line, the reference.
     pub(super) fn new(draft: &str, reference: &str) -> io::Result<Self> {
         // The folder is private (0700), so the file is; its mode says the same (0600).
-        let folder = tempfile::Builder::new().prefix("crosstalk-").tempdir()?;
+        let mut folder = tempfile::Builder::new();
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.prefix("crosstalk-").tempdir()?;
         let path = folder.path().join("message.md");
         let scissors = (!reference.trim().is_empty()).then(|| scissors_for(draft));
         let mut content = draft.to_owned();

@@ -7,6 +7,8 @@
     reason = "helpers of tests are tests"
 )]
 
+#[cfg(target_os = "linux")]
+mod clipboard;
 mod dns;
 mod help;
 mod hostile;

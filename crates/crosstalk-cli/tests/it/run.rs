@@ -11,7 +11,8 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// The binary, without the environment's wishes about colors, and without anybody's keys.
+/// The binary, without the environment's wishes about colors, editors and width, and without anybody's keys, clipboard
+/// and desktop.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crosstalk"));
     for name in [
@@ -20,6 +21,16 @@ pub(crate) fn binary() -> Command {
         "CLICOLOR_FORCE",
         "CROSSTALK_PASSPHRASE",
         "CROSSTALK_NEW_PASSPHRASE",
+        "CROSSTALK_CLIPBOARD",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "SSH_TTY",
+        "SSH_CONNECTION",
+        "TMUX",
+        "VISUAL",
+        "EDITOR",
+        "COLUMNS",
+        "LINES",
     ] {
         command.env_remove(name);
     }

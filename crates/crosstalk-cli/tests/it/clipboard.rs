@@ -1,0 +1,247 @@
+//! A real clipboard: an X server, and another program that copies and pastes.
+
+use crate::run::{Ended, Home};
+use crosstalk_cli::exit;
+use crosstalk_testing::tmux::Tmux;
+use crosstalk_testing::xvfb::Xvfb;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TEXT: &str =
+    "[[CLAUDE→CHATGPT v1]]\nuser: kalle\n\tå\u{301}  \r\nbody: |\n  日本\n[[END]]\n\n";
+
+fn on(server: &Xvfb, arguments: &[&str], stdin: impl AsRef<[u8]>) -> Ended {
+    let environment = [
+        ("DISPLAY", server.display()),
+        ("CROSSTALK_PASSPHRASE", "correct horse"),
+    ];
+    Home::new(&format!("clipboard{}", server.display())).run_with(&environment, arguments, stdin)
+}
+
+fn copied(server: &Xvfb, text: &str) {
+    let ended = on(server, &["clip", "copy"], text);
+    assert_eq!(
+        (ended.code, ended.err.as_str()),
+        (0, "copied to the clipboard\n")
+    );
+    assert_eq!(ended.out, "");
+}
+
+/// The processes that hold the clipboard of this display.
+fn holders(display: &str) -> Vec<u32> {
+    let wanted = format!("DISPLAY={display}\0");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let read = |name| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let read = |name| String::from_utf8_lossy(&read(name)).into_owned();
+        if read("cmdline").contains("clipboard-hold") && read("environ").contains(&wanted) {
+            found.push(entry.file_name().to_str().unwrap().parse().unwrap());
+        }
+    }
+    found
+}
+
+/// Waits for a holder to notice that it is not needed any more.
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "waited for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
+    let server = Xvfb::start();
+    assert_eq!(server.pasted(), b"");
+    // The command has ended, and its pipes are closed: nobody else has them.
+    copied(&server, TEXT);
+    assert_eq!(String::from_utf8(server.pasted()).unwrap(), TEXT);
+    assert_eq!(on(&server, &["clip", "show"], "").out, TEXT);
+    let first = holders(server.display());
+    assert_eq!(first.len(), 1);
+
+    copied(&server, "another");
+    assert_eq!(server.pasted(), b"another");
+    wait_for("one holder", || holders(server.display()).len() == 1);
+    assert_ne!(holders(server.display()), first);
+
+    server.copy("UTF8_STRING", TEXT.as_bytes());
+    wait_for("no holder", || holders(server.display()).is_empty());
+    assert_eq!(on(&server, &["clip", "show"], "").out, TEXT);
+}
+
+#[test]
+fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
+    let server = Xvfb::start();
+    copied(&server, TEXT);
+    let [holder] = holders(server.display())[..] else {
+        panic!("one holder");
+    };
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{holder}/{name}")).unwrap();
+    assert!(
+        !read("environ").contains("PASSPHRASE"),
+        "{}",
+        read("environ")
+    );
+    // Process, state, parent, group, session: its own.
+    let stat = read("stat");
+    let after_name = stat.rsplit_once(')').unwrap().1;
+    let session = after_name.split_whitespace().nth(3).unwrap();
+    assert_eq!(session, holder.to_string());
+    assert_eq!(
+        std::fs::read_link(format!("/proc/{holder}/cwd")).unwrap(),
+        std::path::Path::new("/")
+    );
+    let display = server.display().to_owned();
+    drop(server);
+    wait_for("no holder", || holders(&display).is_empty());
+}
+
+#[test]
+fn large_texts_go_both_ways() {
+    let server = Xvfb::start();
+    let line =
+        "All 412 tests pass; zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.\n";
+    let large = line.repeat((1 << 20) / line.len() + 1);
+    copied(&server, &large);
+    assert!(server.pasted() == large.as_bytes());
+    // xclip sends this much in pieces.
+    let larger = large.repeat(4);
+    server.copy("UTF8_STRING", larger.as_bytes());
+    let ended = on(&server, &["clip", "show"], "");
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    assert!(ended.out == larger);
+}
+
+#[test]
+fn what_is_no_text_is_refused_in_a_sentence() {
+    let server = Xvfb::start();
+    let show = || {
+        let ended = on(&server, &["clip", "show"], "");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (i32::from(exit::FAILURE), "")
+        );
+        ended.err
+    };
+    assert_eq!(
+        show(),
+        "error: there is no text on the clipboard: copy the message again\n"
+    );
+    server.copy("image/png", b"\x89PNG\r\n\x1a\n");
+    assert_eq!(
+        show(),
+        "error: what is on the clipboard is no text: copy the message again, as text\n"
+    );
+    server.copy("text/uri-list", b"file:///etc/passwd\r\n");
+    assert!(show().contains("there are files on the clipboard, and no text"));
+    server.copy("UTF8_STRING", b"caf\xe9");
+    assert!(show().contains("is no text"));
+    server.copy("UTF8_STRING", b"");
+    assert!(show().contains("there is no text"));
+}
+
+#[test]
+fn without_a_display_it_is_said_what_to_do() {
+    let home = Home::new("clipboard-none");
+    for action in ["copy", "show"] {
+        let ended = home.run(&["clip", action], "text");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (i32::from(exit::FAILURE), "")
+        );
+        for part in [
+            "no clipboard here: neither DISPLAY nor WAYLAND_DISPLAY is set",
+            "as a file or on stdin",
+            "over SSH, CROSSTALK_CLIPBOARD=terminal",
+        ] {
+            assert!(ended.err.contains(part), "{}", ended.err);
+        }
+    }
+    let nobody = [("DISPLAY", ":65000")];
+    let ended = home.run_with(&nobody, &["clip", "show"], "");
+    assert!(
+        ended
+            .err
+            .contains("the display that DISPLAY names can't be reached"),
+        "{}",
+        ended.err
+    );
+    let wrong = [("CROSSTALK_CLIPBOARD", "Sistem")];
+    let ended = home.run_with(&wrong, &["clip", "show"], "");
+    assert_eq!(ended.code, i32::from(exit::USAGE));
+    assert!(
+        ended.err.contains("auto, system, terminal, none"),
+        "{}",
+        ended.err
+    );
+    let off = [("CROSSTALK_CLIPBOARD", "none")];
+    let ended = home.run_with(&off, &["clip", "copy"], "");
+    assert!(ended.err.contains("switched off"), "{}", ended.err);
+}
+
+/// Copies from a shell on a terminal.
+fn copy_on(terminal: &Tmux, before: &str, file: &str) {
+    let binary = env!("CARGO_BIN_EXE_crosstalk");
+    terminal.type_text(&format!(
+        "clear; {before} {binary} clip copy {file}; echo code $?\n"
+    ));
+    terminal.wait_for("code ");
+    terminal.wait_until("the prompt", |screen| screen.trim_end().ends_with('$'));
+}
+
+#[test]
+fn a_far_terminal_gets_the_text() {
+    let home = Home::new("clipboard-terminal");
+    let file = home.path("message");
+    let path = file.to_str().unwrap();
+    let terminal = Tmux::start(80, 24);
+    for (number, before) in [
+        // tmux copies when it is asked; by the sequence alone it is a terminal like any other.
+        "CROSSTALK_CLIPBOARD=terminal",
+        "TMUX= CROSSTALK_CLIPBOARD=terminal",
+        "TMUX= SSH_TTY=/dev/pts/0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = format!("{TEXT}{number}");
+        std::fs::write(&file, &text).unwrap();
+        copy_on(&terminal, before, path);
+        let screen = terminal.screen();
+        assert!(screen.contains("code 0"), "{screen}");
+        assert!(screen.contains("sent to the terminal"), "{screen}");
+        wait_for("the text in the terminal", || terminal.clipboard() == text);
+    }
+    // Nobody is asked who is not known to be there.
+    copy_on(&terminal, "TMUX=", path);
+    assert!(terminal.screen().contains("no clipboard here"));
+
+    std::fs::write(&file, "x".repeat(74_995)).unwrap();
+    copy_on(&terminal, "CROSSTALK_CLIPBOARD=terminal", path);
+    let screen = terminal.screen();
+    assert!(
+        screen.contains("at most 74994") && screen.contains("code 13"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn where_no_terminal_is_there_it_is_not_written_to() {
+    let file = Home::new("clipboard-no-terminal").path("message");
+    std::fs::write(&file, TEXT).unwrap();
+    // In a session of its own there is no terminal, whoever runs the test.
+    let output = Command::new("setsid")
+        .args(["--wait", env!("CARGO_BIN_EXE_crosstalk"), "clip", "copy"])
+        .args(["--clipboard", "terminal"])
+        .arg(file)
+        .env_remove("TMUX")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(exit::FAILURE)));
+    assert!(output.stdout.is_empty());
+    assert!(err.contains("there is no terminal ("), "{err}");
+}
