@@ -7,6 +7,7 @@
 //!                             └── learn, pin_of ──> Trust
 //! ```
 
+pub mod bundle;
 pub mod dns;
 pub mod rotation;
 pub mod store;
