@@ -11,6 +11,7 @@
 //! ```
 
 pub mod compose;
+pub mod bundle;
 pub mod dns;
 pub mod redact;
 pub mod rotation;

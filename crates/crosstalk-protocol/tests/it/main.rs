@@ -8,6 +8,9 @@
     reason = "a test may fail"
 )]
 
+mod bundle;
+mod consent;
+mod conversation;
 mod damage;
 mod domain;
 mod forgery;
