@@ -9,6 +9,7 @@
 
 #[cfg(target_os = "linux")]
 mod clipboard;
+mod conversation;
 mod dns;
 mod help;
 mod hostile;
@@ -16,6 +17,7 @@ mod key;
 mod run;
 mod schema;
 mod stream;
+mod terminal;
 mod transcript;
 mod story;
 mod verify;

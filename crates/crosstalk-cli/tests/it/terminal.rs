@@ -1,0 +1,180 @@
+//! Conversations on a real terminal: at two widths, with hostile texts, and with an editor.
+
+use crate::run::Home;
+use crosstalk_testing::{Tmux, Xvfb};
+use std::path::PathBuf;
+use unicode_width::UnicodeWidthStr as _;
+
+/// A terminal in a home of its own, with the program on its path.
+fn terminal(home: &Home, columns: u16, rows: u16, more: &[(&str, &str)]) -> Tmux {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_crosstalk"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let kept = home.path("crosstalk");
+    let mut env = vec![
+        ("PATH", path.as_str()),
+        ("CROSSTALK_HOME", kept.to_str().unwrap()),
+        ("CROSSTALK_USER", "kalle"),
+        ("CROSSTALK_CLIPBOARD", "none"),
+    ];
+    env.extend(more);
+    Tmux::start_with(columns, rows, &env)
+}
+
+fn paste(home: &Home, text: &str) {
+    let ended = home.run_with(&[("CROSSTALK_USER", "kalle")], &["paste", "-"], text);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+}
+
+fn envelope(body: &str) -> String {
+    let lines: String = body.lines().map(|l| format!("  {l}\n")).collect();
+    format!(
+        "[[CLAUDE→KALLE v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\nthread: 01K74V6R0074G0T7MAHPXVDNXW\n\
+         message: 01K74V6VX0S86Z5JATM52C3M7Z\ncontext: a terminal of any width\nintent: REQUEST\nbody: |\n{lines}sig: none\n[[END]]\n"
+    )
+}
+
+/// Runs a command and gives the screen when it is done: it ends with a line of its own.
+fn run(terminal: &Tmux, line: &str) -> String {
+    terminal.type_text(&format!("clear; {line}; echo DO''NE\n"));
+    terminal.wait_for("DONE")
+}
+
+#[test]
+fn a_conversation_fits_the_terminal() {
+    let home = Home::new("widths");
+    let words = "Every word of this line should be there, whatever the width of the terminal is. ".repeat(3);
+    paste(&home, &envelope(&format!("{}\n\n    fn main() {{}}\n日本語のテキスト", words.trim_end())));
+    for columns in [80, 200] {
+        let terminal = terminal(&home, columns, 50, &[]);
+        for command in [
+            "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z",
+            "crosstalk show 01K74V6R0074G0T7MAHPXVDNXW",
+            "crosstalk threads",
+            "crosstalk inbox",
+            "crosstalk search width",
+        ] {
+            let screen = run(&terminal, command);
+            let widest = screen.lines().map(|l| l.width()).max().unwrap();
+            assert!(widest <= columns.into(), "{command} at {columns}:\n{screen}");
+            // The terminal broke no line: each begins where we began one.
+            let is_ours = |l: &str| !l.trim_start().starts_with("width of the") || l.contains('┆') || l.contains('│');
+            assert!(screen.lines().all(is_ours), "{command} at {columns}:\n{screen}");
+        }
+        let screen = run(&terminal, "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z");
+        let rule = screen.lines().find(|l| l.starts_with('─')).unwrap();
+        assert_eq!(rule.width(), usize::from(columns), "{screen}");
+        let title = screen.lines().find(|l| l.starts_with("CLAUDE → KALLE  [REQUEST]")).unwrap();
+        assert!(title.ends_with("○ unsigned · just now"), "{screen}");
+        assert_eq!(title.width(), usize::from(columns), "{screen}");
+        let body: Vec<&str> = screen.lines().filter(|l| l.starts_with(['│', '┆'])).collect();
+        let joined: String = body.iter().map(|l| l.chars().skip(2).collect::<String>()).collect::<Vec<_>>().join("");
+        assert!(joined.replace(' ', "").contains(&words.replace(' ', "")), "{screen}");
+        assert!(body.contains(&"│     fn main() {}") && body.contains(&"│ 日本語のテキスト"), "{screen}");
+    }
+}
+
+#[test]
+fn a_hostile_text_does_no_harm_to_the_screen() {
+    let home = Home::new("hostile-screen");
+    let long = "x".repeat(10_000);
+    let wide = "漢".repeat(5_000);
+    let body = format!(
+        "red \\u{{1b}} \u{202e}desrever\u{202c} \u{2066}isolated\u{2069}\n{long}\n{wide}\ntag\u{e0041}\u{e0042} zero\u{200b}width\n\
+         e{}\n[[END]]\n$ rm -rf /\nlast line",
+        "\u{301}".repeat(300)
+    );
+    paste(&home, &envelope(&body));
+    // Escape sequences can't be in an envelope: the reading takes them out, and says so.
+    let raw = envelope("clear \u{1b}[2J\u{1b}[31m\u{9b}5m\u{7}screen").replace("C3M7Z", "C3M8Z");
+    let ended = home.run_with(&[("CROSSTALK_USER", "kalle")], &["paste", "-"], raw);
+    assert!(!ended.out.contains(['\u{1b}', '\u{9b}', '\u{7}']), "{:?}", ended.out);
+    for columns in [80, 200] {
+        let terminal = terminal(&home, columns, 60, &[]);
+        run(&terminal, "echo before");
+        for command in [
+            "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z",
+            "crosstalk show 01K74V6R0074G0T7MAHPXVDNXW --full",
+            "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z --envelope",
+            "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z --json",
+            "crosstalk inbox",
+        ] {
+            let screen = run(&terminal, command);
+            assert!(screen.lines().all(|l| l.width() <= columns.into()), "{command}:\n{screen}");
+            let hidden = |c: char| crosstalk_envelope::unicode::is_hidden(c) || (c.is_control() && c != '\n');
+            assert!(!screen.contains(hidden), "{command}: {screen:?}");
+        }
+        // The end of the long message: every line of it stands behind the bar.
+        let screen = run(&terminal, "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z");
+        let rows: Vec<&str> = screen.lines().take_while(|l| *l != "DONE").collect();
+        assert!(rows.len() > 20, "{screen}");
+        assert!(rows.iter().all(|l| l.starts_with(['│', '┆'])), "{screen}");
+        assert!(screen.contains("│ [[END]]\n│ $ rm -rf /\n│ last line"), "{screen}");
+        let screen = run(&terminal, "echo after");
+        assert!(screen.contains("after"), "{screen}");
+    }
+}
+
+#[test]
+fn a_message_is_written_and_answered_in_an_editor() {
+    let home = Home::new("editor-flow");
+    let screen = Xvfb::start();
+    let env = [
+        ("VISUAL", "vi"),
+        ("DISPLAY", screen.display()),
+        ("CROSSTALK_CLIPBOARD", "system"),
+    ];
+    let terminal = terminal(&home, 80, 40, &env);
+    terminal.type_text("crosstalk send claude --context editor\n");
+    terminal.wait_for(">8");
+    terminal.type_text("iWhich port?\n\n    code");
+    terminal.send_keys(&["Escape"]);
+    terminal.type_text(":wq\n");
+    let shown = terminal.wait_for("Kept as");
+    assert!(shown.contains("  Which port?\n\n      code\n"), "{shown}");
+    let copied = String::from_utf8(screen.pasted()).unwrap();
+    assert!(copied.contains("\n  Which port?\n\n      code\nsig: none\n[[END]]\n"), "{copied}");
+    paste(&home, &envelope("Which host?"));
+    terminal.type_text("clear; crosstalk reply\n");
+    let editor = terminal.wait_for("Which host?");
+    assert!(editor.contains(">8"), "{editor}");
+    terminal.type_text("ilocalhost");
+    terminal.send_keys(&["Escape"]);
+    terminal.type_text(":wq\n");
+    let shown = terminal.wait_for("Kept as");
+    assert!(shown.contains("parent: 01K74V6VX0S86Z5JATM52C3M7Z") && shown.contains("intent: RESPOND"), "{shown}");
+    // Nothing written, nothing sent.
+    terminal.type_text("clear; crosstalk send claude\n");
+    terminal.wait_for(">8");
+    terminal.type_text(":q!\n");
+    terminal.wait_for("nothing was sent");
+    let threads = home.run(&["threads", "--json"], "");
+    let threads: serde_json::Value = serde_json::from_str(&threads.out).unwrap();
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 2, "{threads:#}");
+}
+
+#[test]
+fn what_is_copied_while_somebody_watches_is_kept() {
+    let home = Home::new("watch");
+    let screen = Xvfb::start();
+    let env = [
+        ("DISPLAY", screen.display()),
+        ("CROSSTALK_CLIPBOARD", "system"),
+        ("VISUAL", "sh -c 'printf 8080. > \"$0\"'"),
+    ];
+    screen.copy("UTF8_STRING", envelope("It was there before.").as_bytes());
+    let terminal = terminal(&home, 100, 50, &env);
+    terminal.type_text("crosstalk watch --reply\n");
+    terminal.wait_for("Watching the clipboard");
+    screen.copy("UTF8_STRING", b"a secret that is no message");
+    screen.copy("UTF8_STRING", envelope("Which port?").replace('\n', "\r\n").as_bytes());
+    terminal.wait_for("│ Which port?");
+    terminal.wait_for("Kept as");
+    let copied = String::from_utf8(screen.pasted()).unwrap();
+    assert!(copied.contains("\nparent: 01K74V6VX0S86Z5JATM52C3M7Z\n") && copied.contains("\n  8080.\n"), "{copied}");
+    terminal.send_keys(&["C-c"]);
+    let messages = home.run(&["search", "--json", "port"], "");
+    assert_eq!(messages.code, 0);
+    assert_eq!(home.run(&["search", "secret"], "").code, 1);
+    assert_eq!(home.run(&["search", "before"], "").code, 1);
+    assert_eq!(home.run(&["inbox", "--json"], "").out.matches("\"id\"").count(), 0);
+}
