@@ -16,7 +16,9 @@ mod arrival;
 mod record;
 mod search;
 
-pub use arrival::{Arrival, Mine, Receipt, Side, ThreadHints, Wait, Way, is_same_party};
+pub use arrival::{
+    Arrival, Kept, Mine, Receipt, Side, ThreadHints, Wait, Way, is_same_party, party,
+};
 pub use record::{Found, Listing, Outcome, Page, Record, Thread, ThreadFilter};
 pub use search::{Field, Search, SearchError, Term, searchable};
 

@@ -83,10 +83,7 @@ pub(crate) fn replace(path: &Path, text: &str, label: &str) -> Result<(), DiskEr
     // A link stays a link: what is replaced is the file at its end.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|e| fault(io::Error::other(e)))?;
-    let random = u64::from_be_bytes(random);
-    let temporary = folder.join(format!("{}{random:016x}", temporary_prefix(label)));
+    let temporary = temporary(folder, label)?;
     write_new(&temporary, text).map_err(fault)?;
     let renamed = std::fs::rename(&temporary, &target);
     if renamed.is_err() {
@@ -112,6 +109,15 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// A name for a file that is not in its place yet, for [`sweep`] to find if it never gets there.
+pub(crate) fn temporary(folder: &Path, label: &str) -> Result<PathBuf, DiskError> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random)
+        .map_err(|e| DiskError::new(Action::Write, folder, io::Error::other(e)))?;
+    let random = u64::from_be_bytes(random);
+    Ok(folder.join(format!("{}{random:016x}", temporary_prefix(label))))
 }
 
 fn temporary_prefix(label: &str) -> String {

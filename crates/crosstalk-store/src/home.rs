@@ -17,6 +17,7 @@ const FOLDER: &str = "crosstalk";
 /// assert!(home.config().ends_with("crosstalk/config.toml"));
 /// assert!(home.keys().ends_with("crosstalk/keys"));
 /// assert!(home.trust().ends_with("crosstalk/trust.toml"));
+/// assert!(home.store().ends_with("crosstalk/crosstalk.db"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -89,6 +90,11 @@ impl Home {
     /// The file that says whom to believe.
     pub fn trust(&self) -> PathBuf {
         self.data.join("trust.toml")
+    }
+
+    /// The file with the messages.
+    pub fn store(&self) -> PathBuf {
+        self.data.join("crosstalk.db")
     }
 }
 

@@ -1,10 +1,12 @@
 //! What Crosstalk keeps on disk: key files, the trust file and the settings.
+//! What Crosstalk keeps on disk: key files, the trust file and messages.
 //!
 //! ```text
 //! Home                  where everything is: CROSSTALK_HOME, or the folders of the platform
 //!   KeyStore            private keys, one PEM file each, and what is public about them beside it
 //!   TrustFile           whom to believe, changed by one process at a time
 //!   ConfigFile          the settings, as text
+//!   SqliteStore         messages, threads and what waits for whom
 //! import(text)          a key out of a backup, or out of another program
 //! ```
 //!
@@ -22,6 +24,7 @@ mod keys;
 mod name;
 mod pem;
 mod permission;
+mod sqlite;
 mod trust;
 
 pub use backup::{Imported, import};
@@ -30,4 +33,5 @@ pub use facts::{Facts, Retired, Revoked, Rotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
 pub use keys::{Handover, KeyStore, Listing, StoredKey};
+pub use sqlite::{Opened, SqliteStore};
 pub use trust::{TrustFile, TrustStoreError};

@@ -187,7 +187,15 @@ impl Mine {
 
 /// Whether two addresses name the same party: URLs as they are written, simple names in any ASCII case.
 pub fn is_same_party(one: &str, other: &str) -> bool {
-    one == other || (is_name(one) && is_name(other) && one.eq_ignore_ascii_case(other))
+    one == other || party(one) == party(other)
+}
+
+/// An address in the form in which equal parties are equal: a simple name in upper case, anything else as it is.
+pub fn party(address: &str) -> String {
+    match is_name(address) {
+        true => address.to_ascii_uppercase(),
+        false => address.to_owned(),
+    }
 }
 
 fn is_name(address: &str) -> bool {
@@ -203,6 +211,29 @@ pub struct ThreadHints {
     pub of_parent: Option<String>,
     /// The latest thread of its session.
     pub of_session: Option<String>,
+    /// The thread of a message that answers it and came before it.
+    pub of_answer: Option<String>,
+}
+
+/// What a store keeps of a message besides what its text says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The envelope.
+    pub text: String,
+    /// What came in, where that is another text.
+    pub received: Option<String>,
+    /// What was found out about its signature.
+    pub verdict: Word,
+    /// The key id that signed it, where the signature holds.
+    pub pkid: Option<String>,
+    /// Whose it is.
+    pub side: Side,
+    /// How it came.
+    pub way: Way,
+    /// When it came.
+    pub at: Timestamp,
+    /// The ids to use where the envelope has none.
+    pub spare: ReceivedIds,
 }
 
 impl Arrival {
@@ -225,28 +256,57 @@ impl Arrival {
     /// ```
     pub fn new(document: &Document<'_>, verdict: &Verdict, receipt: Receipt<'_>) -> Self {
         let text = kept(document, verdict);
-        let reading = Document::parse(&text, Reading::Paste);
+        let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+        let received = (document.source().trim_end() != text.trim_end()).then(|| document.source());
+        let mut arrival = Self::recall(Kept {
+            received: received.map(str::to_owned),
+            verdict: verdict.word(),
+            pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
+            side: Side::Between,
+            way: receipt.way,
+            at: receipt.at,
+            spare: receipt.spare,
+            text,
+        });
+        let is_for = |a: &str| receipt.mine.has(a);
+        if receipt.way == Way::Sent {
+            arrival.side = Side::Mine;
+        } else if is_for(&arrival.receiver) || arrival.targets.iter().any(|t| is_for(t)) {
+            arrival.side = Side::ToMe;
+        }
+        arrival
+    }
+
+    /// The arrival of a message that is kept already: what its text says is read again.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Timestamp, reply::ReceivedIds};
+    /// use crosstalk_protocol::store::{Arrival, Kept, Side, Way};
+    /// let kept = Kept {
+    ///     text: "[[A→B v1]]\nuser: a\nthread: T1\ncontext: c\nintent: REQUEST\nbody: |\n  Go.\nsig: none\n[[END]]\n".into(),
+    ///     received: None,
+    ///     verdict: crosstalk_protocol::Word::Unsigned,
+    ///     pkid: None,
+    ///     side: Side::Between,
+    ///     way: Way::Pasted,
+    ///     at: Timestamp::from_millis(0),
+    ///     spare: ReceivedIds { thread: "T".into(), message: "M".into() },
+    /// };
+    /// let arrival = Arrival::recall(kept);
+    /// assert_eq!((arrival.thread.as_deref(), arrival.id(), arrival.body.as_str()), (Some("T1"), "M", "Go."));
+    /// ```
+    pub fn recall(kept: Kept) -> Self {
+        let reading = Document::parse(&kept.text, Reading::Paste);
         let envelope = reading.envelope();
         let header = |core| reading.header(core).map(str::to_owned);
         let targets = envelope.routing().target_list();
-        let targets: Vec<String> = targets.into_iter().map(Into::into).collect();
-        let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+        let holds = matches!(kept.verdict, Word::Verified | Word::FirstContact);
         let signed_at = envelope.integrity().and_then(|i| i.signed_at);
         let own_time = || time_of(envelope.message?);
-        let received = (document.source().trim_end() != text.trim_end()).then(|| document.source());
-        let is_for = |a: &str| receipt.mine.has(a);
-        let side = if receipt.way == Way::Sent {
-            Side::Mine
-        } else if is_for(reading.receiver()) || targets.iter().any(|t| is_for(t)) {
-            Side::ToMe
-        } else {
-            Side::Between
-        };
         Self {
-            received: received.map(str::to_owned),
             digest: reading
                 .digest()
-                .unwrap_or_else(|_| Digest::of(text.as_bytes())),
+                .unwrap_or_else(|_| Digest::of(kept.text.as_bytes())),
             sender: reading.sender().to_owned(),
             receiver: reading.receiver().to_owned(),
             user: header(CoreHeader::User),
@@ -257,16 +317,17 @@ impl Arrival {
             context: header(CoreHeader::Context),
             intent: header(CoreHeader::Intent),
             meaning: envelope.meaning(),
-            targets,
+            targets: targets.into_iter().map(Into::into).collect(),
             body: reading.body_text(),
             written_at: signed_at.filter(|_| holds).or_else(own_time),
-            verdict: verdict.word(),
-            pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
-            side,
-            way: receipt.way,
-            at: receipt.at,
-            spare: receipt.spare,
-            text,
+            received: kept.received,
+            verdict: kept.verdict,
+            pkid: kept.pkid,
+            side: kept.side,
+            way: kept.way,
+            at: kept.at,
+            spare: kept.spare,
+            text: kept.text,
         }
     }
 
@@ -282,13 +343,15 @@ impl Arrival {
     }
 
     /// The thread that it belongs to: that of the message it answers, else the one it names, else that of its session,
-    /// else a new one. A thread that is no id (`<as above>`) names nothing if the session is known.
+    /// else that of an answer to it that came before, else a new one. A thread that is no id (`<as above>`) names nothing
+    /// if the session is known.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
         let named = self.thread.as_deref();
         let is_id = named.is_some_and(|t| IdForm::of(t) != IdForm::Opaque);
         let named = named.filter(|_| is_id || known.of_session.is_none());
         let chosen = known.of_parent.as_deref().or(named);
         let chosen = chosen.or(known.of_session.as_deref());
+        let chosen = chosen.or(known.of_answer.as_deref());
         chosen.unwrap_or(&self.spare.thread).to_owned()
     }
 
@@ -328,6 +391,35 @@ impl Arrival {
             )
         );
         ends && self.counts()
+    }
+
+    /// Whether it settles, though it names no message, the only one of its thread that waits for its sender: v1.0
+    /// answers name none.
+    pub fn answers_unnamed(&self) -> bool {
+        self.meaning == Some(Intent::Respond) && self.parent.is_none() && self.counts()
+    }
+
+    /// How many different senders have to answer until it is settled: a POLL waits for all whom it asks.
+    pub fn answers_needed(&self) -> usize {
+        let mut asked: Vec<String> = self.targets.iter().map(|t| party(t)).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        match self.meaning {
+            Some(Intent::Poll) => asked.len().max(1),
+            _ => 1,
+        }
+    }
+
+    /// Whether an answer from here is enough, whoever else is asked: a POLL that asks the person of this store waits for
+    /// that person only.
+    pub fn own_answer_is_enough(&self) -> bool {
+        self.side == Side::ToMe
+    }
+
+    /// Whether more is known about a message by this arrival than by an earlier one of the same content: a signature
+    /// holds, or somebody vouches for its key now.
+    pub fn improves(&self, earlier: Word) -> bool {
+        matches!(self.verdict, Word::Verified | Word::FirstContact) && self.verdict < earlier
     }
 
     /// Whether it ends its thread.

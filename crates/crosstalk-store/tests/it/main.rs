@@ -10,15 +10,20 @@
     reason = "a test may panic and print"
 )]
 
+#[macro_use]
+mod suite;
+
 mod again;
 mod backup;
 mod home;
 mod interruption;
 mod keys;
+mod letter;
 mod openssl;
 #[cfg(unix)]
 mod permission;
 mod rotation;
+mod sqlite;
 mod trust;
 
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};

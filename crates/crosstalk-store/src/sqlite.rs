@@ -1,0 +1,350 @@
+//! The embedded store: one SQLite file, which several processes may use at once.
+//!
+//! ```text
+//! intake            what came: never derived, never changed but by a better verdict
+//!   ├─ message      what the texts say, in columns; who has to act next
+//!   ├─ thread       counted and dated
+//!   ├─ party        who is in which thread
+//!   └─ words        the index of words (FTS5)
+//! ```
+//!
+//! Everything below the intake can be derived from it again ([`SqliteStore::rebuild`]), which is how a newer version
+//! gets what it needs.
+
+mod accept;
+mod derive;
+mod fault;
+mod forget;
+mod migrate;
+mod query;
+mod reference;
+mod schema;
+
+pub use migrate::Opened;
+
+use crosstalk_protocol::store::{
+    Arrival, Found, Listing, Outcome, Page, Record, Search, Store, StoreError, StoreFault, Thread,
+    ThreadFilter,
+};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::disk::{self, Lock};
+use crate::fault::{Action, DiskError};
+use fault::Step;
+use migrate::{State, folder_of, label_of, on_disk};
+
+/// How long to wait for another process that writes.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Every statement stays prepared.
+const STATEMENTS: usize = 96;
+
+/// Messages in a SQLite file.
+///
+/// ```
+/// use crosstalk_protocol::store::{Page, Store as _, ThreadFilter};
+/// use crosstalk_store::{Home, SqliteStore};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let home = Home::at(folder.path());
+/// assert!(SqliteStore::open_existing(home.store())?.is_none());
+/// let store = SqliteStore::open(home.store())?;
+/// assert!(store.threads(&ThreadFilter::default(), Page::first(10))?.items.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteStore {
+    db: Connection,
+    path: PathBuf,
+    opened: Opened,
+}
+
+impl SqliteStore {
+    /// Opens a store, or makes one: for the owner alone, as the folder is if that has to be made, too. An older store is
+    /// brought to the version of this program, with a backup beside it.
+    ///
+    /// # Errors
+    /// If it can't be opened or made, or is none that this program knows.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let path = path.into();
+        if !path.exists() {
+            make_file(&path)?;
+        }
+        Self::open_file(path)
+    }
+
+    /// Opens a store if there is one. Nothing is made; where nothing can be written, it can be read.
+    ///
+    /// # Errors
+    /// If it can't be opened, or is none that this program knows.
+    pub fn open_existing(path: impl Into<PathBuf>) -> Result<Option<Self>, StoreError> {
+        let path = path.into();
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            Ok(true) => Self::open_file(path).map(Some),
+            Err(e) => Err(fault::unavailable(format!(
+                "`{}` can't be looked for: {e}",
+                path.display()
+            ))),
+        }
+    }
+
+    fn open_file(path: PathBuf) -> Result<Self, StoreError> {
+        if !path.is_file() {
+            let message = format!("`{}` is no file: move it away", path.display());
+            return Err(fault::unavailable(message));
+        }
+        let (mut db, state) = match connect(&path) {
+            Ok(connected) => connected,
+            Err(e) => connect_unchanging(&path, e).map_err(|e| fault::at(&path, &e))?,
+        };
+        let opened = match state {
+            State::Version(migrate::CURRENT) => Opened::default(),
+            State::Empty => migrate::migrate(&path, &mut db)?,
+            State::Version(version) if version < migrate::CURRENT => {
+                migrate::migrate(&path, &mut db)?
+            }
+            State::Version(version) => {
+                leave_alone(&db, &path);
+                return Err(fault::newer(&path, version, migrate::CURRENT));
+            }
+            State::Foreign => {
+                leave_alone(&db, &path);
+                return Err(fault::foreign(&path));
+            }
+        };
+        Ok(Self { db, path, opened })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What happened when it was opened.
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// The copies that were made before it was brought to newer versions. What is forgotten stays in them.
+    pub fn backups(&self) -> Vec<PathBuf> {
+        let start = format!("{}.v", label_of(&self.path));
+        let entries = std::fs::read_dir(folder_of(&self.path));
+        let entries = entries.into_iter().flatten().flatten();
+        let mut backups: Vec<PathBuf> = entries
+            .filter(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                name.starts_with(&start) && name.contains(".backup")
+            })
+            .map(|entry| entry.path())
+            .collect();
+        backups.sort();
+        backups
+    }
+
+    /// How long to wait for another process that writes; 30 seconds unless something else is said.
+    ///
+    /// # Errors
+    /// If the store can't be used.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), StoreError> {
+        let set = self.db.busy_timeout(patience);
+        set.map_err(|e| fault::at(&self.path, &e))
+    }
+
+    /// Looks at every page, row and index: what is wrong, one sentence each.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|db| {
+            let mut check = db.prepare("PRAGMA integrity_check")?;
+            let rows = check.query_map([], |row| row.get(0))?;
+            let mut found = rows.collect::<Step<Vec<String>>>()?;
+            found.retain(|line| line != "ok");
+            Ok(found)
+        })
+    }
+
+    /// Derives threads, waits and the index of words from what came again.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    pub fn rebuild(&mut self) -> Result<(), StoreError> {
+        self.write(derive::rebuild)
+    }
+
+    /// One state of the store, whoever writes meanwhile.
+    fn read<T>(&self, ask: impl FnOnce(&Connection) -> Step<T>) -> Result<T, StoreError> {
+        let look = || {
+            let state = self.db.unchecked_transaction()?;
+            ask(&state)
+        };
+        look().map_err(|e| fault::at(&self.path, &e))
+    }
+
+    /// All of a change, or nothing.
+    fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Step<T>) -> Result<T, StoreError> {
+        let fault = |e: rusqlite::Error| fault::at(&self.path, &e);
+        let state =
+            Transaction::new(&mut self.db, TransactionBehavior::Immediate).map_err(fault)?;
+        // A newer program may have come since this one opened it.
+        let version = migrate::state(&state).map_err(fault)?;
+        if let State::Version(version) = version
+            && version > migrate::CURRENT
+        {
+            return Err(fault::newer(&self.path, version, migrate::CURRENT));
+        }
+        let answer = change(&state).map_err(fault)?;
+        state.commit().map_err(fault)?;
+        Ok(answer)
+    }
+}
+
+/// Makes an empty file for the owner alone, in its place at once.
+fn make_file(path: &Path) -> Result<(), StoreError> {
+    let (folder, label) = (folder_of(path), label_of(path));
+    let _lock = Lock::wait(folder, &label).map_err(on_disk)?;
+    if path.exists() {
+        return Ok(());
+    }
+    // Not opened under its own name: to close a file drops the locks that this process has on it.
+    let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
+    disk::write_new(&temporary, "").map_err(|e| on_disk(DiskError::new(Action::Write, path, e)))?;
+    disk::rename(&temporary, path).map_err(on_disk)
+}
+
+/// Opens the file, and looks what it is.
+fn connect(path: &Path) -> Step<(Connection, State)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    set_up(Connection::open_with_flags(path, flags)?)
+}
+
+/// None of these reads the file: they are about the connection. What is spilled stays in memory, so that no text ends up
+/// in other folders.
+fn set_up(db: Connection) -> Step<(Connection, State)> {
+    db.busy_timeout(PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.execute_batch(
+        "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
+         PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",
+    )?;
+    let state = migrate::state(&db)?;
+    Ok((db, state))
+}
+
+/// Where the folder can't be written, SQLite can't make the files beside a store that it needs for several processes. If
+/// nothing waits in the log, the file alone is the whole store.
+fn connect_unchanging(path: &Path, fault: rusqlite::Error) -> Step<(Connection, State)> {
+    use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+    let code = fault.sqlite_error_code();
+    let is_closed = matches!(code, Some(CannotOpen | ReadOnly | PermissionDenied));
+    let log = log_of(path).metadata().map_or(0, |log| log.len());
+    let uri = uri(path).filter(|_| is_closed && log == 0);
+    let Some(uri) = uri else {
+        return Err(fault);
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    set_up(Connection::open_with_flags(uri, flags)?)
+}
+
+fn uri(path: &Path) -> Option<String> {
+    let mut uri = "file:".to_owned();
+    for byte in std::path::absolute(path).ok()?.to_str()?.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Some(uri + "?immutable=1")
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// What is not ours is closed as it was found: what waits in its log stays there.
+fn leave_alone(db: &Connection, path: &Path) {
+    if log_of(path).metadata().is_ok_and(|log| log.len() > 0) {
+        // If this fails, what was committed by others is moved into their file, as they would do themselves.
+        let _ = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+}
+
+impl Store for SqliteStore {
+    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<Outcome>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(|db| batch.iter().map(|a| accept::accept(db, a)).collect())
+    }
+
+    fn find(&self, reference: &str) -> Result<Found, StoreError> {
+        self.read(|db| reference::find(db, reference))
+    }
+
+    fn message(&self, id: &str) -> Result<Option<Record>, StoreError> {
+        self.read(|db| query::message(db, id))
+    }
+
+    fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
+        self.read(|db| query::thread(db, id))
+    }
+
+    fn messages(
+        &self,
+        thread: &str,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Listing<Record>, StoreError> {
+        self.read(|db| query::messages(db, thread, after, limit))
+    }
+
+    fn threads(&self, filter: &ThreadFilter, page: Page) -> Result<Listing<Thread>, StoreError> {
+        self.read(|db| query::threads(db, filter, page))
+    }
+
+    fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError> {
+        self.read(|db| query::inbox(db, page))
+    }
+
+    fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
+        self.read(|db| query::search(db, search, page))
+    }
+
+    fn knows(&self, address: &str) -> Result<bool, StoreError> {
+        self.read(|db| query::knows(db, address))
+    }
+
+    fn shortest(&self, id: &str) -> Result<usize, StoreError> {
+        self.read(|db| reference::shortest(db, id))
+    }
+
+    fn dismiss(&mut self, id: &str) -> Result<bool, StoreError> {
+        self.write(|db| forget::dismiss(db, id))
+    }
+
+    fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {
+        let count = self.write(|db| forget::forget(db, thread))?;
+        match forget::empty_log(&self.db) {
+            Ok(true) => Ok(count),
+            Ok(false) => Err(StoreError {
+                fault: StoreFault::Busy,
+                message: format!(
+                    "the thread was erased from `{}`, but another process still reads what was there before, and traces \
+                     are left in the log beside it. Forget the thread again when that one has finished",
+                    self.path.display()
+                ),
+            }),
+            Err(e) => Err(fault::at(&self.path, &e)),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What SQLite says, for people.
+
+use crosstalk_protocol::store::{StoreError, StoreFault};
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use std::path::Path;
+
+/// What a step inside of the store gives back; the path is added on the way out.
+pub(super) type Step<T> = Result<T, rusqlite::Error>;
+
+/// The error of a store, with the file that it is about.
+pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let file = path.display();
+    let (code, extended) = match error {
+        rusqlite::Error::SqliteFailure(e, _) => (e.code, e.extended_code),
+        // A table or a column is missing.
+        rusqlite::Error::SqlInputError { msg, .. } => return damaged(path, msg),
+        _ => return damaged(path, &error.to_string()),
+    };
+    let (fault, message) = match code {
+        ErrorCode::DiskFull => (StoreFault::Full, full(path)),
+        _ if extended == ffi::SQLITE_IOERR_SHMSIZE => (StoreFault::Full, full(path)),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
+            StoreFault::Busy,
+            format!(
+                "`{file}` was in use by another process for too long: nothing was written. Wait until that one has \
+                 finished, and try again"
+            ),
+        ),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+            return damaged(path, &error.to_string());
+        }
+        ErrorCode::ReadOnly
+        | ErrorCode::PermissionDenied
+        | ErrorCode::AuthorizationForStatementDenied => (
+            StoreFault::Unavailable,
+            format!(
+                "`{file}` can't be written: {error}. Look whether the file and its folder belong to you and may be \
+                 written"
+            ),
+        ),
+        ErrorCode::CannotOpen => (
+            StoreFault::Unavailable,
+            format!(
+                "`{file}` can't be opened: {error}. Look whether it is a file and whether you may read and write it and \
+                 its folder"
+            ),
+        ),
+        _ => (
+            StoreFault::Unavailable,
+            format!(
+                "`{file}` can't be used: {error}. Nothing was written; look at the disk, and try again"
+            ),
+        ),
+    };
+    StoreError { fault, message }
+}
+
+fn full(path: &Path) -> String {
+    format!(
+        "the disk is full: nothing was written to `{}`. Make room and try again",
+        path.display()
+    )
+}
+
+/// It is not what a store has to be.
+pub(super) fn damaged(path: &Path, what: &str) -> StoreError {
+    let file = path.display();
+    StoreError {
+        fault: StoreFault::Damaged,
+        message: format!(
+            "`{file}` is damaged: {what}. Move it and the files beside it that begin with its name away, and put your \
+             backup in its place, or import your archive into a new store"
+        ),
+    }
+}
+
+/// It belongs to another program.
+pub(super) fn foreign(path: &Path) -> StoreError {
+    StoreError {
+        fault: StoreFault::Damaged,
+        message: format!(
+            "`{}` is a database of another program, and no store of Crosstalk: it was left as it is. Move it away, or set \
+             CROSSTALK_HOME to another folder",
+            path.display()
+        ),
+    }
+}
+
+/// It was made by a newer program.
+pub(super) fn newer(path: &Path, theirs: u32, ours: u32) -> StoreError {
+    StoreError {
+        fault: StoreFault::Newer,
+        message: format!(
+            "`{}` has version {theirs}, and this program knows versions up to {ours}: it was left as it is. Update \
+             crosstalk",
+            path.display()
+        ),
+    }
+}
+
+/// A sentence about a file or folder that the system refuses.
+pub(super) fn unavailable(message: String) -> StoreError {
+    StoreError {
+        fault: StoreFault::Unavailable,
+        message,
+    }
+}

@@ -1,0 +1,172 @@
+//! Versions of the store: numbered steps, each from the version before. A new store takes all of them.
+
+use crosstalk_protocol::store::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::fault::{self, Step};
+use super::{derive, schema};
+use crate::disk::{self, Lock};
+use crate::fault::{Action, DiskError};
+
+/// The steps: the first makes version 1.
+const STEPS: [fn(&Connection) -> Step<()>; 2] = [
+    |db| db.execute_batch(schema::INTAKE),
+    |db| {
+        db.execute_batch(schema::DERIVED)?;
+        derive::rebuild(db)
+    },
+];
+
+/// The version that this program reads and writes.
+pub(super) const CURRENT: u32 = STEPS.len() as u32;
+
+/// What happened when a store was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// The version that it had, if it was brought to a newer one.
+    pub migrated_from: Option<u32>,
+    /// Where it is kept as it was before.
+    pub backup: Option<PathBuf>,
+}
+
+/// What the header of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is nothing in it.
+    Empty,
+    /// It is a store of this version.
+    Version(u32),
+    /// It is somebody else's.
+    Foreign,
+}
+
+/// Looks at a file. Nothing is changed.
+pub(super) fn state(db: &Connection) -> Step<State> {
+    let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if application == schema::APPLICATION && version > 0 {
+        return Ok(State::Version(version));
+    }
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let is_empty = tables == 0 && version == 0 && application == 0;
+    Ok(if is_empty {
+        State::Empty
+    } else {
+        State::Foreign
+    })
+}
+
+/// Brings a store to the version of this program, while no other process does. What is there is kept in a backup first.
+pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreError> {
+    let fault = |e: rusqlite::Error| fault::at(path, &e);
+    let _lock = Lock::wait(folder_of(path), &label_of(path)).map_err(on_disk)?;
+    if state(db).map_err(fault)? == State::Empty {
+        // Only outside of a transaction; it stays with the file.
+        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+            .map_err(fault)?;
+    }
+    let change = db
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(fault)?;
+    // Another process may have done it meanwhile.
+    let from = match state(&change).map_err(fault)? {
+        State::Empty => 0,
+        State::Version(version) => version,
+        State::Foreign => return Err(fault::foreign(path)),
+    };
+    if from >= CURRENT {
+        return Ok(Opened::default());
+    }
+    let backup = match from {
+        0 => None,
+        _ => Some(back_up(path, from)?),
+    };
+    step(&change, from).map_err(fault)?;
+    change.commit().map_err(fault)?;
+    Ok(Opened {
+        migrated_from: (from > 0).then_some(from),
+        backup,
+    })
+}
+
+fn step(db: &Connection, from: u32) -> Step<()> {
+    for (number, step) in (1_u32..).zip(STEPS) {
+        if number > from {
+            step(db)?;
+        }
+    }
+    db.pragma_update(None, "application_id", schema::APPLICATION)?;
+    db.pragma_update(None, "user_version", CURRENT)
+}
+
+/// A copy of the store as it is, beside it, on disk, for the owner alone. It stands in nobody's place.
+fn back_up(path: &Path, version: u32) -> Result<PathBuf, StoreError> {
+    let (folder, label) = (folder_of(path), label_of(path));
+    let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
+    let copied = copy(path, &temporary).and_then(|()| {
+        let sync = || File::open(&temporary)?.sync_all();
+        sync().map_err(|e| on_disk(DiskError::new(Action::Write, &temporary, e)))
+    });
+    let named = copied.and_then(|()| {
+        for number in 1.. {
+            let suffix = match number {
+                1 => String::new(),
+                _ => format!(".{number}"),
+            };
+            let target = folder.join(format!("{label}.v{version}.backup{suffix}"));
+            match disk::rename(&temporary, &target) {
+                Ok(()) => return Ok(target),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(on_disk(e)),
+            }
+        }
+        Err(fault::unavailable(
+            "there is no name left for a backup".to_owned(),
+        ))
+    });
+    if named.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    named
+}
+
+fn copy(path: &Path, target: &Path) -> Result<(), StoreError> {
+    let Some(name) = target.to_str() else {
+        return Err(fault::unavailable(format!(
+            "`{}` can't be backed up before it is changed: the path is not UTF-8. Move the store to another folder",
+            path.display()
+        )));
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    disk::write_new(target, "").map_err(|e| on_disk(DiskError::new(Action::Write, target, e)))?;
+    Connection::open_with_flags(path, flags)
+        .and_then(|db| db.execute("VACUUM INTO ?1", params![name]).map(|_| ()))
+        .map_err(|e| fault::at(path, &e))
+}
+
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The name of the file, which its lock and its temporary files have too.
+pub(super) fn label_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+pub(super) fn on_disk(error: DiskError) -> StoreError {
+    use crosstalk_protocol::store::StoreFault;
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError {
+            fault: StoreFault::Full,
+            message: format!("the disk is full: {error}. Make room and try again"),
+        },
+        _ => fault::unavailable(error.to_string()),
+    }
+}

@@ -1,0 +1,88 @@
+//! Ids as people type them: whole, or their beginning.
+
+use crosstalk_protocol::store::Found;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::fault::Step;
+
+/// Fewer characters name nothing but an id that is as short.
+const LEAST_TYPED: usize = 4;
+/// An id is never shown with fewer characters.
+const LEAST_SHOWN: usize = 8;
+/// How many ids are named where several begin alike.
+const MOST: usize = 10;
+
+/// What a reference means: as it is typed, else in capitals, which ULIDs are made of.
+pub(super) fn find(db: &Connection, reference: &str) -> Step<Found> {
+    let found = find_exactly(db, reference)?;
+    let upper = reference.to_ascii_uppercase();
+    if found == Found::Nothing && upper != reference {
+        return find_exactly(db, &upper);
+    }
+    Ok(found)
+}
+
+fn find_exactly(db: &Connection, reference: &str) -> Step<Found> {
+    let has = |sql| -> Step<bool> { db.prepare_cached(sql)?.exists(params![reference]) };
+    if has("SELECT 1 FROM thread WHERE id = ?1")? {
+        return Ok(Found::Thread(reference.to_owned()));
+    }
+    if has("SELECT 1 FROM message WHERE id = ?1")? {
+        return Ok(Found::Message(reference.to_owned()));
+    }
+    match reference.chars().count() < LEAST_TYPED {
+        true => Ok(Found::Nothing),
+        false => find_prefix(db, reference),
+    }
+}
+
+fn find_prefix(db: &Connection, prefix: &str) -> Step<Found> {
+    // No character of an id comes after this one.
+    let end = format!("{prefix}\u{10ffff}");
+    let ask = |sql: &str, apart: &str| -> Step<Vec<String>> {
+        let mut find = db.prepare_cached(sql)?;
+        let limit = i64::try_from(MOST).unwrap_or(i64::MAX);
+        let rows = find.query_map(params![prefix, end, apart, limit], |row| row.get(0))?;
+        rows.collect()
+    };
+    let threads = ask(
+        "SELECT id FROM thread WHERE id >= ?1 AND id < ?2 AND ?3 = ?3 ORDER BY id LIMIT ?4",
+        "",
+    )?;
+    let apart = match threads.as_slice() {
+        [one] => one,
+        _ => "",
+    };
+    let messages = match threads.len() {
+        0 | 1 => ask(
+            "SELECT DISTINCT id FROM message WHERE id >= ?1 AND id < ?2 AND thread <> ?3 ORDER BY id LIMIT ?4",
+            apart,
+        )?,
+        _ => Vec::new(),
+    };
+    Ok(match (threads.as_slice(), messages.as_slice()) {
+        ([], []) => Found::Nothing,
+        ([thread], []) => Found::Thread(thread.clone()),
+        ([], [message]) => Found::Message(message.clone()),
+        _ => Found::Several(threads.into_iter().chain(messages).take(MOST).collect()),
+    })
+}
+
+/// How many characters tell an id from its neighbours.
+pub(super) fn shortest(db: &Connection, id: &str) -> Step<usize> {
+    let mut needed = LEAST_SHOWN;
+    for sql in [
+        "SELECT id FROM message WHERE id < ?1 ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM message WHERE id > ?1 ORDER BY id LIMIT 1",
+        "SELECT id FROM thread WHERE id < ?1 ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM thread WHERE id > ?1 ORDER BY id LIMIT 1",
+    ] {
+        let mut find = db.prepare_cached(sql)?;
+        let neighbour: Option<String> = find.query_row(params![id], |row| row.get(0)).optional()?;
+        if let Some(neighbour) = neighbour {
+            let alike = id.chars().zip(neighbour.chars());
+            needed = needed.max(alike.take_while(|(a, b)| a == b).count() + 1);
+        }
+    }
+    Ok(needed.min(id.chars().count()))
+}

@@ -1,0 +1,20 @@
+//! The store in a SQLite file.
+
+mod conformance;
+
+use crate::Place;
+use crosstalk_store::SqliteStore;
+
+/// A store in a folder of its own.
+pub(crate) struct Sqlite {
+    pub(crate) store: SqliteStore,
+    pub(crate) place: Place,
+}
+
+impl Sqlite {
+    pub(crate) fn new() -> Self {
+        let place = Place::new();
+        let store = SqliteStore::open(place.home().store()).unwrap();
+        Self { store, place }
+    }
+}

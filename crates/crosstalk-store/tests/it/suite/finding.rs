@@ -1,0 +1,310 @@
+//! Ids, listings, pages, and what is gone.
+
+use super::{file, ids};
+use crate::letter::letter;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Found, Page, Side, Store, ThreadFilter};
+
+fn found(store: &dyn Store, reference: &str) -> Found {
+    store.find(reference).unwrap()
+}
+
+pub(crate) fn an_id_is_found_by_its_beginning(store: &mut dyn Store) {
+    file(store, &letter("mess-one").thread("thread-x"));
+    file(store, &letter("mess-two").thread("thread-x"));
+    file(store, &letter("mess-two-more").thread("thread-x"));
+    assert_eq!(
+        found(store, "mess-o"),
+        Found::Message("mess-one".to_owned())
+    );
+    assert_eq!(
+        found(store, "mess-two"),
+        Found::Message("mess-two".to_owned())
+    );
+    assert_eq!(found(store, "thre"), Found::Thread("thread-x".to_owned()));
+    let both = vec!["mess-two".to_owned(), "mess-two-more".to_owned()];
+    assert_eq!(found(store, "mess-tw"), Found::Several(both));
+    for nothing in [
+        "mess-x",
+        "mess-one-",
+        "%%%%",
+        "mess_one",
+        "",
+        "mess\u{0}",
+        "messé",
+    ] {
+        assert_eq!(found(store, nothing), Found::Nothing, "{nothing:?}");
+    }
+}
+
+pub(crate) fn a_beginning_of_thread_and_its_messages_means_the_thread(store: &mut dyn Store) {
+    file(store, &letter("01KA-0002").thread("01KA-0001"));
+    file(store, &letter("01KA-0003").thread("01KA-0001"));
+    assert_eq!(found(store, "01KA"), Found::Thread("01KA-0001".to_owned()));
+    assert_eq!(
+        found(store, "01KA-0003"),
+        Found::Message("01KA-0003".to_owned())
+    );
+    file(store, &letter("01KA-0004").thread("other"));
+    let several = ["01KA-0001", "01KA-0004"].map(str::to_owned).to_vec();
+    assert_eq!(found(store, "01KA"), Found::Several(several));
+    // A thread that is called like its first message.
+    file(store, &letter("same-id").thread("same-id"));
+    assert_eq!(found(store, "same-id"), Found::Thread("same-id".to_owned()));
+    assert_eq!(found(store, "same"), Found::Thread("same-id".to_owned()));
+}
+
+pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
+    for n in 0..30 {
+        file(
+            store,
+            &letter(&format!("mess-{n:02}")).thread(&format!("thread-{n:02}")),
+        );
+    }
+    for prefix in ["mess-", "thread-"] {
+        match found(store, prefix) {
+            Found::Several(some) => assert_eq!(some.len(), 10),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) fn short_beginnings_find_nothing(store: &mut dyn Store) {
+    file(store, &letter("M1x").thread("abcdef"));
+    assert_eq!(found(store, "abc"), Found::Nothing);
+    assert_eq!(found(store, "abcd"), Found::Thread("abcdef".to_owned()));
+    assert_eq!(found(store, "M1"), Found::Nothing);
+    assert_eq!(found(store, "M1x"), Found::Message("M1x".to_owned()));
+}
+
+pub(crate) fn lower_case_finds_capitals(store: &mut dyn Store) {
+    let ulid = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
+    file(store, &letter("M1").thread(ulid));
+    assert_eq!(found(store, "01j9j3d3"), Found::Thread(ulid.to_owned()));
+    assert_eq!(
+        found(store, &ulid.to_lowercase()),
+        Found::Thread(ulid.to_owned())
+    );
+    // What is there as it was typed comes first.
+    file(store, &letter("01j9j3d3-x").thread("T1"));
+    assert_eq!(
+        found(store, "01j9j3d3"),
+        Found::Message("01j9j3d3-x".to_owned())
+    );
+}
+
+pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Store) {
+    let all = [
+        "0123456789AB",
+        "0123456789AC",
+        "01234567",
+        "012345678",
+        "ä123456789ä",
+        "ä123456789ö",
+        "short",
+    ];
+    for (n, id) in all.iter().enumerate() {
+        file(store, &letter(id).thread(&format!("thread {n}")));
+    }
+    let needed = [12, 12, 8, 9, 11, 11, 5];
+    for (id, needed) in all.iter().zip(needed) {
+        assert_eq!(store.shortest(id).unwrap(), needed, "{id}");
+        let start: String = id.chars().take(needed).collect();
+        assert_eq!(
+            found(store, &start),
+            Found::Message((*id).to_owned()),
+            "{id}"
+        );
+    }
+    file(store, &letter("M1").thread("short-but-not-so"));
+    assert_eq!(store.shortest("short-but-not-so").unwrap(), 8);
+    file(store, &letter("short-but-also").thread("T1"));
+    assert_eq!(store.shortest("short-but-not-so").unwrap(), 11);
+}
+
+pub(crate) fn the_most_trusted_of_one_id_comes_first(store: &mut dyn Store) {
+    let words = [
+        (Word::FirstContact, "b"),
+        (Word::Verified, "c"),
+        (Word::Verified, "d"),
+    ];
+    for (word, key) in words {
+        let one = letter("M1").thread("T1").body(key);
+        file(store, &one.verdict(word, Some(key)));
+    }
+    let first = store.message("M1").unwrap().unwrap();
+    assert_eq!(first.pkid.as_deref(), Some("c"));
+    assert_eq!(ids(store, "T1"), ["M1", "M1", "M1"]);
+}
+
+fn listed(store: &dyn Store, filter: &ThreadFilter) -> Vec<String> {
+    let listing = store.threads(filter, Page::first(100)).unwrap();
+    listing.items.into_iter().map(|t| t.id).collect()
+}
+
+pub(crate) fn threads_are_listed_latest_first(store: &mut dyn Store) {
+    for (id, thread, at) in [
+        ("M1", "T1", 10),
+        ("M2", "T2", 20),
+        ("M3", "T3", 20),
+        ("M4", "T1", 15),
+    ] {
+        file(store, &letter(id).thread(thread).at(at));
+    }
+    assert_eq!(listed(store, &ThreadFilter::default()), ["T3", "T2", "T1"]);
+    file(store, &letter("M5").thread("T1").at(30));
+    assert_eq!(listed(store, &ThreadFilter::default()), ["T1", "T3", "T2"]);
+}
+
+pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
+    file(store, &letter("M1").thread("T1").at(1));
+    file(
+        store,
+        &letter("M2")
+            .thread("T2")
+            .at(2)
+            .from_to("ANN", "agent://Bob"),
+    );
+    file(store, &letter("M3").thread("T3").at(3).intent("NOTE"));
+    file(
+        store,
+        &letter("M4")
+            .thread("T4")
+            .at(4)
+            .intent("CLOSE")
+            .from_to("ANN", "KALLE"),
+    );
+    file(store, &letter("M5").thread("T5").at(5).side(Side::Mine));
+    file(
+        store,
+        &letter("M6").thread("T4").at(6).from_to("EVE", "ANN"),
+    );
+    let filter = |open, waiting, with: Option<&str>| ThreadFilter {
+        open,
+        waiting,
+        with: with.map(str::to_owned),
+    };
+    let cases = [
+        (
+            filter(false, false, None),
+            vec!["T4", "T5", "T3", "T2", "T1"],
+        ),
+        (filter(true, false, None), vec!["T5", "T3", "T2", "T1"]),
+        (filter(false, true, None), vec!["T4", "T2", "T1"]),
+        (filter(true, true, None), vec!["T2", "T1"]),
+        (filter(false, false, Some("ann")), vec!["T4", "T2"]),
+        (filter(true, false, Some("ann")), vec!["T2"]),
+        (filter(true, true, Some("KALLE")), vec!["T1"]),
+        (filter(false, false, Some("agent://Bob")), vec!["T2"]),
+        (filter(false, false, Some("agent://bob")), vec![]),
+    ];
+    for (filter, wanted) in cases {
+        assert_eq!(listed(store, &filter), wanted, "{filter:?}");
+    }
+}
+
+pub(crate) fn pages_go_through_everything_once(store: &mut dyn Store) {
+    let batch = (0..25).map(|n| {
+        let thread = if n < 12 {
+            "T00".to_owned()
+        } else {
+            format!("T{n:02}")
+        };
+        letter(&format!("M{n:02}")).thread(&thread).at(n).arrival()
+    });
+    store.accept(&batch.collect::<Vec<_>>()).unwrap();
+    let (mut seen, mut after, mut more) = (Vec::new(), None, true);
+    while more {
+        let part = store.messages("T00", after, 5).unwrap();
+        after = part.items.last().map(|r| r.seq);
+        more = part.more;
+        seen.extend(part.items.into_iter().map(|r| r.id));
+    }
+    let wanted: Vec<String> = (0..12).map(|n| format!("M{n:02}")).collect();
+    assert_eq!(seen, wanted);
+    let (mut inbox, mut threads, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    let search = crosstalk_protocol::store::Search::parse("port").unwrap();
+    for skip in (0..30).step_by(5) {
+        let page = Page { limit: 5, skip };
+        let part = store.inbox(page).unwrap();
+        assert_eq!(part.more, skip < 20);
+        inbox.extend(part.items.into_iter().map(|r| r.id));
+        let part = store.search(&search, page).unwrap();
+        assert_eq!(part.more, skip < 20);
+        found.extend(part.items.into_iter().map(|r| r.id));
+        let part = store.threads(&ThreadFilter::default(), page).unwrap();
+        assert_eq!(part.more, skip < 10);
+        threads.extend(part.items.into_iter().map(|t| t.id));
+    }
+    let wanted: Vec<String> = (0..25).rev().map(|n| format!("M{n:02}")).collect();
+    assert_eq!((&inbox, &found), (&wanted, &wanted));
+    let mut once = threads.clone();
+    once.dedup();
+    assert_eq!((threads.len(), once.len()), (14, 14));
+    let none = store.inbox(Page::first(0)).unwrap();
+    assert!(none.items.is_empty() && none.more);
+    let all = store.inbox(Page::first(usize::MAX)).unwrap();
+    assert!(all.items.len() == 25 && !all.more);
+    assert!(
+        store
+            .messages("T00", Some(u64::MAX), 5)
+            .unwrap()
+            .items
+            .is_empty()
+    );
+}
+
+pub(crate) fn the_inbox_has_what_waits_here(store: &mut dyn Store) {
+    for (id, side) in [
+        ("M1", Side::ToMe),
+        ("M2", Side::Mine),
+        ("M3", Side::Between),
+    ] {
+        file(store, &letter(id).thread("T1").side(side));
+    }
+    let inbox = store.inbox(Page::first(9)).unwrap();
+    let inbox: Vec<String> = inbox.items.into_iter().map(|r| r.id).collect();
+    assert_eq!(inbox, ["M3", "M1"]);
+}
+
+pub(crate) fn who_was_met_is_known(store: &mut dyn Store) {
+    let poll = letter("M1")
+        .thread("T1")
+        .from_to("Ann", "agent://Bob")
+        .intent("POLL");
+    file(store, &poll.targets(&["EVE"]));
+    for (who, known) in [
+        ("ANN", true),
+        ("agent://Bob", true),
+        ("eve", true),
+        ("agent://bob", false),
+        ("DAN", false),
+        ("", false),
+    ] {
+        assert_eq!(store.knows(who).unwrap(), known, "{who}");
+    }
+    store.forget("T1").unwrap();
+    assert!(!store.knows("ANN").unwrap());
+}
+
+pub(crate) fn what_is_forgotten_is_gone(store: &mut dyn Store) {
+    file(store, &letter("M1").thread("T1").session("S"));
+    file(store, &letter("M2").thread("T1"));
+    file(store, &letter("M3").thread("T2"));
+    assert_eq!(store.forget("T1").unwrap(), 2);
+    assert_eq!(store.forget("T1").unwrap(), 0);
+    assert_eq!(store.message("M1").unwrap(), None);
+    assert_eq!(store.thread("T1").unwrap(), None);
+    assert!(ids(store, "T1").is_empty());
+    assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 1);
+    assert_eq!(listed(store, &ThreadFilter::default()), ["T2"]);
+    let last = store.message("M3").unwrap().unwrap().seq;
+    // It may come again, and its place in the order is a new one.
+    file(store, &letter("M1").spare("new").session("S"));
+    let again = store.message("M1").unwrap().unwrap();
+    assert_eq!(again.thread, "new");
+    assert!(again.seq > last);
+    store.forget("new").unwrap();
+    file(store, &letter("M4").thread("T2"));
+    assert!(store.message("M4").unwrap().unwrap().seq > again.seq);
+}

@@ -1,0 +1,245 @@
+//! Who has to act next, and what changes it.
+
+use super::{file, put, settled, wait};
+use crate::at;
+use crate::letter::{Letter, letter, nameless};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Outcome, Page, Side, Store, Wait};
+
+fn answer(id: &str, to: &str) -> Letter {
+    let from_other = letter(id).thread("T1").from_to("CLAUDE", "KALLE");
+    from_other.parent(to).intent("RESPOND")
+}
+
+fn request(id: &str) -> Letter {
+    letter(id).thread("T1").side(Side::ToMe)
+}
+
+pub(crate) fn a_request_waits_by_its_side(store: &mut dyn Store) {
+    let sides = [
+        ("M1", Side::ToMe, Wait::Me),
+        ("M2", Side::Between, Wait::Carry),
+        ("M3", Side::Mine, Wait::Them),
+    ];
+    for (id, side, who) in sides {
+        file(store, &letter(id).thread("T1").side(side));
+        assert_eq!(wait(store, id), who);
+        let thanks = format!("{id}x");
+        file(
+            store,
+            &letter(&thanks).thread("T1").side(side).intent("NOTE"),
+        );
+        assert_eq!(wait(store, &thanks), Wait::Nobody);
+    }
+    let thread = store.thread("T1").unwrap().unwrap();
+    assert_eq!((thread.waiting, thread.asked), (2, 1));
+}
+
+pub(crate) fn an_answer_settles(store: &mut dyn Store) {
+    for (n, intent) in ["RESPOND", "NACK", "ERROR", "ESCALATE", "HANDOFF", "ANSWER"]
+        .into_iter()
+        .enumerate()
+    {
+        let (asked, answered) = (format!("M{n}"), format!("N{n}"));
+        file(store, &request(&asked));
+        let by = answer(&answered, &asked).intent(intent).side(Side::Mine);
+        assert_eq!(settled(store, &by), Some(asked.clone()), "{intent}");
+        assert_eq!(wait(store, &asked), Wait::Nobody);
+        // It is settled once.
+        let again = answer(&format!("{answered}x"), &asked);
+        assert_eq!(settled(store, &again), None);
+    }
+    let thread = store.thread("T1").unwrap().unwrap();
+    // Whoever asks others to take over waits for them.
+    assert_eq!((thread.waiting, thread.asked), (0, 2));
+}
+
+pub(crate) fn an_answer_that_came_first_settles(store: &mut dyn Store) {
+    file(store, &answer("M2", "M1"));
+    file(store, &request("M1"));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+    assert_eq!(store.thread("T1").unwrap().unwrap().waiting, 0);
+}
+
+pub(crate) fn what_must_not_be_acted_on_settles_nothing(store: &mut dyn Store) {
+    file(store, &request("M1"));
+    for (n, word) in [Word::Damaged, Word::NotVerified, Word::Revoked]
+        .into_iter()
+        .enumerate()
+    {
+        let by = answer(&format!("N{n}"), "M1").verdict(word, None);
+        assert_eq!(settled(store, &by), None);
+        let end = letter(&format!("E{n}")).thread("T1").intent("CLOSE");
+        file(store, &end.verdict(word, None));
+        let asks = request(&format!("A{n}")).verdict(word, None);
+        file(store, &asks);
+        assert_eq!(wait(store, &format!("A{n}")), Wait::Nobody);
+    }
+    assert_eq!(wait(store, "M1"), Wait::Me);
+    assert_eq!(store.thread("T1").unwrap().unwrap().closed_at, None);
+}
+
+pub(crate) fn an_acknowledgement_settles_nothing(store: &mut dyn Store) {
+    file(store, &request("M1"));
+    for intent in ["ACK", "BROADCAST", "REQUEST", "X-OWN"] {
+        let by = answer(intent, "M1").intent(intent);
+        assert_eq!(settled(store, &by), None, "{intent}");
+    }
+    assert_eq!(wait(store, "M1"), Wait::Me);
+}
+
+pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
+    let poll = letter("M1").thread("T1").intent("POLL").side(Side::Mine);
+    // The same one twice counts once, as do their answers.
+    file(store, &poll.targets(&["ANN", "BOB", "ann"]));
+    let by = |id, from| answer(id, "M1").from_to(from, "KALLE");
+    assert_eq!(settled(store, &by("N1", "ANN")), None);
+    assert_eq!(settled(store, &by("N2", "Ann")), None);
+    assert_eq!(wait(store, "M1"), Wait::Them);
+    assert_eq!(settled(store, &by("N3", "BOB")), Some("M1".to_owned()));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+    // Only a poll does: a request with targets has its answer with the first.
+    file(store, &letter("M2").thread("T1").targets(&["ANN", "BOB"]));
+    assert_eq!(settled(store, &answer("N4", "M2")), Some("M2".to_owned()));
+}
+
+pub(crate) fn a_poll_to_me_waits_for_me_alone(store: &mut dyn Store) {
+    let poll = request("M1").intent("POLL").targets(&["ANN", "ME", "BOB"]);
+    file(store, &poll);
+    let theirs = answer("N1", "M1").from_to("ANN", "KALLE");
+    assert_eq!(settled(store, &theirs), None);
+    let mine = answer("N2", "M1").from_to("ME", "KALLE").side(Side::Mine);
+    assert_eq!(settled(store, &mine), Some("M1".to_owned()));
+}
+
+pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn Store) {
+    let ask = nameless()
+        .session("S1")
+        .from_to("KALLE", "CLAUDE")
+        .intent("QUESTION");
+    let thread = file(store, &ask);
+    let id = super::ids(store, &thread).remove(0);
+    // Another one waits in the same thread, for somebody else.
+    file(
+        store,
+        &nameless()
+            .session("S1")
+            .from_to("KALLE", "BOB")
+            .intent("QUESTION"),
+    );
+    let reply = || {
+        let from_other = nameless().session("S1").from_to("Claude", "KALLE");
+        from_other.intent("ANSWER")
+    };
+    let forged = reply().verdict(Word::NotVerified, None).body("no");
+    assert_eq!(settled(store, &forged), None);
+    assert_eq!(settled(store, &reply()), Some(id.clone()));
+    assert_eq!(wait(store, &id), Wait::Nobody);
+    assert_eq!(store.thread(&thread).unwrap().unwrap().waiting, 1);
+    let poll = nameless()
+        .session("S1")
+        .intent("POLL")
+        .targets(&["ANN", "EVE"]);
+    file(store, &poll);
+    let by = |from| {
+        nameless()
+            .session("S1")
+            .from_to(from, "KALLE")
+            .intent("ANSWER")
+    };
+    assert_eq!(settled(store, &by("AN")), None);
+    assert_eq!(settled(store, &by("ANN")), None);
+    assert!(settled(store, &by("EVE")).is_some());
+}
+
+pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Store) {
+    for body in ["one", "two"] {
+        file(store, &nameless().session("S1").body(body));
+    }
+    let reply = nameless()
+        .session("S1")
+        .from_to("CLAUDE", "KALLE")
+        .intent("ANSWER");
+    assert_eq!(settled(store, &reply), None);
+    assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 2);
+}
+
+pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
+    file(store, &request("M1"));
+    file(store, &request("M2").side(Side::Mine));
+    file(store, &letter("O1").thread("T2").side(Side::ToMe));
+    file(store, &letter("M3").thread("T1").intent("CLOSE").at(77));
+    let thread = store.thread("T1").unwrap().unwrap();
+    assert_eq!(
+        (thread.waiting, thread.asked, thread.closed_at),
+        (0, 0, Some(at(77)))
+    );
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Nobody, Wait::Nobody)
+    );
+    assert_eq!(wait(store, "O1"), Wait::Me);
+    // The first word counts.
+    file(store, &letter("M4").thread("T1").intent("CLOSE").at(88));
+    assert_eq!(store.thread("T1").unwrap().unwrap().closed_at, Some(at(77)));
+}
+
+pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
+    file(store, &letter("M1").thread("T1").intent("CLOSE").at(5));
+    match put(store, &request("M2")) {
+        Outcome::Filed { closed, .. } => assert_eq!(closed, Some(at(5))),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(wait(store, "M2"), Wait::Me);
+    let thread = store.thread("T1").unwrap().unwrap();
+    assert_eq!((thread.waiting, thread.closed_at), (1, Some(at(5))));
+}
+
+pub(crate) fn a_better_verdict_takes_effect(store: &mut dyn Store) {
+    file(store, &letter("M3").parent("N1").spare("apart"));
+    file(store, &request("M1"));
+    let by = answer("N1", "M1").verdict(Word::NotVerified, None);
+    file(store, &by);
+    let asks = request("M2").verdict(Word::NotVerified, None);
+    file(store, &asks);
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Me, Wait::Nobody)
+    );
+    for one in [by, asks] {
+        let known = put(store, &one.verdict(Word::Verified, Some("ann")));
+        assert!(matches!(known, Outcome::Known { improved: true, .. }));
+    }
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Nobody, Wait::Me)
+    );
+    let thread = store.thread("T1").unwrap().unwrap();
+    // What answers it came to it.
+    assert_eq!((thread.messages, thread.waiting), (4, 2));
+    assert_eq!(super::thread_of(store, "M3"), "T1");
+}
+
+pub(crate) fn what_is_put_aside_stays_aside(store: &mut dyn Store) {
+    file(store, &request("M1"));
+    file(store, &request("M2").side(Side::Mine));
+    assert!(store.dismiss("M1").unwrap());
+    assert!(!store.dismiss("M1").unwrap());
+    assert!(!store.dismiss("M2").unwrap());
+    assert!(!store.dismiss("M9").unwrap());
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Nobody, Wait::Them)
+    );
+    assert_eq!(store.thread("T1").unwrap().unwrap().waiting, 0);
+    put(store, &request("M1").verdict(Word::Verified, Some("ann")));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+}
+
+pub(crate) fn what_is_forgotten_settles_nothing_any_more(store: &mut dyn Store) {
+    file(store, &answer("N1", "M1").thread("T2"));
+    file(store, &request("M1"));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+    assert_eq!(store.forget("T2").unwrap(), 1);
+    assert_eq!(wait(store, "M1"), Wait::Me);
+}
