@@ -10,12 +10,12 @@ mod config;
 mod doctor;
 mod explain;
 mod escalate;
-mod export;
+//TMP mod export;
 mod fmt;
 mod forget;
 mod handoff;
 mod id;
-mod import;
+//TMP mod import;
 mod inbox;
 mod key;
 mod lint;
@@ -58,8 +58,8 @@ pub(crate) enum Command {
     Escalate(escalate::Escalate),
     Handoff(handoff::Handoff),
     Close(close::Close),
-    Export(export::Export),
-    Import(import::Import),
+//TMP     Export(export::Export),
+//TMP     Import(import::Import),
     Forget(forget::Forget),
     Parse(parse::Parse),
     Lint(lint::Lint),
@@ -101,8 +101,8 @@ impl Command {
             Self::Escalate(command) => command.run(console),
             Self::Handoff(command) => command.run(console),
             Self::Close(command) => command.run(console),
-            Self::Export(command) => command.run(console),
-            Self::Import(command) => command.run(console),
+//TMP             Self::Export(command) => command.run(console),
+//TMP             Self::Import(command) => command.run(console),
             Self::Forget(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),

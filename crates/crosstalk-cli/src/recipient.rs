@@ -9,7 +9,7 @@ use crosstalk_protocol::resolve;
 pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
     let resolution = resolve(typed, config.names(), None);
     match resolution.is_resolved() {
-        true => resolution.address,
+        true => resolution.result,
         false => capitals(typed),
     }
 }

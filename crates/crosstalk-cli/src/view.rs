@@ -8,7 +8,7 @@ mod message;
 mod tree;
 
 pub(crate) use list::{messages, threads};
-pub(crate) use message::{badge, message};
+pub(crate) use message::message;
 pub(crate) use tree::tree;
 
 use crate::clock;

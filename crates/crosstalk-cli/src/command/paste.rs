@@ -174,7 +174,9 @@ impl<'k> Keeper<'k> {
             if self.new_id && matches!(outcome, Outcome::Conflict { .. }) {
                 taken.arrival.message = None;
                 let again = store.accept(std::slice::from_ref(&taken.arrival))?;
-                *outcome = again.into_iter().next().unwrap_or_else(|| outcome.clone());
+                if let Some(again) = again.into_iter().next() {
+                    *outcome = again;
+                }
             }
         }
         Ok(outcomes)

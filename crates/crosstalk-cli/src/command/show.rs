@@ -107,7 +107,7 @@ impl Show {
             return console.show(&view::tree(&thread, records, short, &look));
         }
         for record in records {
-            console.show(&view::message(record, &short(&record.id), &look))?;
+            console.show(&view::message(record, &short, &look))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::report::Conversation;
 use crate::schema::THREADS;
 use crate::view::{self, Look};
 use clap::Args;
-use crosstalk_protocol::store::{Page, Store as _, ThreadFilter};
+use crosstalk_protocol::store::{Store as _, ThreadFilter};
 use serde_json::json;
 
 /// List the conversations, the latest first

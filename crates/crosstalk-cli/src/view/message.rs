@@ -14,12 +14,12 @@ use crosstalk_protocol::store::{Record, Side, Wait, Way};
 /// What a message shows of META blocks by itself; the others are for programs.
 const FOR_PROGRAMS: [&str; 2] = ["key", "integrity"];
 
-/// A message, rendered with styles. `id` is the short form of its id.
-pub(crate) fn message(record: &Record, id: &str, look: &Look) -> String {
+/// A message, rendered with styles. `short` gives the short form of an id.
+pub(crate) fn message(record: &Record, short: impl Fn(&str) -> String, look: &Look) -> String {
     let document = Document::parse(&record.text, Reading::Paste);
     let mut out = title(record, look);
     out.push_str(&format!("{}\n", styled(DIM, &"─".repeat(look.width))));
-    facts(&mut out, record, &document, id, look);
+    facts(&mut out, record, &document, short, look);
     out.push('\n');
     body(&mut out, record, &document, look);
     out
@@ -60,7 +60,14 @@ pub(crate) fn badge(record: &Record) -> (String, String) {
     (styled(style, &text), text)
 }
 
-fn facts(out: &mut String, record: &Record, document: &Document<'_>, id: &str, look: &Look) {
+fn facts(
+    out: &mut String,
+    record: &Record,
+    document: &Document<'_>,
+    short: impl Fn(&str) -> String,
+    look: &Look,
+) {
+    let (id, parent) = (short(&record.id), record.parent.as_deref().map(short));
     let mut fields: Vec<(&str, &str)> = Vec::new();
     if look.full {
         let headers = document.headers().filter(|(name, _)| *name != "intent");
@@ -70,8 +77,8 @@ fn facts(out: &mut String, record: &Record, document: &Document<'_>, id: &str, l
         }
     } else {
         fields.extend(record.context.as_deref().map(|c| ("context", c)));
-        fields.push(("message", id));
-        fields.extend(record.parent.as_deref().map(|p| ("answers", p)));
+        fields.push(("message", &id));
+        fields.extend(parent.as_deref().map(|p| ("answers", p)));
     }
     let waits = match record.wait {
         Wait::Nobody => None,

@@ -121,7 +121,7 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     let most = if look.full { usize::MAX } else { LINES };
     let rest = lines(out, &document, look, most, indent);
     if rest > 0 {
-        let more = format!("{pad}… {} more; crosstalk show {id}\n", count(rest, "line"));
+        let more = format!("{pad}… {}; crosstalk show {id}\n", count(rest, "more line"));
         out.push_str(&styled(DIM, &more));
     }
 }

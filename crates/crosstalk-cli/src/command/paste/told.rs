@@ -43,7 +43,7 @@ impl Told<'_> {
                 let Some(record) = store.message(id)? else {
                     return Ok(());
                 };
-                console.show(&view::message(&record, &short(id), &look))?;
+                console.show(&view::message(&record, &short, &look))?;
                 self.repairs(console)?;
                 self.verdict(console)?;
                 if let Some(closed) = closed {
