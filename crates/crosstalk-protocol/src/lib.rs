@@ -7,7 +7,9 @@
 //!                             └── learn, pin_of ──> Trust
 //! ```
 
+pub mod archive;
 pub mod bundle;
+pub mod chat;
 pub mod dns;
 pub mod rotation;
 pub mod store;
