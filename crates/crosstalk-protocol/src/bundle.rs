@@ -9,7 +9,7 @@
 
 mod carried;
 mod consent;
-mod quote;
+pub(crate) mod quote;
 mod transcript;
 
 pub use consent::{ConsentStanding, ConsentState, HeldConsent, Pii, consent_state};

@@ -11,7 +11,9 @@
 //! ```
 
 pub mod compose;
+pub mod archive;
 pub mod bundle;
+pub mod chat;
 pub mod dns;
 pub mod redact;
 pub mod rotation;

@@ -1,4 +1,4 @@
-//! Words of others, quoted so that nothing in them can pass for a line of ours or for a message (INT-020).
+//! Words of others, quoted so that nothing in them can pass for a line of ours or for a message.
 
 use crosstalk_envelope::unicode;
 
@@ -52,7 +52,7 @@ fn clip(text: &str, most: usize) -> String {
 }
 
 /// The text with what is hidden made visible, and with no marker of an envelope in it.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     defused(&shown(text))
 }
 

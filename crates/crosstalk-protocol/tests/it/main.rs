@@ -8,7 +8,9 @@
     reason = "a test may fail"
 )]
 
+mod archive;
 mod bundle;
+mod chat;
 mod consent;
 mod conversation;
 mod damage;

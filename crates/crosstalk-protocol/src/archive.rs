@@ -1,0 +1,286 @@
+//! Threads as files: envelopes to read in again, a document to read, JSON for programs, and names for the files.
+
+use crate::bundle::quote;
+use crate::store::{Record, Thread};
+use crate::verdict::Word;
+use crosstalk_envelope::{Document, Reading, fence};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// The name and version of the form that [`to_json`] gives.
+pub const EXPORT_SCHEMA: &str = "crosstalk.export/1";
+
+/// The envelopes, one after the other, each as it is kept; the strict reading takes them in again.
+///
+/// ```
+/// assert_eq!(crosstalk_protocol::archive::to_text(&[]), "");
+/// ```
+pub fn to_text(records: &[Record]) -> String {
+    let mut out = String::new();
+    for record in records {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        // A byte order mark means something only at the beginning of a file.
+        let text = record.text.trim_start_matches('\u{feff}');
+        out.push_str(text);
+        if !text.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A thread as a document in Markdown. Whatever a message says, it stays within its own part: bodies are in code
+/// fences, names and titles are escaped, and nothing in it is taken for an envelope.
+pub fn to_markdown(thread: &Thread, records: &[Record]) -> String {
+    let mut out = String::new();
+    let title = thread.context.as_deref().unwrap_or("Conversation");
+    // Writing to a String can't fail.
+    let _ = writeln!(out, "# {}\n", plain(title));
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(out, "- {name}: {value}");
+    };
+    fact("Thread", &plain(&thread.id));
+    if let Some(session) = &thread.session {
+        fact("Session", &plain(session));
+    }
+    let parties: Vec<String> = thread.parties.iter().map(|p| plain(p)).collect();
+    fact("Between", &parties.join(", "));
+    let span = format!(
+        "{}, {} to {}",
+        thread.messages, thread.first_at, thread.last_at
+    );
+    fact("Messages", &span);
+    if let Some(closed) = thread.closed_at {
+        fact("Closed", &closed.to_string());
+    }
+    for (number, record) in (1..).zip(records) {
+        write_message(&mut out, number, record);
+    }
+    out
+}
+
+fn write_message(out: &mut String, number: usize, record: &Record) {
+    let (from, to) = (plain(&record.sender), plain(&record.receiver));
+    let intent = plain(record.intent.as_deref().unwrap_or("RESPOND"));
+    let _ = writeln!(out, "\n## {number}. {from} → {to}: {intent}\n");
+    let at = record.written_at.unwrap_or(record.at);
+    let mut badge = record.verdict.as_str().to_owned();
+    if let Some(pkid) = &record.pkid {
+        let _ = write!(badge, " by {}", plain(pkid));
+    }
+    let _ = writeln!(out, "{at}, **{badge}**, {}", plain(&record.id));
+    let document = Document::parse(&record.text, Reading::Paste);
+    if matches!(
+        record.verdict,
+        Word::Damaged | Word::NotVerified | Word::Revoked
+    ) {
+        out.push_str("\n**Do not act on this message.**\n");
+    }
+    for (namespace, key, label) in [
+        ("safety", "Content-Warning", "Content warning"),
+        ("error", "Code", "Code"),
+        ("error", "Reason", "Reason"),
+        ("refusal", "Reason", "Reason"),
+        ("escalation", "Reason", "Reason"),
+        ("closure", "Reason", "Reason"),
+        ("closure", "Outcome", "Outcome"),
+        ("vote", "Choice", "Vote"),
+    ] {
+        if let Some(value) = document.meta(namespace, key).filter(|v| !v.is_empty()) {
+            let _ = writeln!(out, "\n{label}: {}", plain(value));
+        }
+    }
+    for (key, attachment) in document.envelope().attachments() {
+        let name = attachment.ok().and_then(|a| a.name.or(Some(a.mime)));
+        let name = name.map_or_else(|| "unreadable".to_owned(), plain);
+        let _ = writeln!(out, "\nAttachment {}: {name}", plain(key));
+    }
+    let body = quote::visible(&document.body_text());
+    if !body.trim().is_empty() {
+        out.push('\n');
+        out.push_str(&fence(&body));
+    }
+}
+
+/// A text in one line, with nothing in it that Markdown or HTML would read.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = quote::visible(&words.join(" "));
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if matches!(
+            c,
+            '\\' | '`'
+                | '*'
+                | '_'
+                | '{'
+                | '}'
+                | '['
+                | ']'
+                | '<'
+                | '>'
+                | '('
+                | ')'
+                | '#'
+                | '+'
+                | '!'
+                | '|'
+                | '~'
+                | '&'
+                | '$'
+                | '='
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Threads as JSON: the form `crosstalk.export/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Export {
+    /// [`EXPORT_SCHEMA`].
+    pub schema: &'static str,
+    /// The threads.
+    pub threads: Vec<ExportedThread>,
+}
+
+/// A thread with its messages.
+#[derive(Clone, Debug, Serialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the thread"
+)]
+pub struct ExportedThread {
+    pub id: String,
+    pub context: Option<String>,
+    pub session: Option<String>,
+    pub parties: Vec<String>,
+    pub first_at: String,
+    pub last_at: String,
+    pub closed_at: Option<String>,
+    pub messages: Vec<ExportedMessage>,
+}
+
+/// A message as it is kept.
+#[derive(Clone, Debug, Serialize)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after those of the record"
+)]
+pub struct ExportedMessage {
+    pub id: String,
+    /// Whether the envelope carries that id.
+    pub carries_id: bool,
+    pub parent: Option<String>,
+    pub session: Option<String>,
+    pub sender: String,
+    pub receiver: String,
+    pub user: Option<String>,
+    pub context: Option<String>,
+    pub intent: Option<String>,
+    /// The core intent that it means.
+    pub meaning: Option<&'static str>,
+    pub at: String,
+    pub written_at: Option<String>,
+    pub verdict: &'static str,
+    pub pkid: Option<String>,
+    pub side: &'static str,
+    pub way: &'static str,
+    pub wait: &'static str,
+    pub digest: String,
+    pub body: String,
+    /// The envelope.
+    pub text: String,
+    /// What came in, where that is another text.
+    pub received: Option<String>,
+}
+
+/// Threads as JSON, with everything that is kept of their messages.
+///
+/// ```
+/// let export = crosstalk_protocol::archive::to_json([]);
+/// assert_eq!((export.schema, export.threads.len()), ("crosstalk.export/1", 0));
+/// ```
+pub fn to_json<'r>(threads: impl IntoIterator<Item = (&'r Thread, &'r [Record])>) -> Export {
+    let threads = threads.into_iter().map(|(thread, records)| ExportedThread {
+        id: thread.id.clone(),
+        context: thread.context.clone(),
+        session: thread.session.clone(),
+        parties: thread.parties.clone(),
+        first_at: thread.first_at.to_string(),
+        last_at: thread.last_at.to_string(),
+        closed_at: thread.closed_at.map(|t| t.to_string()),
+        messages: records.iter().map(ExportedMessage::of).collect(),
+    });
+    Export {
+        schema: EXPORT_SCHEMA,
+        threads: threads.collect(),
+    }
+}
+
+impl ExportedMessage {
+    fn of(record: &Record) -> Self {
+        let document = Document::parse(&record.text, Reading::Paste);
+        Self {
+            id: record.id.clone(),
+            carries_id: record.carries_id,
+            parent: record.parent.clone(),
+            session: record.session.clone(),
+            sender: record.sender.clone(),
+            receiver: record.receiver.clone(),
+            user: record.user.clone(),
+            context: record.context.clone(),
+            intent: record.intent.clone(),
+            meaning: record.meaning.map(|m| m.as_str()),
+            at: record.at.to_string(),
+            written_at: record.written_at.map(|t| t.to_string()),
+            verdict: record.verdict.as_str(),
+            pkid: record.pkid.clone(),
+            side: record.side.as_str(),
+            way: record.way.as_str(),
+            wait: record.wait.as_str(),
+            digest: record.digest.to_string(),
+            body: document.body_text(),
+            text: record.text.clone(),
+            received: record.received.clone(),
+        }
+    }
+}
+
+/// The name of the file for a message, unique by its number: `0003-CLAUDE-RESPOND-01K74V8QF8570V52F7A8GSBCV2.crosstalk`.
+///
+/// It has only letters and digits of ASCII, `.`, `_` and `-`, at most 120 of them, and begins with the number: no
+/// system has another meaning for it.
+pub fn file_name(record: &Record, number: usize) -> String {
+    let intent = record.intent.as_deref().unwrap_or("RESPOND");
+    let mut name = format!("{number:04}");
+    for (part, most) in [(record.sender.as_str(), 32), (intent, 16), (&record.id, 36)] {
+        let part = safe(part, most);
+        if !part.is_empty() {
+            name.push('-');
+            name.push_str(&part);
+        }
+    }
+    name.push_str(".crosstalk");
+    name
+}
+
+/// The characters of a text that every file system takes, with one `-` for what lies between them.
+fn safe(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || c == '_' || (c == '.' && !out.ends_with(['.', '-'])) {
+            out.push(c);
+        } else if !out.ends_with('-') {
+            out.push('-');
+        }
+        if out.len() == most {
+            break;
+        }
+    }
+    out.trim_matches(['-', '.']).to_owned()
+}

@@ -1,0 +1,143 @@
+//! Chat exports in Markdown: who said what, in the forms that exporters and people write, and the envelopes of it.
+//!
+//! ```text
+//! text ── read_chat ──> Chat ── messages ──> Builder, Builder, …
+//! ```
+//!
+//! A text that holds envelopes is not for this module: scan it first.
+
+mod front;
+mod import;
+mod label;
+mod speaker;
+
+pub use import::ChatImport;
+pub use speaker::Speaker;
+
+use crosstalk_envelope::Timestamp;
+use front::Front;
+use label::{Label, Style, labels};
+
+/// A conversation that was exported from a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chat {
+    /// What it is called.
+    pub title: Option<String>,
+    /// When it began, where the export says so.
+    pub at: Option<Timestamp>,
+    /// What was said, in order; at least two turns by at least two speakers.
+    pub turns: Vec<Turn>,
+}
+
+/// What one speaker said at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Who.
+    pub speaker: Speaker,
+    /// What: a piece of the export, never empty.
+    pub text: String,
+    /// When, where the export says so.
+    pub at: Option<Timestamp>,
+}
+
+/// Reads a chat export. Nothing if the text is none: fewer than two turns, or one speaker only.
+///
+/// ```
+/// use crosstalk_protocol::chat::{Speaker, read_chat};
+/// let chat = read_chat("# Ports\n\n**You:** Which port?\n\n**Claude:** 443.\n").unwrap();
+/// assert_eq!(chat.title.as_deref(), Some("Ports"));
+/// assert_eq!(chat.turns[0].speaker, Speaker::Person);
+/// assert_eq!(chat.turns[1].speaker, Speaker::Assistant("CLAUDE".into()));
+/// assert_eq!(chat.turns[1].text, "443.");
+/// assert!(read_chat("# Ports\n\nA document about ports.\n").is_none());
+/// ```
+pub fn read_chat(text: &str) -> Option<Chat> {
+    let found = labels(text);
+    let mut tried: Vec<Style> = Vec::new();
+    for label in &found {
+        if tried.contains(&label.style) {
+            continue;
+        }
+        tried.push(label.style);
+        let chosen = consistent(&found, label.style);
+        let chat = in_style(text, &chosen);
+        if chat.is_some() {
+            return chat;
+        }
+    }
+    None
+}
+
+/// The labels of one style as one exporter writes them: the same words, and headings of the same levels.
+fn consistent<'t>(found: &[Label<'t>], style: Style) -> Vec<Label<'t>> {
+    let all = || found.iter().filter(|l| l.style == style);
+    let pair = [
+        all().find(|l| l.is_person()),
+        all().find(|l| l.is_assistant()),
+    ];
+    let fits = |label: &&Label<'t>| {
+        let mut pair = pair.iter().flatten();
+        let level = pair.clone().any(|p| p.level == label.level);
+        level && (label.is_system() || pair.any(|p| p.is_alike(label)))
+    };
+    all().filter(fits).cloned().collect()
+}
+
+fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
+    let preamble = text.get(..labels.first()?.line.start)?;
+    let front = Front::read(preamble);
+    let mut turns = Vec::new();
+    for (number, label) in labels.iter().enumerate() {
+        let end = labels.get(number + 1).map_or(text.len(), |l| l.line.start);
+        let (said, at) = label::timed(text.get(label.after..end)?);
+        let said = trim_turn(said);
+        if said.is_empty() {
+            continue;
+        }
+        turns.push(Turn {
+            speaker: label.speaker(&front),
+            text: said.to_owned(),
+            at: label.at.or(at),
+        });
+    }
+    let first = turns.first()?;
+    let several = turns.iter().any(|t| t.speaker != first.speaker);
+    several.then_some(Chat {
+        title: front.title,
+        at: front.at,
+        turns,
+    })
+}
+
+/// A turn without blank lines around it, and without the rule that separates it from the next.
+fn trim_turn(text: &str) -> &str {
+    let text = trim_blank_lines(text);
+    let start = text.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    match text.split_at_checked(start) {
+        Some((before, last)) if is_rule(last) => trim_blank_lines(before),
+        _ => text,
+    }
+}
+
+/// Without blank lines at the beginning and white space at the end; the indent of the first line stays.
+fn trim_blank_lines(text: &str) -> &str {
+    let mut text = text.trim_end();
+    while let Some((first, rest)) = text.split_once('\n') {
+        if !first.trim().is_empty() {
+            break;
+        }
+        text = rest;
+    }
+    if text.contains('\n') {
+        text
+    } else {
+        text.trim_start()
+    }
+}
+
+/// `---`, `***`, `* * *` and so on.
+fn is_rule(line: &str) -> bool {
+    let marks: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
+    let is_mark = |c: &char| matches!(c, '-' | '*' | '_' | '=' | '─' | '—');
+    marks.len() >= 3 && marks.iter().all(is_mark)
+}

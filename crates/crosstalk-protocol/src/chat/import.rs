@@ -1,0 +1,175 @@
+//! The envelopes of a chat: one thread, with ids that come from what was said.
+
+use super::{Chat, Speaker, Turn};
+use crosstalk_envelope::id::IdSequence;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{Builder, Intent, Timestamp, unicode};
+
+/// The longest line of a body, in characters; one that is longer goes on in the next.
+const LINE_CHARS: usize = 16_000;
+/// The most characters of a context that is made from the first turn.
+const CONTEXT_CHARS: usize = 80;
+
+/// How a chat becomes messages.
+#[derive(Clone, Copy, Debug)]
+pub struct ChatImport<'a> {
+    /// The name or address of the person in the chat.
+    pub person: &'a str,
+    /// Who speaks, for the header `user`.
+    pub user: &'a str,
+    /// Where the chat comes from: the name of a file.
+    pub source: &'a str,
+}
+
+impl Chat {
+    /// The messages of a chat, in order, all of one thread.
+    ///
+    /// What the person says is a REQUEST, what an assistant says then is the RESPOND to it. The ids come from what was
+    /// said: the same chat gives the same ids again, and a longer export of it goes on in the same thread. So a message
+    /// whose id a store has is there already, whatever the file was called this time.
+    ///
+    /// ```
+    /// use crosstalk_protocol::chat::{ChatImport, read_chat};
+    /// let chat = read_chat("## User\nWhich port?\n## Assistant\n443.\n").unwrap();
+    /// let import = ChatImport { person: "KALLE", user: "kalle", source: "chat.md" };
+    /// let texts: Vec<String> = chat.messages(&import).iter().map(|b| b.build().unwrap()).collect();
+    /// assert!(texts[0].starts_with("[[KALLE→ASSISTANT v1]]\n"));
+    /// assert!(texts[1].contains("\nintent: RESPOND\n\nmeta: custom-crosstalk\nImported-From: chat.md\n"));
+    /// ```
+    pub fn messages(&self, import: &ChatImport<'_>) -> Vec<Builder> {
+        let Some(first) = self.turns.first() else {
+            return Vec::new();
+        };
+        let root = Digest::of(plain(&first.text).as_bytes());
+        let thread = id(self.time(first), &format!("thread {root}"));
+        let session = format!("import {}", hex(root));
+        let context = self.context(first);
+        let mut asked: Option<(String, bool)> = None;
+        let mut builders = Vec::new();
+        for (index, turn) in self.turns.iter().enumerate() {
+            let body = plain(&turn.text);
+            let who = name(&turn.speaker, import.person);
+            let message = id(
+                self.time(turn),
+                &format!("turn {root} {index} {who}\n{body}"),
+            );
+            let receiver = self.receiver(index, import.person);
+            // Each turn depends on earlier ones only: a longer export says the same about them.
+            let (intent, parent) = match (&turn.speaker, &asked) {
+                (Speaker::Person, Some((request, false))) => {
+                    (Intent::Broadcast, Some(request.clone()))
+                }
+                (Speaker::Person, earlier) => {
+                    let parent = earlier.as_ref().map(|(request, _)| request.clone());
+                    asked = Some((message.clone(), false));
+                    (Intent::Request, parent)
+                }
+                (Speaker::Assistant(_), Some((request, _))) => {
+                    let request = request.clone();
+                    asked = Some((request.clone(), true));
+                    (Intent::Respond, Some(request))
+                }
+                _ => (Intent::Broadcast, None),
+            };
+            let mut builder = Builder::new(who, receiver)
+                .user(one_line(import.user))
+                .session(&session)
+                .thread(&thread)
+                .message(message)
+                .context(&context)
+                .intent(intent.as_str())
+                .meta("custom-crosstalk", "Imported-From", one_line(import.source))
+                .body(body);
+            if let Some(parent) = parent {
+                builder = builder.parent(parent);
+            }
+            builders.push(builder);
+        }
+        builders
+    }
+
+    fn time(&self, turn: &Turn) -> Option<Timestamp> {
+        turn.at.or(self.at)
+    }
+
+    fn context(&self, first: &Turn) -> String {
+        let title = self.title.as_deref().unwrap_or(&first.text);
+        let mut context: String = one_line(title).chars().take(CONTEXT_CHARS).collect();
+        if context.is_empty() {
+            context.push_str("chat");
+        }
+        context
+    }
+
+    /// To whom a turn speaks: the person, or the assistant that spoke last before it, else the first one.
+    fn receiver(&self, index: usize, person: &str) -> String {
+        if matches!(
+            self.turns.get(index).map(|t| &t.speaker),
+            Some(Speaker::Assistant(_))
+        ) {
+            return person.to_owned();
+        }
+        let assistant = |t: &Turn| match &t.speaker {
+            Speaker::Assistant(name) => Some(name.clone()),
+            _ => None,
+        };
+        let before = self.turns.iter().take(index).rev().find_map(assistant);
+        let first = || self.turns.iter().find_map(assistant);
+        before.or_else(first).unwrap_or_else(|| "ASSISTANT".into())
+    }
+}
+
+fn name<'a>(speaker: &'a Speaker, person: &'a str) -> &'a str {
+    match speaker {
+        Speaker::Person => person,
+        Speaker::Assistant(name) => name,
+        Speaker::System => "SYSTEM",
+    }
+}
+
+/// A ULID from a time and what a name says.
+fn id(at: Option<Timestamp>, name: &str) -> String {
+    let millis = at.map_or(0, Timestamp::as_millis);
+    let millis = u64::try_from(millis).unwrap_or(0);
+    let bytes = Digest::of(name.as_bytes()).0;
+    let bits = bytes
+        .iter()
+        .take(16)
+        .fold(0, |bits: u128, b| (bits << 8) | u128::from(*b));
+    IdSequence::ulid().next(millis, bits).unwrap_or_default()
+}
+
+/// Eight hex digits of a digest.
+fn hex(digest: Digest) -> String {
+    let text = digest.to_string();
+    text.chars().skip("sha256:".len()).take(8).collect()
+}
+
+/// A text as a body takes it: line ends as LF, controls made visible, no line too long.
+fn plain(text: &str) -> String {
+    let text = text
+        .replace("\r\n", "\n")
+        .replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let mut out = String::with_capacity(text.len());
+    for line in text.trim_end().split('\n') {
+        for (number, c) in line.trim_end().chars().enumerate() {
+            if number > 0 && number % LINE_CHARS == 0 {
+                out.push('\n');
+            }
+            if c.is_control() && c != '\t' {
+                let mut buffer = [0; 4];
+                out.push_str(&unicode::escape(c.encode_utf8(&mut buffer)));
+            } else {
+                out.push(c);
+            }
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn one_line(text: &str) -> String {
+    let text = unicode::escape(text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
