@@ -56,7 +56,9 @@ impl Store {
         std::fs::write(archive.join("README.md"), "").expect("a file");
         for file in 0..messages.div_ceil(FILE) {
             let first = file * FILE;
-            let texts: Vec<String> = (first..(first + FILE).min(messages)).map(envelope).collect();
+            let texts: Vec<String> = (first..(first + FILE).min(messages))
+                .map(envelope)
+                .collect();
             let path = archive.join(format!("{file:05}.crosstalk"));
             std::fs::write(path, texts.join("\n")).expect("a file of the archive");
         }
@@ -104,7 +106,12 @@ fn envelope(number: usize) -> String {
         thread % 97
     );
     for line in 0..12 {
-        let _ = writeln!(text, "  Line {line}: word{} word{} and some more of the text.", number % 1009, line * 31);
+        let _ = writeln!(
+            text,
+            "  Line {line}: word{} word{} and some more of the text.",
+            number % 1009,
+            line * 31
+        );
     }
     text.push_str("sig: none\n[[END]]\n");
     text
@@ -131,11 +138,21 @@ fn compare(few: &Store, many: &Store) {
         let [few, many] = times.as_slice() else {
             return;
         };
-        println!("{name:<34} {:>9.2} {:>9.2} {:>7.2}", few / 1e6, many / 1e6, many / few);
+        println!(
+            "{name:<34} {:>9.2} {:>9.2} {:>7.2}",
+            few / 1e6,
+            many / 1e6,
+            many / few
+        );
         worst = worst.max(many / few);
     }
     println!();
-    goal("100,000 messages ÷ 1,000 messages, the worst", worst, "at most", 1.5);
+    goal(
+        "100,000 messages ÷ 1,000 messages, the worst",
+        worst,
+        "at most",
+        1.5,
+    );
 }
 
 fn starting(empty: &Store) {
@@ -148,6 +165,13 @@ fn starting(empty: &Store) {
         return;
     };
     let (version, threads) = (version / 1e6, threads / 1e6);
-    println!("\ncrosstalk --version {version:.2} ms, crosstalk threads on an empty store {threads:.2} ms");
-    goal("milliseconds more than --version", threads - version, "at most", 5.0);
+    println!(
+        "\ncrosstalk --version {version:.2} ms, crosstalk threads on an empty store {threads:.2} ms"
+    );
+    goal(
+        "milliseconds more than --version",
+        threads - version,
+        "at most",
+        5.0,
+    );
 }

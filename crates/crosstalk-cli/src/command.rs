@@ -8,14 +8,14 @@ mod close;
 mod completions;
 mod config;
 mod doctor;
-mod explain;
 mod escalate;
-//TMP mod export;
+mod explain;
+mod export;
 mod fmt;
 mod forget;
 mod handoff;
 mod id;
-//TMP mod import;
+mod import;
 mod inbox;
 mod key;
 mod lint;
@@ -25,8 +25,8 @@ mod name;
 mod parse;
 mod passing;
 mod paste;
-mod reply;
 mod prompt;
+mod reply;
 mod schema;
 mod search;
 mod send;
@@ -58,8 +58,8 @@ pub(crate) enum Command {
     Escalate(escalate::Escalate),
     Handoff(handoff::Handoff),
     Close(close::Close),
-//TMP     Export(export::Export),
-//TMP     Import(import::Import),
+    Export(export::Export),
+    Import(import::Import),
     Forget(forget::Forget),
     Parse(parse::Parse),
     Lint(lint::Lint),
@@ -101,8 +101,8 @@ impl Command {
             Self::Escalate(command) => command.run(console),
             Self::Handoff(command) => command.run(console),
             Self::Close(command) => command.run(console),
-//TMP             Self::Export(command) => command.run(console),
-//TMP             Self::Import(command) => command.run(console),
+            Self::Export(command) => command.run(console),
+            Self::Import(command) => command.run(console),
             Self::Forget(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),

@@ -13,7 +13,9 @@ use crate::input::{Input, shown_path};
 use crate::outgoing::Delivery;
 use crate::paragraph::wrap;
 use clap::Args;
-use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp};
+use crosstalk_envelope::{
+    Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp,
+};
 use crosstalk_protocol::compose::{infer_intent, session_text};
 use crosstalk_protocol::redact::{self, Rules};
 use crosstalk_protocol::store::Record;
@@ -133,7 +135,7 @@ impl Content {
         let config = &desk.config;
         self.require_consent()?;
         let (text, draft) = self.body(console, config, answered)?;
-        let text = self.checked(console, config, text)?;
+        let (text, redacted) = self.checked(console, config, text)?;
         let intent = match &self.intent {
             Some(intent) => intent.to_uppercase(),
             None => {
@@ -162,7 +164,7 @@ impl Content {
             .intent(&intent)
             .body(text);
         builder = self.routing(builder, &intent, receiver);
-        builder = self.privacy(builder);
+        builder = self.privacy(builder, &redacted);
         for (number, path) in self.attach.iter().enumerate() {
             let value = attachment::describe(path, self.embed)?;
             builder = builder.meta("attachments", format!("A{}", number + 1), value);
@@ -181,25 +183,32 @@ impl Content {
         let is_poll = IntentField::parse(intent).meaning == Some(Intent::Poll);
         if is_poll || !self.target.is_empty() {
             let first = std::iter::once(receiver).filter(|_| is_poll);
-            let all: Vec<&str> = first.chain(self.target.iter().map(String::as_str)).collect();
+            let all: Vec<&str> = first
+                .chain(self.target.iter().map(String::as_str))
+                .collect();
             let list = serde_json::to_string(&all).unwrap_or_default();
             builder = builder.meta("routing", "Targets", list);
         }
         builder
     }
 
-    fn privacy(&self, mut builder: Builder) -> Builder {
+    fn privacy(&self, mut builder: Builder, redacted: &[&str]) -> Builder {
         let consent = self.consent.as_deref().map(|c| match c {
             "explicit_yes" | "transferred_with_approval" => format!("{c}_{}", clock::now()),
             _ => c.to_owned(),
         });
+        let is_redacted = !redacted.is_empty();
+        let pii = self.pii.clone();
+        let pii = pii.or_else(|| is_redacted.then(|| "redacted".to_owned()));
+        let fields = is_redacted.then(|| redacted.join(", "));
         let fields = [
-            ("PII", self.pii.clone()),
+            ("PII", pii),
             ("Consent", consent),
             ("Scope", self.scope.clone()),
             ("Expires", self.expires.map(|t| t.to_string())),
             ("Jurisdiction", self.jurisdiction.clone()),
             ("Consent-ID", self.consent_id.clone()),
+            ("Redacted-Fields", fields),
         ];
         for (key, value) in fields {
             if let Some(value) = value {
@@ -248,21 +257,29 @@ impl Content {
         }
     }
 
-    /// The text after redaction, or as it is with a warning about what looks personal.
+    /// The text after redaction, with the kinds of what was taken out; or as it is, with a warning about what looks
+    /// personal.
     fn checked(
         &self,
         console: &mut Console,
         config: &Config,
         text: String,
-    ) -> Result<String, Failure> {
+    ) -> Result<(String, Vec<&'static str>), Failure> {
         let rules = Rules::default().with_names(config.redact_names());
         if self.redact {
-            return Ok(redact::redact(&text, &rules).text);
+            let redaction = redact::redact(&text, &rules);
+            let kinds = counts(&redaction.found).into_iter().map(|(k, _)| k);
+            return Ok((redaction.text, kinds.collect()));
         }
-        let has_consent = self.consent.as_deref().is_some_and(|c| c.starts_with("explicit_yes"));
+        let has_consent = self
+            .consent
+            .as_deref()
+            .is_some_and(|c| c.starts_with("explicit_yes"));
         let found = redact::find(&text, &rules);
         if !found.is_empty() && !has_consent {
-            let what = summary(&found);
+            let what = counts(&found).into_iter();
+            let what: Vec<String> = what.map(|(kind, n)| format!("{n} {kind}")).collect();
+            let what = what.join(", ");
             let advice = format!(
                 "the text looks as if it holds personal data ({what}) and no consent is given: --redact takes it out, \
                  --consent explicit_yes --scope pii says that you may send it"
@@ -270,7 +287,7 @@ impl Content {
             let word = styled(YELLOW, "warning");
             console.talk(&format!("{word}: {}\n", wrap(&advice, 9, 0)))?;
         }
-        Ok(text)
+        Ok((text, Vec::new()))
     }
 }
 
@@ -278,7 +295,9 @@ impl Content {
 fn require_text(text: String) -> Result<String, Failure> {
     let trimmed = text.trim_end().trim_start_matches('\n');
     match trimmed.is_empty() {
-        true => Err(Failure::Failed("there is no text, so nothing was sent".into())),
+        true => Err(Failure::Failed(
+            "there is no text, so nothing was sent".into(),
+        )),
         false => Ok(trimmed.to_owned()),
     }
 }
@@ -315,9 +334,9 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
     })
 }
 
-/// `2 email, 1 card`.
-fn summary(found: &[redact::Found]) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
+/// How many of each kind were found, in the order of the text.
+fn counts(found: &[redact::Found]) -> Vec<(&'static str, usize)> {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for one in found {
         let kind = one.kind.as_str();
         match counts.iter_mut().find(|(k, _)| *k == kind) {
@@ -325,6 +344,5 @@ fn summary(found: &[redact::Found]) -> String {
             None => counts.push((kind, 1)),
         }
     }
-    let counts = counts.iter().map(|(kind, count)| format!("{count} {kind}"));
-    counts.collect::<Vec<_>>().join(", ")
+    counts
 }

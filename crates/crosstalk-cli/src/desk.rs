@@ -2,13 +2,15 @@
 
 use crate::clipboard::{Clipboard, ClipboardError};
 use crate::config::{Config, Ids};
-use crate::console::{Console, styled, YELLOW};
+use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, id};
-use crosstalk_protocol::store::{Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait};
+use crosstalk_protocol::store::{
+    Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait,
+};
 use crosstalk_store::{Home, SqliteStore};
 
 /// A person's workplace.
@@ -176,7 +178,11 @@ const RECENT: usize = 50;
 /// The latest message that was asked and has no answer yet.
 pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(RECENT))?;
-    for thread in threads.items.iter().filter(|t| t.asked > 0 || t.waiting > 0) {
+    for thread in threads
+        .items
+        .iter()
+        .filter(|t| t.asked > 0 || t.waiting > 0)
+    {
         let records = everything(store, &thread.id)?;
         let is_asked = |r: &Record| matches!(r.wait, Wait::Them | Wait::Carry);
         if let Some(asked) = records.into_iter().rev().find(is_asked) {

@@ -183,7 +183,7 @@ mod tests {
     #[ignore = "runs on the terminal of another test"]
     fn on_a_terminal() {
         // As a command does, and with data still on its way.
-        let mut console = crate::console::Console::new(crate::cli::Color::Never);
+        let mut console = crate::console::Console::new(crate::cli::Color::Never, None);
         console.data("before ").unwrap();
         let result = compose("a draft", "the question\u{202e}", None).unwrap();
         console.data("after\n").unwrap();

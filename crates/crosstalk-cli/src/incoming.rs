@@ -104,12 +104,10 @@ impl<'d> Incoming<'d> {
                 })?;
                 Some(learned_sentence(&learned))
             }
-            (Err(_), Word::FirstContact) if self.desk.config.pin() => {
-                match pin_of(verdict, now) {
-                    Some(pin) => self.pin(pin)?,
-                    None => None,
-                }
-            }
+            (Err(_), Word::FirstContact) if self.desk.config.pin() => match pin_of(verdict, now) {
+                Some(pin) => self.pin(pin)?,
+                None => None,
+            },
             _ => None,
         };
         Ok(sentence)

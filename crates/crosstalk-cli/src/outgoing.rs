@@ -4,8 +4,8 @@
 
 use crate::clipboard::{ClipboardError, Copied};
 use crate::clock;
-use crate::config::WithKey;
 use crate::command::sign::require_verified;
+use crate::config::WithKey;
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
@@ -20,11 +20,9 @@ use clap::Args;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
-};
-use crosstalk_protocol::{Assistant, primer};
+use crosstalk_envelope::{BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id};
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
+use crosstalk_protocol::{Assistant, primer};
 use crosstalk_protocol::{Question, Trust, verify};
 use serde_json::json;
 
@@ -70,7 +68,9 @@ impl Delivery {
     ) -> Result<Exit, Failure> {
         let text = builder.build().map_err(|e| refused(&e))?;
         let at = clock::now();
-        let receiver = Document::parse(&text, Reading::Strict).receiver().to_owned();
+        let receiver = Document::parse(&text, Reading::Strict)
+            .receiver()
+            .to_owned();
         let mut store = desk.store(console)?;
         let is_known = store.knows(&receiver)?;
         let (text, key) = match self.signs(desk) {

@@ -73,7 +73,7 @@ pub(crate) enum Form {
     /// crosstalk.import/1: of `import --json`
     Import,
     /// crosstalk.export/1: of `export --format json`
-//TMP    Export,
+    Export,
     /// crosstalk.config/1: of `config show --json`
     Config,
     /// crosstalk.names/1: of `name --json`
@@ -99,7 +99,7 @@ impl Form {
             Self::Inbox => conversation::inbox(),
             Self::Search => conversation::search(),
             Self::Import => conversation::import(),
-//TMP            Self::Export => conversation::export(),
+            Self::Export => conversation::export(),
             Self::Config => settings::config(),
             Self::Names => settings::names(),
             Self::Resolve => settings::resolve(),

@@ -57,7 +57,8 @@ impl Look {
 
 /// The beginning of an id that is enough to name it.
 pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
-    let enough = store.shortest(id)?;
+    // Ten characters hold the time to the millisecond: what is enough today still is tomorrow.
+    let enough = store.shortest(id)?.max(10);
     Ok(id.chars().take(enough).collect())
 }
 
@@ -87,7 +88,9 @@ pub(crate) fn around(body: &str, search: &Search, width: usize) -> String {
     let words = search.terms.iter().flat_map(|t| &t.words);
     let found = words.filter_map(|w| low.find(&w.to_lowercase())).min();
     // Lower case may be longer: count characters, not bytes.
-    let before = found.and_then(|at| low.get(..at)).map_or(0, |t| t.chars().count());
+    let before = found
+        .and_then(|at| low.get(..at))
+        .map_or(0, |t| t.chars().count());
     let skip = before.saturating_sub(width / 4);
     let text: String = flat.chars().skip(skip).take(width * 2).collect();
     let dots = if skip > 0 { "…" } else { "" };

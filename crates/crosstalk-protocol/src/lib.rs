@@ -10,10 +10,10 @@
 //!                                                            compose what is filled in for a person
 //! ```
 
-pub mod compose;
 pub mod archive;
 pub mod bundle;
 pub mod chat;
+pub mod compose;
 pub mod dns;
 pub mod redact;
 pub mod rotation;

@@ -6,9 +6,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::count;
+use crate::report::{Conversation, Message};
+use crate::schema::EXPORT;
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::archive;
 use crosstalk_protocol::store::Record;
+use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,7 +61,11 @@ impl Export {
             Format::Files => return self.files(console, &records),
             Format::Text => archive::to_text(&records),
             Format::Markdown => archive::to_markdown(&thread, &records),
-            Format::Json => json::pretty(&archive::to_json(&thread, &records))?,
+            Format::Json => {
+                let messages: Vec<Message> = records.iter().map(Message::new).collect();
+                let thread = Conversation::new(&thread);
+                json::pretty(&json!({"schema": EXPORT, "thread": thread, "messages": messages}))?
+            }
         };
         match &self.out {
             Some(path) => {
@@ -73,7 +80,9 @@ impl Export {
 
     fn files(&self, console: &mut Console, records: &[Record]) -> Result<Exit, Failure> {
         let Some(folder) = &self.out else {
-            return Err(Failure::Usage("say where the files go: --out FOLDER".into()));
+            return Err(Failure::Usage(
+                "say where the files go: --out FOLDER".into(),
+            ));
         };
         let shown = folder.to_string_lossy().into_owned();
         std::fs::create_dir_all(folder).map_err(|e| Failure::Io(shown.clone(), e))?;
@@ -82,7 +91,10 @@ impl Export {
             self.write(&path, &archive::to_text(std::slice::from_ref(record)))?;
         }
         let what = count(records.len(), "file");
-        console.talk(&format!("Written: {what} in {}\n", crate::input::shown_path(&shown)))?;
+        console.talk(&format!(
+            "Written: {what} in {}\n",
+            crate::input::shown_path(&shown)
+        ))?;
         Ok(Exit::SUCCESS)
     }
 

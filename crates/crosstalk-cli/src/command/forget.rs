@@ -36,7 +36,10 @@ impl Forget {
         let what = format!(
             "{} of {} ({})",
             count(number, "message"),
-            styled(BOLD, &escape(thread.context.as_deref().unwrap_or("a thread"))),
+            styled(
+                BOLD,
+                &escape(thread.context.as_deref().unwrap_or("a thread"))
+            ),
             thread.id
         );
         if !self.yes && !confirmed(console, &what)? {

@@ -14,7 +14,7 @@ use crate::paragraph::count;
 use crate::schema::IMPORT;
 use clap::Args;
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::chat;
+use crosstalk_protocol::chat::{self, ChatImport};
 use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -64,6 +64,8 @@ impl Import {
             batch: Vec::new(),
             tally: Tally::default(),
             exit: Exit::SUCCESS,
+            person: desk.config.sender()?,
+            user: desk.config.user()?,
         };
         let bar = self.bar(found.len());
         for path in &found {
@@ -91,7 +93,9 @@ impl Import {
     fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
         if self.json {
             let pairs = |list: &[(String, String)], key: &str| -> Vec<serde_json::Value> {
-                list.iter().map(|(file, what)| json!({"file": file, key: what})).collect()
+                list.iter()
+                    .map(|(file, what)| json!({"file": file, key: what}))
+                    .collect()
             };
             let answer = json!({
                 "schema": IMPORT,
@@ -110,7 +114,9 @@ impl Import {
         for (file, id) in &tally.conflicts {
             let word = styled(RED, "not kept");
             let file = shown_path(file);
-            console.talk(&format!("{word}: {file}: another message has the id {id}\n"))?;
+            console.talk(&format!(
+                "{word}: {file}: another message has the id {id}\n"
+            ))?;
         }
         console.talk(&format!(
             "{} read: {} kept, {} known already\n",
@@ -128,6 +134,9 @@ struct Work<'w> {
     batch: Vec<(String, Arrival)>,
     tally: Tally,
     exit: Exit,
+    /// Who the person is in a chat that was exported.
+    person: String,
+    user: String,
 }
 
 impl Work<'_> {
@@ -143,7 +152,8 @@ impl Work<'_> {
             }
         };
         let (text, scan) = input.scan(Reading::Paste);
-        if scan.documents.is_empty() && files::may_be_chat(path)
+        if scan.documents.is_empty()
+            && files::may_be_chat(path)
             && let Some(chat) = chat::read_chat(&text)
         {
             return self.chat(console, &name, &chat);
@@ -166,8 +176,15 @@ impl Work<'_> {
         chat: &chat::Chat,
     ) -> Result<(), Failure> {
         let file = std::path::Path::new(name).file_name();
-        let file = file.map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
-        for builder in chat.messages(&file) {
+        let file = file
+            .map(|f| f.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let import = ChatImport {
+            person: &self.person,
+            user: &self.user,
+            source: &file,
+        };
+        for builder in chat.messages(&import) {
             match builder.build() {
                 Ok(text) => {
                     let document = Document::parse(&text, Reading::Strict);
@@ -201,10 +218,13 @@ impl Work<'_> {
         let batch = std::mem::take(&mut self.batch);
         let (names, arrivals): (Vec<String>, Vec<Arrival>) = batch.into_iter().unzip();
         let outcomes = self.store.accept(&arrivals)?;
-        for (name, outcome) in names.into_iter().zip(outcomes) {
+        let ways: Vec<Way> = arrivals.iter().map(|a| a.way).collect();
+        for ((name, way), outcome) in names.into_iter().zip(ways).zip(outcomes) {
             match outcome {
                 Outcome::Filed { .. } => self.tally.filed += 1,
                 Outcome::Known { .. } => self.tally.known += 1,
+                // The id of a turn comes from what was said: only the name of the file is another one.
+                Outcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
                 Outcome::Conflict { id, .. } => {
                     self.exit = self.exit.worst(crosstalk_envelope::ErrorCode::Perm.into());
                     let id = crosstalk_envelope::unicode::escape(&id).into_owned();

@@ -49,7 +49,8 @@ impl Search {
         };
         if self.json {
             let messages: Vec<Message> = items.iter().map(Message::new).collect();
-            let answer = json!({"schema": SEARCH, "query": query, "messages": messages, "more": more});
+            let answer =
+                json!({"schema": SEARCH, "query": query, "messages": messages, "more": more});
             console.data(json::pretty(&answer)?)?;
             return Ok(exit);
         }

@@ -133,8 +133,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         key: Key::Fence,
         name: "fence",
         kind: Kind::Switch,
-        default: Fixed::Switch(true),
-        about: "write messages in a code block, so that chats leave them alone",
+        default: Fixed::Switch(false),
+        about: "write messages in a code block, for chats that collapse line breaks",
     },
     Setting {
         key: Key::Primer,

@@ -14,7 +14,8 @@ pub(super) fn describe(path: &Path, embed: bool) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|e| Failure::Io(shown.clone(), e))?;
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     let name: String = name.unwrap_or_default();
-    let is_plain = |c: char| !c.is_control() && c != ';' && !crosstalk_envelope::unicode::is_hidden(c);
+    let is_plain =
+        |c: char| !c.is_control() && c != ';' && !crosstalk_envelope::unicode::is_hidden(c);
     let name: String = name.chars().filter(|c| is_plain(*c)).collect();
     let mut value = format!("{};name={name};digest={}", kind(path), Digest::of(&bytes));
     if embed {
@@ -59,7 +60,8 @@ fn kind(path: &Path) -> &'static str {
         "mp3" => "audio/mpeg",
         "wav" => "audio/wav",
         "mp4" => "video/mp4",
-        "rs" | "py" | "go" | "c" | "h" | "cpp" | "java" | "ts" | "sh" | "sql" | "diff" | "patch" => "text/plain",
+        "rs" | "py" | "go" | "c" | "h" | "cpp" | "java" | "ts" | "sh" | "sql" | "diff"
+        | "patch" => "text/plain",
         _ => "application/octet-stream",
     }
 }
@@ -76,7 +78,10 @@ mod tests {
         std::fs::write(&path, "hello").unwrap();
         let value = describe(&path, true).unwrap();
         let read = Attachment::parse(&value).unwrap();
-        assert_eq!((read.media_type, read.name), ("text/markdown", Some("ab plan.MD")));
+        assert_eq!(
+            (read.mime, read.name),
+            ("text/markdown", Some("ab plan.MD"))
+        );
         assert_eq!(read.check(b"hello"), Ok(()));
         assert_eq!(read.check_embedded(), Ok(()));
         std::fs::write(&path, vec![0; MOST_EMBEDDED + 1]).unwrap();

@@ -100,6 +100,14 @@ pub(super) fn show() -> Value {
     )
 }
 
+pub(super) fn export() -> Value {
+    form(
+        EXPORT,
+        "What `crosstalk export --format json` prints: a thread and all its messages as they came.",
+        json!({"schema": schema(EXPORT), "thread": object(thread_fields()), "messages": list(message())}),
+    )
+}
+
 pub(super) fn inbox() -> Value {
     form(
         INBOX,

@@ -1,7 +1,7 @@
 //! Lists: threads, and messages one below the other.
 
-use super::message::{badge, warning};
 use super::Look;
+use super::message::{badge, warning};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::render;
@@ -93,12 +93,19 @@ pub(crate) fn messages(
             Wait::Them | Wait::Nobody => String::new(),
         };
         let context = escape(record.context.as_deref().unwrap_or("")).into_owned();
-        let left = format!("{}  {}{todo}", styled(BOLD, &parties), styled(color, &intent));
+        let left = format!(
+            "{}  {}{todo}",
+            styled(BOLD, &parties),
+            styled(color, &intent)
+        );
         let tail = format!("· {} · {}", age(record.at, look.now), short(&record.id));
         let used = cells(&parties) + 2 + cells(&intent) + visible(&todo);
         out.push_str(&super::sides(
             (&left, used),
-            (&format!("{badge} {}", styled(DIM, &tail)), cells(&plain) + 1 + cells(&tail)),
+            (
+                &format!("{badge} {}", styled(DIM, &tail)),
+                cells(&plain) + 1 + cells(&tail),
+            ),
             look.width,
         ));
         let text = match warning(&document) {

@@ -88,8 +88,7 @@ fn facts(
     };
     fields.extend(waits.as_deref().map(|w| ("waits for", w)));
     render::fields(out, &fields, 0, look.width);
-    let is_shown =
-        |n: &str| look.full || !(FOR_PROGRAMS.contains(&n) || is_hop_namespace(n));
+    let is_shown = |n: &str| look.full || !(FOR_PROGRAMS.contains(&n) || is_hop_namespace(n));
     for block in document.blocks().filter(|b| is_shown(b.namespace())) {
         let namespace = escape(block.namespace());
         let note = match is_hop_namespace(block.namespace()) {

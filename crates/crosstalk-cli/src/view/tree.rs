@@ -41,7 +41,11 @@ fn head(thread: &Thread, id: &str, look: &Look) -> String {
         (&styled(DIM, &right), cells(&right)),
         look.width,
     );
-    let parties: Vec<String> = thread.parties.iter().map(|p| escape(p).into_owned()).collect();
+    let parties: Vec<String> = thread
+        .parties
+        .iter()
+        .map(|p| escape(p).into_owned())
+        .collect();
     let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
     let facts = format!(
         "{} · {} · {}",
@@ -115,7 +119,10 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     {
         let word = styled(YELLOW, "Content warning:");
         out.push_str(&format!("{pad}{word} {}", escape(&warning)));
-        out.push_str(&format!("{}\n", styled(DIM, " (folded; --unfold shows it)")));
+        out.push_str(&format!(
+            "{}\n",
+            styled(DIM, " (folded; --unfold shows it)")
+        ));
         return;
     }
     let most = if look.full { usize::MAX } else { LINES };

@@ -1,7 +1,7 @@
 //! Conversations by copy and paste: sending, pasting, answering, and what becomes of a thread.
 
 use crate::run::{Ended, Home};
-use crosstalk_testing::Xvfb;
+use crosstalk_testing::xvfb::Xvfb;
 use serde_json::Value;
 
 const ME: [(&str, &str); 2] = [("CROSSTALK_USER", "kalle"), ("CROSSTALK_CLIPBOARD", "none")];
@@ -58,9 +58,16 @@ fn a_message_goes_round_over_a_real_clipboard() {
     assert!(sent.err.contains("Copied to the clipboard"), "{}", sent.err);
     // The program has ended; what it copied is still there, byte for byte.
     assert_eq!(String::from_utf8(screen.pasted()).unwrap(), sent.out);
-    let id = sent.out.lines().find_map(|l| l.strip_prefix("message: ")).unwrap();
+    let id = sent
+        .out
+        .lines()
+        .find_map(|l| l.strip_prefix("message: "))
+        .unwrap();
     let reply = answer(id, "01K74V8QF8570V52F7A8GSBCV2", "Yes.");
-    screen.copy("UTF8_STRING", format!("Here you are:\n\n{reply}\nBye").as_bytes());
+    screen.copy(
+        "UTF8_STRING",
+        format!("Here you are:\n\n{reply}\nBye").as_bytes(),
+    );
     let pasted = home.run_with(&env, &["paste", "--json"], "");
     assert_eq!(pasted.code, 0, "{}", pasted.err);
     let pasted: Value = serde_json::from_str(&pasted.out).unwrap();
@@ -79,7 +86,11 @@ fn the_same_thing_twice_is_noticed_and_another_one_under_its_id_refused() {
     let filed = json(&home, &["paste", "--json"], &first);
     assert_eq!(text(&filed, "/messages/0/outcome"), "filed");
     assert_eq!(text(&filed, "/messages/0/message/thread"), thread);
-    let known = json(&home, &["paste", "--json"], &format!("> {}", first.trim_end().replace('\n', "\n> ")));
+    let known = json(
+        &home,
+        &["paste", "--json"],
+        &format!("> {}", first.trim_end().replace('\n', "\n> ")),
+    );
     assert_eq!(text(&known, "/messages/0/outcome"), "known");
     let other = first.replace("Yes.", "No.");
     let refused = kalle(&home, &["paste"], &other);
@@ -103,11 +114,21 @@ fn a_plain_answer_is_filed_under_what_it_answers() {
     assert_eq!(none.code, 12);
     assert!(none.err.contains("--as-reply-to"), "{}", none.err);
     let (asked, thread) = sent(&home, "claude", "May I?");
-    let filed = json(&home, &["paste", "--json", "--as-reply-to", "last", "-"], "Yes,\n\n  [[go]] ahead.\n");
+    let filed = json(
+        &home,
+        &["paste", "--json", "--as-reply-to", "last", "-"],
+        "Yes,\n\n  [[go]] ahead.\n",
+    );
     let message = &filed["messages"][0]["message"];
     assert_eq!(message["way"], "filed");
-    assert_eq!((&message["from"], &message["to"]), (&"CLAUDE".into(), &"KALLE".into()));
-    assert_eq!((&message["parent"], &message["thread"]), (&asked.into(), &thread.into()));
+    assert_eq!(
+        (&message["from"], &message["to"]),
+        (&"CLAUDE".into(), &"KALLE".into())
+    );
+    assert_eq!(
+        (&message["parent"], &message["thread"]),
+        (&asked.into(), &thread.into())
+    );
     assert_eq!(message["body"], "Yes,\n\n  [[go]] ahead.");
     let nobody = kalle(&home, &["paste", "--as-reply-to", "last", "-"], "More.");
     assert_eq!(nobody.code, 1, "{}", nobody.err);
@@ -116,25 +137,76 @@ fn a_plain_answer_is_filed_under_what_it_answers() {
 #[test]
 fn what_waits_is_in_the_inbox_until_it_is_answered() {
     let home = Home::new("inbox");
-    let to_me = envelope("CLAUDE", "kalle", "QUESTION", "message: 01K74V6VX0S86Z5JATM52C3M7Z\n", "Which port?");
-    let to_other = envelope("CLAUDE", "GEMINI", "REQUEST", "message: 01K74V6VX0S86Z5JATM52C3M80\n", "Check it.");
-    assert_eq!(kalle(&home, &["paste"], &format!("{to_me}\n{to_other}")).code, 0);
+    let to_me = envelope(
+        "CLAUDE",
+        "kalle",
+        "QUESTION",
+        "message: 01K74V6VX0S86Z5JATM52C3M7Z\n",
+        "Which port?",
+    );
+    let to_other = envelope(
+        "CLAUDE",
+        "GEMINI",
+        "REQUEST",
+        "message: 01K74V6VX0S86Z5JATM52C3M80\n",
+        "Check it.",
+    );
+    assert_eq!(
+        kalle(&home, &["paste"], &format!("{to_me}\n{to_other}")).code,
+        0
+    );
     let waits = |home: &Home| -> Vec<(String, String)> {
         let inbox = json(home, &["inbox", "--json"], "");
         let messages = inbox["messages"].as_array().unwrap().iter();
-        messages.map(|m| (text(m, "/id")[22..].to_owned(), text(m, "/waits_for").to_owned())).collect()
+        messages
+            .map(|m| {
+                (
+                    text(m, "/id")[22..].to_owned(),
+                    text(m, "/waits_for").to_owned(),
+                )
+            })
+            .collect()
     };
-    assert_eq!(waits(&home), [("3M80".into(), "carry".into()), ("3M7Z".into(), "me".into())]);
+    assert_eq!(
+        waits(&home),
+        [
+            ("3M80".into(), "carry".into()),
+            ("3M7Z".into(), "me".into())
+        ]
+    );
     // Without an id, the one that waits for an answer of mine.
     let reply = json(&home, &["reply", "--json", "--body", "8080."], "");
-    assert_eq!(text(&reply, "/message/parent"), "01K74V6VX0S86Z5JATM52C3M7Z");
+    assert_eq!(
+        text(&reply, "/message/parent"),
+        "01K74V6VX0S86Z5JATM52C3M7Z"
+    );
     assert_eq!(text(&reply, "/message/from"), "kalle");
     assert_eq!(text(&reply, "/message/intent"), "RESPOND");
     assert_eq!(waits(&home), [("3M80".into(), "carry".into())]);
-    assert_eq!(kalle(&home, &["inbox", "--done", "01K74V6VX0S86Z5JATM52C3M80"], "").code, 0);
+    assert_eq!(
+        kalle(
+            &home,
+            &["inbox", "--done", "01K74V6VX0S86Z5JATM52C3M80"],
+            ""
+        )
+        .code,
+        0
+    );
     assert_eq!(waits(&home), []);
-    assert_eq!(kalle(&home, &["inbox", "--done", "01K74V6VX0S86Z5JATM52C3M80"], "").code, 1);
-    assert_eq!(kalle(&home, &["reply", "--body", "x"], "").code, 1, "nothing waits");
+    assert_eq!(
+        kalle(
+            &home,
+            &["inbox", "--done", "01K74V6VX0S86Z5JATM52C3M80"],
+            ""
+        )
+        .code,
+        1
+    );
+    assert_eq!(
+        kalle(&home, &["reply", "--body", "x"], "").code,
+        1,
+        "nothing waits"
+    );
 }
 
 #[test]
@@ -157,13 +229,25 @@ fn a_stripped_signature_settles_nothing() {
 fn a_closed_thread_takes_no_new_message_and_keeps_what_comes() {
     let home = Home::new("closed");
     let (asked, thread) = sent(&home, "chatgpt", "JWT?");
-    let closed = json(&home, &["close", &thread, "--reason", "decided", "--json"], "");
+    let closed = json(
+        &home,
+        &["close", &thread, "--reason", "decided", "--json"],
+        "",
+    );
     assert_eq!(text(&closed, "/message/intent"), "CLOSE");
     assert_eq!(kalle(&home, &["reply", &asked, "More?"], "").code, 14);
     assert_eq!(kalle(&home, &["close", &thread], "").code, 14);
-    let late = kalle(&home, &["paste"], &answer(&asked, "01K74V8QF8570V52F7A8GSBCV2", "Late."));
+    let late = kalle(
+        &home,
+        &["paste"],
+        &answer(&asked, "01K74V8QF8570V52F7A8GSBCV2", "Late."),
+    );
     assert_eq!(late.code, 0, "{}", late.err);
-    assert!(late.err.contains("the thread was closed on"), "{}", late.err);
+    assert!(
+        late.err.contains("the thread was closed on"),
+        "{}",
+        late.err
+    );
     let threads = json(&home, &["threads", "--json", "--open"], "");
     assert_eq!(threads["threads"].as_array().unwrap().len(), 0);
 }
@@ -174,7 +258,11 @@ fn what_is_forgotten_is_gone_from_every_file() {
     let (_, thread) = sent(&home, "chatgpt", "The word is xylomarimba.");
     let (_, other) = sent(&home, "claude", "Something else.");
     assert_eq!(kalle(&home, &["search", "xylomarimba"], "").code, 0);
-    assert_eq!(kalle(&home, &["forget", &thread], "").code, 2, "nobody to ask");
+    assert_eq!(
+        kalle(&home, &["forget", &thread], "").code,
+        2,
+        "nobody to ask"
+    );
     assert_eq!(kalle(&home, &["forget", &thread, "--yes"], "").code, 0);
     assert_eq!(kalle(&home, &["search", "xylomarimba"], "").code, 1);
     assert_eq!(kalle(&home, &["show", &thread], "").code, 1);
@@ -186,7 +274,11 @@ fn what_is_forgotten_is_gone_from_every_file() {
             files += 1;
             let bytes = std::fs::read(&path).unwrap();
             let found = |word: &str| bytes.windows(word.len()).any(|w| w == word.as_bytes());
-            assert!(!found("xylomarimba") && !found(&thread), "{}", path.display());
+            assert!(
+                !found("xylomarimba") && !found(&thread),
+                "{}",
+                path.display()
+            );
         }
     }
     assert!(files > 0);
@@ -196,17 +288,40 @@ fn what_is_forgotten_is_gone_from_every_file() {
 fn an_exported_thread_is_imported_byte_for_byte() {
     let (home, other) = (Home::new("export"), Home::new("export-there"));
     let (asked, thread) = sent(&home, "chatgpt", "JWT?\n\n    code\n\n[[END]]");
-    assert_eq!(kalle(&home, &["paste"], &answer(&asked, "01K74V8QF8570V52F7A8GSBCV2", "Yes.")).code, 0);
+    assert_eq!(
+        kalle(
+            &home,
+            &["paste"],
+            &answer(&asked, "01K74V8QF8570V52F7A8GSBCV2", "Yes.")
+        )
+        .code,
+        0
+    );
     let folder = home.path("archive");
     let folder = folder.to_str().unwrap();
-    assert_eq!(kalle(&home, &["export", &thread, "--format", "files", "--out", folder], "").code, 0);
+    assert_eq!(
+        kalle(
+            &home,
+            &["export", &thread, "--format", "files", "--out", folder],
+            ""
+        )
+        .code,
+        0
+    );
     let imported = json(&other, &["import", "--json", folder], "");
-    assert_eq!((&imported["filed"], &imported["known"]), (&2.into(), &0.into()));
+    assert_eq!(
+        (&imported["filed"], &imported["known"]),
+        (&2.into(), &0.into())
+    );
     let again = json(&other, &["import", "--json", folder], "");
     assert_eq!((&again["filed"], &again["known"]), (&0.into(), &2.into()));
     let texts = |home: &Home| kalle(home, &["export", &thread], "").out;
     assert_eq!(texts(&home), texts(&other));
-    let exists = kalle(&home, &["export", &thread, "--format", "files", "--out", folder], "");
+    let exists = kalle(
+        &home,
+        &["export", &thread, "--format", "files", "--out", folder],
+        "",
+    );
     assert_eq!(exists.code, 1, "nothing is overwritten");
 }
 
@@ -216,14 +331,48 @@ fn personal_data_without_consent_is_warned_about_or_taken_out() {
     let body = "Write to ann@example.com.";
     let warned = kalle(&home, &["send", "chatgpt", body], "");
     assert_eq!(warned.code, 0);
-    assert!(warned.err.contains("1 email") && warned.out.contains("ann@example.com"), "{}", warned.err);
-    let agreed = kalle(&home, &["send", "chatgpt", body, "--consent", "explicit_yes", "--scope", "pii"], "");
+    assert!(
+        warned.err.contains("1 email") && warned.out.contains("ann@example.com"),
+        "{}",
+        warned.err
+    );
+    let agreed = kalle(
+        &home,
+        &[
+            "send",
+            "chatgpt",
+            body,
+            "--consent",
+            "explicit_yes",
+            "--scope",
+            "pii",
+        ],
+        "",
+    );
     assert!(!agreed.err.contains("warning"), "{}", agreed.err);
-    assert!(agreed.out.contains("\nConsent: explicit_yes_2"), "{}", agreed.out);
+    assert!(
+        agreed.out.contains("\nConsent: explicit_yes_2"),
+        "{}",
+        agreed.out
+    );
     let redacted = kalle(&home, &["send", "chatgpt", body, "--redact"], "");
-    assert!(redacted.out.contains("Write to [EMAIL]."), "{}", redacted.out);
-    assert!(redacted.out.contains("\nPII: redacted\nRedacted-Fields: email\n"), "{}", redacted.out);
-    let denied = kalle(&home, &["send", "chatgpt", body, "--consent", "explicit_no"], "");
+    assert!(
+        redacted.out.contains("Write to [EMAIL]."),
+        "{}",
+        redacted.out
+    );
+    assert!(
+        redacted
+            .out
+            .contains("\nPII: redacted\nRedacted-Fields: email\n"),
+        "{}",
+        redacted.out
+    );
+    let denied = kalle(
+        &home,
+        &["send", "chatgpt", body, "--consent", "explicit_no"],
+        "",
+    );
     assert_eq!(denied.code, 11);
 }
 
@@ -235,9 +384,26 @@ fn a_message_says_what_was_asked_for() {
     let sent = kalle(
         &home,
         &[
-            "send", "chatgpt", "--context", "auth", "--intent", "poll", "--priority", "HIGH", "--target", "claude://a/b",
-            "--meta", "custom-acme.Ticket=4711", "--attach", file.to_str().unwrap(), "--from", "ann", "--user", "ann b",
-            "--body", "-",
+            "send",
+            "chatgpt",
+            "--context",
+            "auth",
+            "--intent",
+            "poll",
+            "--priority",
+            "HIGH",
+            "--target",
+            "claude://a/b",
+            "--meta",
+            "custom-acme.Ticket=4711",
+            "--attach",
+            file.to_str().unwrap(),
+            "--from",
+            "ann",
+            "--user",
+            "ann b",
+            "--body",
+            "-",
         ],
         "A or B?\n",
     );
@@ -253,14 +419,24 @@ fn a_message_says_what_was_asked_for() {
         "Ticket: 4711",
         "  A or B?",
     ] {
-        assert!(sent.out.lines().any(|l| l == line), "{line} in\n{}", sent.out);
+        assert!(
+            sent.out.lines().any(|l| l == line),
+            "{line} in\n{}",
+            sent.out
+        );
     }
     let strict = kalle(&home, &["parse", "--strict"], &sent.out);
     assert_eq!(strict.code, 0, "{}", strict.err);
     for wrong in [
         &["send", "chatgpt", "--meta", "no-dot=x", "Hi"][..],
         &["send", "chatgpt", "--body", "x", "y"],
-        &["send", "chatgpt", "Hi", "--reply-to", "01K74V6VX0S86Z5JATM52C3M7Z"],
+        &[
+            "send",
+            "chatgpt",
+            "Hi",
+            "--reply-to",
+            "01K74V6VX0S86Z5JATM52C3M7Z",
+        ],
         &["send", "chatgpt", "--context", "two\nlines", "Hi"],
         &["send", "chatgpt", "   "],
     ] {
@@ -279,6 +455,10 @@ fn a_store_of_a_newer_version_is_refused_politely() {
     for arguments in [&["threads"][..], &["send", "chatgpt", "Hi"]] {
         let refused = kalle(&home, arguments, "");
         assert_eq!(refused.code, 15, "{}", refused.err);
-        assert!(refused.err.contains("999") && refused.err.contains("newer"), "{}", refused.err);
+        assert!(
+            refused.err.contains("999") && refused.err.contains("newer"),
+            "{}",
+            refused.err
+        );
     }
 }

@@ -13,7 +13,7 @@
 //! `STORY=overwrite cargo test` writes the pages anew, with what the program prints now.
 
 use crate::run::folder;
-use crosstalk_testing::Xvfb;
+use crosstalk_testing::xvfb::Xvfb;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -24,10 +24,19 @@ enum Step {
     /// What is only read.
     Prose(String),
     /// A file that is there from here on.
-    File { head: String, name: String, content: String, fence: String },
+    File {
+        head: String,
+        name: String,
+        content: String,
+        fence: String,
+    },
     /// The begin or the end of commands.
     Fence(String),
-    Command { line: String, expected: String, code: i32 },
+    Command {
+        line: String,
+        expected: String,
+        code: i32,
+    },
 }
 
 fn steps(page: &str) -> Vec<Step> {
@@ -53,7 +62,9 @@ fn steps(page: &str) -> Vec<Step> {
             steps.extend(commands(&block));
             steps.push(Step::Fence(fence));
         } else {
-            steps.push(Step::Prose([&[line], &block[..], &[&fence]].concat().join("\n")));
+            steps.push(Step::Prose(
+                [&[line], &block[..], &[&fence]].concat().join("\n"),
+            ));
         }
     }
     steps
@@ -82,7 +93,9 @@ fn commands(block: &[&str]) -> Vec<Step> {
 fn is_variable(word: &str) -> bool {
     let is_id = (8..=26).contains(&word.len())
         && word.starts_with("01")
-        && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
     is_id || is_time(word)
 }
 
@@ -92,20 +105,25 @@ fn is_time(word: &str) -> bool {
 
 /// Where the variable words are. What follows a time in a session is one, too.
 fn variables(words: &[&str]) -> Vec<bool> {
-    let is_session = |at: usize| {
-        at >= 4 && words[at - 4] == "session:" && is_time(words[at - 2])
-    };
-    (0..words.len()).map(|at| is_variable(words[at]) || is_session(at)).collect()
+    let is_session = |at: usize| at >= 4 && words[at - 4] == "session:" && is_time(words[at - 2]);
+    (0..words.len())
+        .map(|at| is_variable(words[at]) || is_session(at))
+        .collect()
 }
 
 /// A text in words and what stands between them.
 fn words(text: &str) -> Vec<&str> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ':';
+    let is_part = |at: usize, c: char| {
+        let next = text[at..].chars().nth(1);
+        c.is_ascii_alphanumeric()
+            || "-:".contains(c)
+            || (c == '.' && next.is_some_and(|n| n.is_ascii_digit()))
+    };
     let mut out = Vec::new();
     let mut start = 0;
     let mut inside = None;
     for (at, c) in text.char_indices() {
-        let part = is_part(c);
+        let part = is_part(at, c);
         if inside.is_some_and(|was| was != part) {
             out.push(&text[start..at]);
             start = at;
@@ -114,6 +132,20 @@ fn words(text: &str) -> Vec<&str> {
     }
     out.push(&text[start..]);
     out
+}
+
+/// A text with one space for several: the room between columns depends on how long the ids are.
+fn narrow(text: &str) -> String {
+    let mut out = text.to_owned();
+    while out.contains("  ") {
+        out = out.replace("  ", " ");
+    }
+    out
+}
+
+/// Whether two words are the same id: as many characters of it are shown as it takes to tell it from others.
+fn is_same(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 #[derive(Default)]
@@ -129,18 +161,20 @@ impl Names {
         }
         let mut met = Vec::new();
         for ((word, found), is_variable) in page.iter().zip(&real).zip(named) {
-            // The room between columns depends on how long the ids are.
-            let is_gap = |w: &str| w.len() > 1 && w.trim().is_empty();
             if !is_variable {
-                if word != found && !(is_gap(word) && is_gap(found)) {
+                if narrow(word) != narrow(found) {
                     return false;
                 }
                 continue;
             }
+            // Times pass; only that of a session is a name.
+            if is_time(word) && is_time(found) && page.first() != Some(&"session:") {
+                continue;
+            }
             match self.0.get(*word) {
-                Some(known) if known != found => return false,
-                Some(_) => {}
-                None => met.push((word.to_string(), found.to_string())),
+                Some(known) if !is_same(known, found) => return false,
+                Some(known) if known.len() >= found.len() => {}
+                _ => met.push((word.to_string(), found.to_string())),
             }
         }
         self.0.extend(met);
@@ -160,8 +194,15 @@ impl Names {
         }
     }
 
+    /// A text with the real words; of an id, as much as is known.
     fn put_in(&self, text: &str) -> String {
-        let put = |w: &str| self.0.get(w).cloned().unwrap_or_else(|| w.to_owned());
+        let put = |word: &str| match self.0.get(word) {
+            Some(real) => {
+                let all = self.0.values().filter(|v| v.starts_with(real.as_str()));
+                all.max_by_key(|v| v.len()).unwrap_or(real).clone()
+            }
+            None => word.to_owned(),
+        };
         words(text).into_iter().map(put).collect()
     }
 }
@@ -199,19 +240,41 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
     let (mut out, mut played) = (String::new(), 0);
     for step in steps(&text) {
         match step {
-            Step::Prose(line) | Step::Fence(line) => out.push_str(&format!("{line}\n")),
-            Step::File { head, name, content, fence } => {
+            Step::Prose(line) => out.push_str(&format!("{line}\n")),
+            Step::Fence(line) => {
+                out.truncate(out.trim_end().len());
+                let gap = if line.contains("shell-session") {
+                    "\n\n"
+                } else {
+                    "\n"
+                };
+                out.push_str(&format!("{gap}{line}\n"));
+            }
+            Step::File {
+                head,
+                name,
+                content,
+                fence,
+            } => {
                 let content = names.put_in(&content);
                 fs::write(folder.join(name), &content).unwrap();
                 out.push_str(&format!("{head}\n{content}{fence}\n"));
             }
-            Step::Command { line, expected, code } => {
+            Step::Command {
+                line,
+                expected,
+                code,
+            } => {
                 played += 1;
                 let typed = names.put_in(&line);
                 let (real, ended) = printed(&typed, &folder, &all);
                 if overwrite {
                     names.guess(&expected, &real);
-                    let code = if ended == 0 { String::new() } else { format!("? {ended}\n") };
+                    let code = if ended == 0 {
+                        String::new()
+                    } else {
+                        format!("? {ended}\n")
+                    };
                     out.push_str(&format!("$ {typed}\n{code}{}\n\n", real.trim_end()));
                     continue;
                 }
@@ -232,8 +295,7 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
 fn tell(page: &str) {
     let page = folder(page);
     let screen = Xvfb::start();
-    let display = screen.display();
-    let env = [("DISPLAY", display.as_str()), ("WAYLAND_DISPLAY", "")];
+    let env = [("DISPLAY", screen.display()), ("WAYLAND_DISPLAY", "")];
     let overwrite = std::env::var_os("STORY").is_some_and(|v| v == "overwrite");
     let told = play(&page, &env, overwrite);
     if overwrite {

@@ -1,8 +1,10 @@
 //! Conversations on a real terminal: at two widths, with hostile texts, and with an editor.
 
 use crate::run::Home;
-use crosstalk_testing::{Tmux, Xvfb};
+use crosstalk_testing::tmux::Tmux;
+use crosstalk_testing::xvfb::Xvfb;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use unicode_width::UnicodeWidthStr as _;
 
 /// A terminal in a home of its own, with the program on its path.
@@ -33,17 +35,32 @@ fn envelope(body: &str) -> String {
     )
 }
 
-/// Runs a command and gives the screen when it is done: it ends with a line of its own.
+/// Runs a command and gives the screen when it is done: it ends with a line of its own, another one each time.
 fn run(terminal: &Tmux, line: &str) -> String {
-    terminal.type_text(&format!("clear; {line}; echo DO''NE\n"));
-    terminal.wait_for("DONE")
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    terminal.type_text(&format!("clear; {line}; echo DO''NE{number}.\n"));
+    let mark = format!("DONE{number}.");
+    let screen = terminal.wait_for(&mark);
+    screen
+        .lines()
+        .take_while(|l| *l != mark)
+        .map(|l| format!("{l}\n"))
+        .collect()
 }
 
 #[test]
 fn a_conversation_fits_the_terminal() {
     let home = Home::new("widths");
-    let words = "Every word of this line should be there, whatever the width of the terminal is. ".repeat(3);
-    paste(&home, &envelope(&format!("{}\n\n    fn main() {{}}\n日本語のテキスト", words.trim_end())));
+    let words = "Every word of this line should be there, whatever the width of the terminal is. "
+        .repeat(3);
+    paste(
+        &home,
+        &envelope(&format!(
+            "{}\n\n    fn main() {{}}\n日本語のテキスト",
+            words.trim_end()
+        )),
+    );
     for columns in [80, 200] {
         let terminal = terminal(&home, columns, 50, &[]);
         for command in [
@@ -55,21 +72,45 @@ fn a_conversation_fits_the_terminal() {
         ] {
             let screen = run(&terminal, command);
             let widest = screen.lines().map(|l| l.width()).max().unwrap();
-            assert!(widest <= columns.into(), "{command} at {columns}:\n{screen}");
+            assert!(
+                widest <= columns.into(),
+                "{command} at {columns}:\n{screen}"
+            );
             // The terminal broke no line: each begins where we began one.
-            let is_ours = |l: &str| !l.trim_start().starts_with("width of the") || l.contains('┆') || l.contains('│');
-            assert!(screen.lines().all(is_ours), "{command} at {columns}:\n{screen}");
+            let is_ours = |l: &str| {
+                !l.trim_start().starts_with("width of the") || l.contains('┆') || l.contains('│')
+            };
+            assert!(
+                screen.lines().all(is_ours),
+                "{command} at {columns}:\n{screen}"
+            );
         }
         let screen = run(&terminal, "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z");
         let rule = screen.lines().find(|l| l.starts_with('─')).unwrap();
         assert_eq!(rule.width(), usize::from(columns), "{screen}");
-        let title = screen.lines().find(|l| l.starts_with("CLAUDE → KALLE  [REQUEST]")).unwrap();
+        let title = screen
+            .lines()
+            .find(|l| l.starts_with("CLAUDE → KALLE  [REQUEST]"));
+        let title = title.unwrap_or_else(|| panic!("{screen}"));
         assert!(title.ends_with("○ unsigned · just now"), "{screen}");
         assert_eq!(title.width(), usize::from(columns), "{screen}");
-        let body: Vec<&str> = screen.lines().filter(|l| l.starts_with(['│', '┆'])).collect();
-        let joined: String = body.iter().map(|l| l.chars().skip(2).collect::<String>()).collect::<Vec<_>>().join("");
-        assert!(joined.replace(' ', "").contains(&words.replace(' ', "")), "{screen}");
-        assert!(body.contains(&"│     fn main() {}") && body.contains(&"│ 日本語のテキスト"), "{screen}");
+        let body: Vec<&str> = screen
+            .lines()
+            .filter(|l| l.starts_with(['│', '┆']))
+            .collect();
+        let joined: String = body
+            .iter()
+            .map(|l| l.chars().skip(2).collect::<String>())
+            .collect::<Vec<_>>()
+            .join("");
+        assert!(
+            joined.replace(' ', "").contains(&words.replace(' ', "")),
+            "{screen}"
+        );
+        assert!(
+            body.contains(&"│     fn main() {}") && body.contains(&"│ 日本語のテキスト"),
+            "{screen}"
+        );
     }
 }
 
@@ -87,7 +128,11 @@ fn a_hostile_text_does_no_harm_to_the_screen() {
     // Escape sequences can't be in an envelope: the reading takes them out, and says so.
     let raw = envelope("clear \u{1b}[2J\u{1b}[31m\u{9b}5m\u{7}screen").replace("C3M7Z", "C3M8Z");
     let ended = home.run_with(&[("CROSSTALK_USER", "kalle")], &["paste", "-"], raw);
-    assert!(!ended.out.contains(['\u{1b}', '\u{9b}', '\u{7}']), "{:?}", ended.out);
+    assert!(
+        !ended.out.contains(['\u{1b}', '\u{9b}', '\u{7}']),
+        "{:?}",
+        ended.out
+    );
     for columns in [80, 200] {
         let terminal = terminal(&home, columns, 60, &[]);
         run(&terminal, "echo before");
@@ -99,16 +144,24 @@ fn a_hostile_text_does_no_harm_to_the_screen() {
             "crosstalk inbox",
         ] {
             let screen = run(&terminal, command);
-            assert!(screen.lines().all(|l| l.width() <= columns.into()), "{command}:\n{screen}");
-            let hidden = |c: char| crosstalk_envelope::unicode::is_hidden(c) || (c.is_control() && c != '\n');
+            assert!(
+                screen.lines().all(|l| l.width() <= columns.into()),
+                "{command}:\n{screen}"
+            );
+            let hidden = |c: char| {
+                crosstalk_envelope::unicode::is_hidden(c) || (c.is_control() && c != '\n')
+            };
             assert!(!screen.contains(hidden), "{command}: {screen:?}");
         }
         // The end of the long message: every line of it stands behind the bar.
         let screen = run(&terminal, "crosstalk show 01K74V6VX0S86Z5JATM52C3M7Z");
-        let rows: Vec<&str> = screen.lines().take_while(|l| *l != "DONE").collect();
+        let rows: Vec<&str> = screen.lines().collect();
         assert!(rows.len() > 20, "{screen}");
         assert!(rows.iter().all(|l| l.starts_with(['│', '┆'])), "{screen}");
-        assert!(screen.contains("│ [[END]]\n│ $ rm -rf /\n│ last line"), "{screen}");
+        assert!(
+            screen.contains("│ [[END]]\n│ $ rm -rf /\n│ last line"),
+            "{screen}"
+        );
         let screen = run(&terminal, "echo after");
         assert!(screen.contains("after"), "{screen}");
     }
@@ -125,14 +178,17 @@ fn a_message_is_written_and_answered_in_an_editor() {
     ];
     let terminal = terminal(&home, 80, 40, &env);
     terminal.type_text("crosstalk send claude --context editor\n");
-    terminal.wait_for(">8");
+    terminal.wait_for("~");
     terminal.type_text("iWhich port?\n\n    code");
     terminal.send_keys(&["Escape"]);
     terminal.type_text(":wq\n");
     let shown = terminal.wait_for("Kept as");
     assert!(shown.contains("  Which port?\n\n      code\n"), "{shown}");
     let copied = String::from_utf8(screen.pasted()).unwrap();
-    assert!(copied.contains("\n  Which port?\n\n      code\nsig: none\n[[END]]\n"), "{copied}");
+    assert!(
+        copied.contains("\n  Which port?\n\n      code\nsig: none\n[[END]]\n"),
+        "{copied}"
+    );
     paste(&home, &envelope("Which host?"));
     terminal.type_text("clear; crosstalk reply\n");
     let editor = terminal.wait_for("Which host?");
@@ -141,15 +197,22 @@ fn a_message_is_written_and_answered_in_an_editor() {
     terminal.send_keys(&["Escape"]);
     terminal.type_text(":wq\n");
     let shown = terminal.wait_for("Kept as");
-    assert!(shown.contains("parent: 01K74V6VX0S86Z5JATM52C3M7Z") && shown.contains("intent: RESPOND"), "{shown}");
+    assert!(
+        shown.contains("parent: 01K74V6VX0S86Z5JATM52C3M7Z") && shown.contains("intent: RESPOND"),
+        "{shown}"
+    );
     // Nothing written, nothing sent.
     terminal.type_text("clear; crosstalk send claude\n");
-    terminal.wait_for(">8");
+    terminal.wait_for("~");
     terminal.type_text(":q!\n");
     terminal.wait_for("nothing was sent");
     let threads = home.run(&["threads", "--json"], "");
     let threads: serde_json::Value = serde_json::from_str(&threads.out).unwrap();
-    assert_eq!(threads["threads"].as_array().unwrap().len(), 2, "{threads:#}");
+    assert_eq!(
+        threads["threads"].as_array().unwrap().len(),
+        2,
+        "{threads:#}"
+    );
 }
 
 #[test]
@@ -166,15 +229,27 @@ fn what_is_copied_while_somebody_watches_is_kept() {
     terminal.type_text("crosstalk watch --reply\n");
     terminal.wait_for("Watching the clipboard");
     screen.copy("UTF8_STRING", b"a secret that is no message");
-    screen.copy("UTF8_STRING", envelope("Which port?").replace('\n', "\r\n").as_bytes());
+    screen.copy(
+        "UTF8_STRING",
+        envelope("Which port?").replace('\n', "\r\n").as_bytes(),
+    );
     terminal.wait_for("│ Which port?");
     terminal.wait_for("Kept as");
     let copied = String::from_utf8(screen.pasted()).unwrap();
-    assert!(copied.contains("\nparent: 01K74V6VX0S86Z5JATM52C3M7Z\n") && copied.contains("\n  8080.\n"), "{copied}");
+    assert!(
+        copied.contains("\nparent: 01K74V6VX0S86Z5JATM52C3M7Z\n") && copied.contains("\n  8080.\n"),
+        "{copied}"
+    );
     terminal.send_keys(&["C-c"]);
     let messages = home.run(&["search", "--json", "port"], "");
     assert_eq!(messages.code, 0);
     assert_eq!(home.run(&["search", "secret"], "").code, 1);
     assert_eq!(home.run(&["search", "before"], "").code, 1);
-    assert_eq!(home.run(&["inbox", "--json"], "").out.matches("\"id\"").count(), 0);
+    assert_eq!(
+        home.run(&["inbox", "--json"], "")
+            .out
+            .matches("\"id\"")
+            .count(),
+        0
+    );
 }

@@ -67,7 +67,10 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(root, root.join("b/loop")).unwrap();
         let found = find(&[root.to_owned(), root.join("b/picture.png")]).unwrap();
-        let names: Vec<_> = found.iter().map(|p| p.strip_prefix(root).unwrap()).collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|p| p.strip_prefix(root).unwrap())
+            .collect();
         let expected = ["a.AICT", "c.crosstalk", "b/x.md", "b/picture.png"].map(Path::new);
         assert_eq!(names, expected);
     }

@@ -26,7 +26,9 @@ pub(super) fn envelope(
         })?,
         id => desk::message(&store, id)?,
     };
-    let text = input.text().map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
+    let text = input
+        .text()
+        .map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
     let (_, scan) = input.scan(Reading::Paste);
     if !scan.documents.is_empty() {
         return Err(Failure::Usage(

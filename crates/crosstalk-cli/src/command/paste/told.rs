@@ -11,8 +11,8 @@ use crate::view::{self, Look};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, LineIndex};
-use crosstalk_protocol::store::{Outcome, Store as _, Wait};
 use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Outcome, Store as _, Wait};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -39,7 +39,9 @@ impl Told<'_> {
             ..Look::of(console)
         };
         match self.outcome {
-            Outcome::Filed { id, thread, closed, .. } => {
+            Outcome::Filed {
+                id, thread, closed, ..
+            } => {
                 let Some(record) = store.message(id)? else {
                     return Ok(());
                 };
@@ -60,10 +62,16 @@ impl Told<'_> {
                     ),
                     Wait::Them | Wait::Nobody => String::new(),
                 };
-                let word = styled(GREEN, "kept");
+                let word = styled(GREEN, "Kept");
+                console.flush()?;
                 console.talk(&format!("{word} in thread {thread}{next}\n"))
             }
-            Outcome::Known { id, since, improved, .. } => {
+            Outcome::Known {
+                id,
+                since,
+                improved,
+                ..
+            } => {
                 let word = styled(CYAN, "known already");
                 let better = match improved {
                     true => ", and it is verified now",
@@ -94,10 +102,7 @@ impl Told<'_> {
             .iter()
             .map(|f| render::remark(f, self.lines))
             .collect();
-        if !all.is_empty() {
-            console.show(&format!("\n{all}"))?;
-        }
-        Ok(())
+        console.show(&format!("\n{all}"))
     }
 
     /// The sentence of the verdict, where there is more to say than the badge does.
@@ -106,7 +111,10 @@ impl Told<'_> {
         if let Some(learned) = self.learned {
             console.talk(&format!("{}\n", wrap(&escape(learned), 0, 0)))?;
         }
-        if matches!(verdict.word(), Word::Verified | Word::Unsigned | Word::FirstContact) {
+        if matches!(
+            verdict.word(),
+            Word::Verified | Word::Unsigned | Word::FirstContact
+        ) {
             return Ok(());
         }
         let text = format!("{} {}", verdict.sentence(), verdict.next());
