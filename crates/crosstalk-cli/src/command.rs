@@ -13,6 +13,7 @@ mod lint;
 mod man;
 mod migrate;
 mod parse;
+mod redact;
 mod schema;
 mod sign;
 mod trust;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Verify(verify::Verify),
     Key(key::Key),
     Trust(trust::Trust),
+    Redact(redact::Redact),
     Build(build::Build),
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
@@ -57,6 +59,7 @@ impl Command {
             Self::Verify(command) => command.run(console),
             Self::Key(command) => command.run(console),
             Self::Trust(command) => command.run(console),
+            Self::Redact(command) => command.run(console),
             Self::Build(command) => command.run(console),
             Self::Migrate(command) => command.run(console),
             Self::Canonical(command) => command.run(console),

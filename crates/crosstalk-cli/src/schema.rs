@@ -3,6 +3,7 @@
 mod signing;
 
 use clap::ValueEnum;
+use crosstalk_envelope::registry::Pii;
 use serde_json::{Value, json};
 
 /// The name and version of what `crosstalk lint --json` prints.
@@ -16,6 +17,9 @@ pub(crate) const VERIFY: &str = "crosstalk.verify/1";
 pub(crate) const KEYS: &str = "crosstalk.key-list/1";
 /// The name and version of what `crosstalk trust list --json` prints.
 pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
+
+/// The name and version of what `crosstalk redact --json` prints.
+pub(crate) const REDACT: &str = "crosstalk.redact/1";
 
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -32,6 +36,8 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
+    /// crosstalk.redact/1: of `redact --json`
+    Redact,
 }
 
 impl Form {
@@ -44,6 +50,7 @@ impl Form {
             Self::Verify => signing::verify(),
             Self::Key => signing::keys(),
             Self::Trust => signing::trust(),
+            Self::Redact => redact(),
         }
     }
 }
@@ -73,6 +80,36 @@ fn lint() -> Value {
             "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}}
         },
         "$defs": {"finding": finding()}
+    })
+}
+
+fn redact() -> Value {
+    let kinds: Vec<&str> = Pii::ALL.iter().map(|kind| kind.as_str()).collect();
+    let place = json!({"type": "integer", "minimum": 1});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": REDACT,
+        "description": "What `crosstalk redact --json` prints, for each file. Places are those of the text that was read. \
+            `text` is null with --check. `file` is there if more than one file was read.",
+        "type": "object",
+        "required": ["schema", "text", "found", "fields"],
+        "properties": {
+            "schema": {"const": REDACT},
+            "text": {"type": ["string", "null"]},
+            "found": {"type": "array", "items": {
+                "type": "object",
+                "required": ["kind", "line", "column", "placeholder"],
+                "properties": {
+                    "kind": {"enum": kinds},
+                    "line": place,
+                    "column": place,
+                    "placeholder": {"type": "string", "pattern": "^\\[[A-Z0-9-]+\\]$"}
+                },
+                "additionalProperties": false
+            }},
+            "fields": {"type": "array", "items": {"enum": kinds}, "uniqueItems": true},
+            "file": {"type": "string"}
+        }
     })
 }
 
