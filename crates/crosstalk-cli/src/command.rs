@@ -27,6 +27,7 @@ mod passing;
 mod paste;
 mod prompt;
 mod reply;
+mod redact;
 mod schema;
 mod search;
 mod send;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Verify(verify::Verify),
     Key(key::Key),
     Trust(trust::Trust),
+    Redact(redact::Redact),
     Build(build::Build),
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
@@ -112,6 +114,7 @@ impl Command {
             Self::Verify(command) => command.run(console),
             Self::Key(command) => command.run(console),
             Self::Trust(command) => command.run(console),
+            Self::Redact(command) => command.run(console),
             Self::Build(command) => command.run(console),
             Self::Migrate(command) => command.run(console),
             Self::Canonical(command) => command.run(console),

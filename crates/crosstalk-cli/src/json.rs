@@ -53,8 +53,13 @@ pub(crate) fn value(part: &impl serde::Serialize) -> Result<Value, Failure> {
 
 /// Writes the name of its file into an object.
 pub(crate) fn tag(object: &mut Value, file: &str) {
+    set(object, "file", Some(file));
+}
+
+/// Writes a text, or null, into an object.
+pub(crate) fn set(object: &mut Value, key: &str, text: Option<&str>) {
     if let Some(map) = object.as_object_mut() {
-        map.insert("file".into(), file.into());
+        map.insert(key.into(), text.into());
     }
 }
 

@@ -5,6 +5,7 @@ mod settings;
 mod signing;
 
 use clap::ValueEnum;
+use crosstalk_envelope::registry::Pii;
 use serde_json::{Value, json};
 
 /// The name and version of what `crosstalk lint --json` prints.
@@ -42,6 +43,8 @@ pub(crate) const CONFIG: &str = "crosstalk.config/1";
 pub(crate) const NAMES: &str = "crosstalk.names/1";
 /// The name and version of what `crosstalk address resolve --json` prints.
 pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
+/// The name and version of what `crosstalk redact --json` prints.
+pub(crate) const REDACT: &str = "crosstalk.redact/1";
 
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,6 +83,8 @@ pub(crate) enum Form {
     Names,
     /// crosstalk.resolve/1: of `address resolve --json`
     Resolve,
+    /// crosstalk.redact/1: of `redact --json`
+    Redact,
 }
 
 impl Form {
@@ -103,6 +108,7 @@ impl Form {
             Self::Config => settings::config(),
             Self::Names => settings::names(),
             Self::Resolve => settings::resolve(),
+            Self::Redact => redact(),
         }
     }
 }
@@ -132,6 +138,36 @@ fn lint() -> Value {
             "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}}
         },
         "$defs": {"finding": finding()}
+    })
+}
+
+fn redact() -> Value {
+    let kinds: Vec<&str> = Pii::ALL.iter().map(|kind| kind.as_str()).collect();
+    let place = json!({"type": "integer", "minimum": 1});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": REDACT,
+        "description": "What `crosstalk redact --json` prints, for each file. Places are those of the text that was read. \
+            `text` is null with --check. `file` is there if more than one file was read.",
+        "type": "object",
+        "required": ["schema", "text", "found", "fields"],
+        "properties": {
+            "schema": {"const": REDACT},
+            "text": {"type": ["string", "null"]},
+            "found": {"type": "array", "items": {
+                "type": "object",
+                "required": ["kind", "line", "column", "placeholder"],
+                "properties": {
+                    "kind": {"enum": kinds},
+                    "line": place,
+                    "column": place,
+                    "placeholder": {"type": "string", "pattern": "^\\[[A-Z0-9-]+\\]$"}
+                },
+                "additionalProperties": false
+            }},
+            "fields": {"type": "array", "items": {"enum": kinds}, "uniqueItems": true},
+            "file": {"type": "string"}
+        }
     })
 }
 

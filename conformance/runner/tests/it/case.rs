@@ -57,6 +57,12 @@ const FORMS: &[Form] = &[
     ("learn", "at expect code", "", "input! trust! after"),
     ("trust-file", "expect code", "", "input!"),
     ("rc1", "", "verdict", "input! key"),
+    (
+        "redact",
+        "as found only drop-signature expect code",
+        "",
+        "input! names output",
+    ),
 ];
 
 impl Case {
@@ -138,6 +144,8 @@ impl Case {
             ("output", "same"),
             ("with-key", "yes"),
             ("replace", "yes"),
+            ("as", "envelope"),
+            ("drop-signature", "yes"),
             ("dnssec", "required"),
             ("algorithm", "ed25519 secp256r1"),
             (
@@ -153,6 +161,9 @@ impl Case {
         }
         if self.get("expect") == "reject" && self.get("code").is_empty() {
             return Err("a refusal needs the key `code`".into());
+        }
+        if self.op() == "redact" && (self.get("expect") == "reject") == self.has("found") {
+            return Err("`redact` needs the key `found`, or is refused".into());
         }
         if self.op() == "verify" && (self.get("expect") == "reject") == self.has("verdict") {
             return Err("`verify` needs the key `verdict`, or is refused".into());

@@ -1,6 +1,7 @@
 //! The crate under test, behind the neutral interface of the suite.
 
 mod keys;
+mod redact;
 
 use crate::judge::{Implementation, Outcome};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};

@@ -1,8 +1,10 @@
 //! Whether an implementation does what a case says. Nothing here knows Rust types of the implementation.
 
 mod keys;
+mod redact;
 
 pub(crate) use keys::{Asked, Keys, Signed, Signer};
+pub(crate) use redact::{Cleaned, Redact, Wanted};
 
 use crate::case::Case;
 use crate::subset::subset;
@@ -13,7 +15,7 @@ use std::collections::BTreeSet;
 pub(crate) type Outcome = Result<Vec<u8>, Value>;
 
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub(crate) trait Implementation: Keys {
+pub(crate) trait Implementation: Keys + Redact {
     /// The report on a text; `one`: one envelope is expected.
     fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
     /// The canonical form of the strict reading.
@@ -80,6 +82,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
             let code = tested.exit(input()?, case.get("reading"));
             equal(case.get("exit"), &code.to_string())
         }
+        "redact" => redact::judge(case, tested),
         _ => keys::judge(case, tested),
     }
 }

@@ -2,6 +2,7 @@
 
 mod keys;
 mod lenient;
+mod redact;
 
 use crate::case::{self, Case};
 use crate::conformance::failures;
@@ -29,6 +30,8 @@ struct Mutant {
     answer: fn(Value) -> Value,
     /// What is done instead about signatures, keys and trust.
     keys: keys::Faults,
+    /// What is done instead about personal data.
+    redact: redact::Fault,
 }
 
 const UNBROKEN: Mutant = Mutant {
@@ -40,6 +43,7 @@ const UNBROKEN: Mutant = Mutant {
     written: |_, text| text,
     answer: |answer| answer,
     keys: keys::FAULTLESS,
+    redact: redact::FAULTLESS,
 };
 
 impl Mutant {
@@ -277,10 +281,18 @@ fn is_of_level_2(case: &Case) -> bool {
         .any(|area| case.name.starts_with(area))
 }
 
-/// Runs mutants against the cases of one level: what breaks signatures leaves the rest alone, and the other way round.
-fn notice(mutants: &[Mutant], level_2: bool) {
+fn is_redaction(case: &Case) -> bool {
+    case.op() == "redact"
+}
+
+fn is_of_level_1(case: &Case) -> bool {
+    !is_of_level_2(case) && !is_redaction(case)
+}
+
+/// Runs mutants against some cases: what breaks signatures leaves the rest alone, and the other way round.
+fn notice(mutants: &[Mutant], chosen: fn(&Case) -> bool) {
     let mut cases = case::all();
-    cases.retain(|c| is_of_level_2(c) == level_2);
+    cases.retain(chosen);
     // What our own implementation gets wrong is told by another test.
     let known: Vec<String> = failures(&cases, &Ours)
         .into_iter()
@@ -312,10 +324,15 @@ fn notice(mutants: &[Mutant], level_2: bool) {
 
 #[test]
 fn every_mutant_turns_a_case_red() {
-    notice(MUTANTS, false);
+    notice(MUTANTS, is_of_level_1);
 }
 
 #[test]
 fn every_mutant_of_level_2_turns_a_case_red() {
-    notice(keys::MUTANTS, true);
+    notice(keys::MUTANTS, is_of_level_2);
+}
+
+#[test]
+fn every_mutant_of_redaction_turns_a_case_red() {
+    notice(redact::MUTANTS, is_redaction);
 }

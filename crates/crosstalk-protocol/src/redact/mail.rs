@@ -63,6 +63,9 @@ fn domain(view: &View, start: usize) -> Option<usize> {
         }
         end += 1;
     }
+    while end > start && matches!(view.before(end), '.' | '-') {
+        end -= 1;
+    }
     let labels = labels(view, start..end);
     let last = labels.iter().rposition(|label| is_top(view, label))?;
     let numbers = labels.iter().take(2).filter(|l| is_number(view, l)).count();
@@ -83,13 +86,10 @@ fn labels(view: &View, domain: Range<usize>) -> Vec<Range<usize>> {
     labels
 }
 
-/// Whether a domain can end with a label: it begins with two letters. A hyphen at its end is not part of it.
+/// Whether a domain can end with a label: it begins with two letters.
 fn is_top(view: &View, label: &Range<usize>) -> bool {
     let is_letter = |i: usize| view.is_word(i) && !view.is_digit(i);
-    label.len() >= 2
-        && is_letter(label.start)
-        && is_letter(label.start + 1)
-        && view.before(label.end) != '-'
+    label.len() >= 2 && is_letter(label.start) && is_letter(label.start + 1)
 }
 
 fn is_number(view: &View, label: &Range<usize>) -> bool {

@@ -3,7 +3,9 @@
 use super::view::{View, is_word};
 use super::{Candidate, Pii};
 use std::collections::HashMap;
-use std::ops::Range;
+
+/// How much white space may stand between two words of a name.
+const MOST_SPACE: usize = 64;
 
 /// The names as a tree of symbols: a text is walked once, whatever the number of names.
 #[derive(Clone, Debug, Default)]
@@ -75,13 +77,18 @@ impl Names {
         let mut node = self.nodes.first()?;
         let mut at = start;
         loop {
-            let space = space(view, at);
-            let symbol = if space.is_empty() { view.at(at) } else { ' ' };
+            let (symbol, end) = match node.next.contains_key(&' ') {
+                true if is_space(view.at(at)) => match space(view, at) {
+                    Some(end) => (' ', end),
+                    None => return best,
+                },
+                _ => (view.at(at), at + 1),
+            };
             let Some(next) = node.next.get(&symbol).and_then(|i| self.nodes.get(*i)) else {
                 return best;
             };
             node = next;
-            at = space.end.max(at + 1);
+            at = end;
             if node.is_end && is_boundary(view, at) {
                 best = Some(at);
             }
@@ -89,15 +96,22 @@ impl Names {
     }
 }
 
-/// The white space from a place on, with one line end at most.
-fn space(view: &View, start: usize) -> Range<usize> {
-    let mut end = start;
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\n' | '\r')
+}
+
+/// The end of the white space from a place on: it has one line end at most.
+fn space(view: &View, start: usize) -> Option<usize> {
     let mut lines = 0;
-    while end < view.len() && matches!(view.at(end), ' ' | '\n' | '\r') {
-        lines += usize::from(view.at(end) == '\n');
-        end += 1;
+    for at in start..start + MOST_SPACE {
+        match view.at(at) {
+            '\n' if lines > 0 => return None,
+            '\n' => lines += 1,
+            c if is_space(c) => {}
+            _ => return Some(at),
+        }
     }
-    if lines > 1 { start..start } else { start..end }
+    None
 }
 
 /// Whether a name may begin or end between two symbols.

@@ -151,7 +151,12 @@ fn trunk(view: &View, run: &Run, group: usize) -> Option<Match> {
     let first = run.groups.get(group)?.len();
     let abroad = matches!(run.digits(group, group), [0, 0, 1..=9, ..] | [0, 0]);
     let inland = matches!(run.digits(group, group), [0, 1..=9, ..]);
-    if !is_free || !(inland || abroad) || first > 6 {
+    let most = if run.between(view, group) == "-" {
+        5
+    } else {
+        6
+    };
+    if !is_free || !(inland || abroad) || first > most {
         return None;
     }
     let last = within(run, group, if abroad { 17 } else { 12 })?;
@@ -166,6 +171,8 @@ fn trunk(view: &View, run: &Run, group: usize) -> Option<Match> {
     let in_pairs = sizes().all(|n| n == 2);
     let pairs_fit = !in_pairs || groups == 5 && last + 1 == run.groups.len();
     let has_dots = (group..last).any(|i| run.between(view, i).contains('.'));
+    // In a row of numbers it may be anything.
+    let is_loose = (group..last).all(|i| run.between(view, i) == " ");
     let is_binary = digits.iter().all(|d| *d < 2);
     let sound = groups > 1
         && groups <= 7
@@ -174,6 +181,7 @@ fn trunk(view: &View, run: &Run, group: usize) -> Option<Match> {
         && pairs_fit
         && (!has_dots || in_pairs)
         && !is_binary
+        && (!is_loose || group == 0)
         && ends_at(view, run, last);
     let start = run.place(group, group).start;
     sound.then(|| (opened(view, start)..run.place(group, last).end, last))

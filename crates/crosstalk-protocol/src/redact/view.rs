@@ -79,7 +79,7 @@ impl View {
             let c = if c == '\t' { ' ' } else { c };
             return self.push(c.to_ascii_lowercase(), c.is_ascii_uppercase(), at, 1);
         }
-        if is_invisible(c) || is_bidi_control(c) {
+        if is_invisible(c) || is_bidi_control(c) || matches!(c, '\u{fe0e}' | '\u{fe0f}') {
             return;
         }
         let len = c.len_utf8();

@@ -17,6 +17,7 @@ mod damage;
 mod domain;
 mod forgery;
 mod mutation;
+mod redact;
 mod sample;
 mod survival;
 mod trust;

@@ -89,10 +89,9 @@ fn is_verhoeff(signs: &[u8]) -> bool {
 
 pub(super) fn united_states(signs: &[u8]) -> bool {
     let (area, group, serial) = (part(signs, 0, 3), part(signs, 3, 2), part(signs, 5, 4));
-    let is_advertised = matches!((area, group, serial), (78, 5, 1120) | (219, 9, 9999));
     let is_social = !matches!(area, 0 | 666 | 900..);
     let is_tax = area >= 900 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99);
-    (is_social || is_tax) && group != 0 && serial != 0 && !is_advertised
+    (is_social || is_tax) && group != 0 && serial != 0
 }
 
 pub(super) fn britain(signs: &[u8]) -> bool {

@@ -1,0 +1,254 @@
+//! `crosstalk redact`: personal data taken out of a text and of the envelopes in it.
+
+use crate::caret::Carets;
+use crate::console::{Console, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{Files, Input};
+use crate::paragraph::count;
+use crate::{json, schema};
+use clap::Args;
+use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
+use crosstalk_protocol::redact::{Found, Pii, Redacted, Rules, redact, redact_envelope};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Take personal data out of a text and the envelopes in it
+///
+/// Mail addresses, phone numbers, cards, account numbers, national ids, IP addresses and the names that you give are
+/// replaced by placeholders such as [EMAIL]. In an envelope the body and other free text are redacted, and
+/// meta: privacy says so. Everything else stays as it is. A person still has to look: what no rule describes stays.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk redact chat.txt > clean.txt\n  crosstalk redact --name 'Jane Doe' --names team.txt message.crosstalk\n  crosstalk redact --check --only email --only phone outbox/*.crosstalk\n  crosstalk redact --json message.crosstalk | jq '.found'"
+)]
+pub(crate) struct Redact {
+    #[command(flatten)]
+    files: Files,
+    /// Take out this name too; may be given more than once
+    #[arg(long = "name", value_name = "NAME")]
+    name: Vec<String>,
+    /// Take out the names of a file, one a line; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    names: Vec<PathBuf>,
+    /// Look for these kinds alone
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, conflicts_with = "keep")]
+    only: Vec<Pii>,
+    /// Leave these kinds as they are: iban, card, nin, email, ip, phone, name
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    keep: Vec<Pii>,
+    /// Write no text; fail with exit code 1 and name the places if there is something to take out
+    #[arg(long)]
+    check: bool,
+    /// Print JSON of the form crosstalk.redact/1; what was found is not in it
+    #[arg(long)]
+    json: bool,
+    /// Take the signature off an envelope that is redacted
+    #[arg(long)]
+    drop_signature: bool,
+}
+
+fn kind(word: &str) -> Result<Pii, String> {
+    Pii::from_wire(word).ok_or_else(|| {
+        let words: Vec<&str> = Pii::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("the kinds are {}", words.join(", "))
+    })
+}
+
+/// A text and what was found in it.
+struct Outcome {
+    text: String,
+    found: Vec<Found>,
+    attachments: usize,
+    faults: Vec<Diagnostic>,
+}
+
+impl Redact {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let rules = self.rules(console)?;
+        let mut kinds = Vec::new();
+        let mut exit = self.files.each(console, |console, input| {
+            self.one(console, input, &rules, &mut kinds)
+        })?;
+        if self.json {
+            return Ok(exit);
+        }
+        if exit == Exit::SUCCESS || !kinds.is_empty() {
+            console.talk(&summary(&kinds, self.check))?;
+        }
+        if self.check && !kinds.is_empty() {
+            exit = exit.worst(Exit::FAILURE);
+        }
+        Ok(exit)
+    }
+
+    fn rules(&self, console: &mut Console) -> Result<Rules, Failure> {
+        let mut names = self.name.clone();
+        for path in &self.names {
+            let input = Input::read(path, console)?;
+            let text = input.text().map_err(|(_, fault)| {
+                Failure::of_rule(
+                    fault.rule,
+                    &format!("{}: {}", input.shown_name(), fault.message),
+                )
+            })?;
+            let lines = text
+                .lines()
+                .map(|l| l.split('#').next().unwrap_or("").trim());
+            names.extend(lines.filter(|l| !l.is_empty()).map(str::to_owned));
+        }
+        if let Some(short) = names.iter().find(|name| name.trim().chars().count() < 2) {
+            let message =
+                format!("`{short}` is too short for a name: it would be found everywhere");
+            return Err(Failure::Usage(message));
+        }
+        let rules = Rules::default().with_names(names).without(&self.keep);
+        Ok(match self.only.is_empty() {
+            true => rules,
+            false => rules.only(&self.only),
+        })
+    }
+
+    fn one(
+        &self,
+        console: &mut Console,
+        input: &Input,
+        rules: &Rules,
+        all: &mut Vec<Pii>,
+    ) -> Result<Exit, Failure> {
+        let (text, scan) = input.scan(Reading::Paste);
+        let name = input.shown_name();
+        if input.text().is_err() {
+            let carets = Carets::new(&name, &text);
+            for fault in &scan.refused {
+                console.talk(&carets.draw(fault))?;
+            }
+            return Ok(Exit::of(&scan.refused));
+        }
+        let outcome = self.redacted(&text, &scan.documents, rules);
+        let carets = Carets::new(&name, &text);
+        for fault in &outcome.faults {
+            console.talk(&carets.draw(fault))?;
+        }
+        let mut exit = Exit::of(&outcome.faults);
+        if outcome.attachments > 0 && !self.json {
+            let number = count(outcome.attachments, "attachment");
+            let word = styled(YELLOW, "warning");
+            console.talk(&format!("{word}: {number} not looked into\n"))?;
+        }
+        let lines = LineIndex::new(&text);
+        if self.json {
+            let mut report = report(&outcome, &lines);
+            let text = (!self.check && outcome.faults.is_empty()).then_some(outcome.text.as_str());
+            json::set(&mut report, "text", text);
+            if self.check && !outcome.found.is_empty() {
+                exit = exit.worst(Exit::FAILURE);
+            }
+            if self.files.several() {
+                json::tag(&mut report, &input.name);
+            }
+            let shown = match self.files.several() {
+                true => json::line(&report)?,
+                false => json::pretty(&report)?,
+            };
+            console.data(shown)?;
+        } else if self.check {
+            for found in &outcome.found {
+                let place = lines.position(found.span.start);
+                let line = format!("{name}:{}:{}: {}\n", place.line, place.column, found.kind);
+                console.show(&line)?;
+            }
+        } else if outcome.faults.is_empty() {
+            console.data(&outcome.text)?;
+        } else {
+            // Half of it redacted would look like all of it.
+            let word = styled(YELLOW, "not written");
+            console.talk(&format!("{name}: {word}: what is wrong stands above\n"))?;
+            return Ok(exit);
+        }
+        all.extend(outcome.found.iter().map(|found| found.kind));
+        Ok(exit)
+    }
+
+    /// The envelopes as envelopes, what is around them as text.
+    fn redacted(&self, text: &str, documents: &[Document<'_>], rules: &Rules) -> Outcome {
+        let mut out = Outcome {
+            text: String::with_capacity(text.len()),
+            found: Vec::new(),
+            attachments: 0,
+            faults: Vec::new(),
+        };
+        let mut at = 0;
+        for document in documents {
+            let span = document.span();
+            out.prose(text, at..span.start, rules);
+            // A check changes nothing, so no signature stands in its way.
+            match redact_envelope(document, rules, self.drop_signature || self.check) {
+                Ok(redacted) => out.envelope(document, redacted),
+                Err(fault) => {
+                    out.text.push_str(document.source());
+                    out.faults.push(fault);
+                }
+            }
+            at = span.end;
+        }
+        out.prose(text, at..text.len(), rules);
+        out
+    }
+}
+
+impl Outcome {
+    fn prose(&mut self, text: &str, span: std::ops::Range<usize>, rules: &Rules) {
+        let start = span.start;
+        let redaction = redact(text.get(span).unwrap_or(""), rules);
+        self.text.push_str(&redaction.text);
+        self.found
+            .extend(redaction.found.into_iter().map(|found| Found {
+                span: found.span.start + start..found.span.end + start,
+                ..found
+            }));
+    }
+
+    fn envelope(&mut self, document: &Document<'_>, redacted: Redacted) {
+        self.attachments += redacted.attachments;
+        self.text.push_str(&redacted.text);
+        // A repaired envelope ends with its line.
+        let has_end = document.source().ends_with('\n');
+        if !has_end && redacted.text.ends_with('\n') {
+            self.text.pop();
+        }
+        self.found.extend(redacted.found);
+    }
+}
+
+/// `crosstalk.redact/1`.
+fn report(outcome: &Outcome, lines: &LineIndex<'_>) -> Value {
+    let found: Vec<Value> = outcome
+        .found
+        .iter()
+        .map(|found| {
+            let place = lines.position(found.span.start);
+            json!({"kind": found.kind.as_str(), "line": place.line, "column": place.column,
+                "placeholder": found.placeholder})
+        })
+        .collect();
+    let fields = Pii::ALL
+        .iter()
+        .filter(|kind| outcome.found.iter().any(|f| f.kind == **kind));
+    let fields: Vec<&str> = fields.map(|kind| kind.as_str()).collect();
+    json!({"schema": schema::REDACT, "text": null, "found": found, "fields": fields})
+}
+
+/// `redacted: 2 email, 1 card`.
+fn summary(kinds: &[Pii], check: bool) -> String {
+    let number = |kind: &Pii| kinds.iter().filter(|k| *k == kind).count();
+    let counted = Pii::ALL.iter().filter(|kind| number(kind) > 0);
+    let parts: Vec<String> = counted
+        .map(|kind| format!("{} {kind}", number(kind)))
+        .collect();
+    match (parts.is_empty(), check) {
+        (true, _) => "nothing to redact\n".into(),
+        (false, true) => format!("to redact: {}\n", parts.join(", ")),
+        (false, false) => format!("redacted: {}\n", parts.join(", ")),
+    }
+}
