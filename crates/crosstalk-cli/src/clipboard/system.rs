@@ -27,6 +27,10 @@ impl std::fmt::Debug for System {
 
 impl System {
     pub(super) fn open() -> Result<Self, ClipboardError> {
+        #[cfg(all(unix, not(target_os = "macos")))]
+        if !is_display(&std::env::var("DISPLAY").unwrap_or_default()) {
+            return Err(ClipboardError::Missing(UNREACHABLE.into()));
+        }
         match arboard::Clipboard::new() {
             Ok(clipboard) => Ok(Self(clipboard)),
             Err(fault) => Err(ClipboardError::Missing(why_missing(&fault))),
@@ -118,6 +122,17 @@ fn crlf(text: &str) -> String {
 }
 
 #[cfg(all(unix, not(target_os = "macos")))]
+const UNREACHABLE: &str = "the display that DISPLAY names can't be reached";
+
+/// A display beyond the last port has no address; the part that connects would stumble over it.
+#[cfg(all(unix, not(target_os = "macos")))]
+fn is_display(name: &str) -> bool {
+    let number = name.rsplit_once(':').map_or("", |(_, number)| number);
+    let number = number.split('.').next().unwrap_or_default();
+    number.parse::<u64>().map_or(true, |n| n <= 59_535)
+}
+
+#[cfg(all(unix, not(target_os = "macos")))]
 fn why_missing(fault: &arboard::Error) -> String {
     let is_set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     match (is_set("WAYLAND_DISPLAY"), is_set("DISPLAY")) {
@@ -126,7 +141,7 @@ fn why_missing(fault: &arboard::Error) -> String {
              not set"
             .into(),
         (_, true) => match fault {
-            arboard::Error::Unknown { .. } => "the display that DISPLAY names can't be reached".into(),
+            arboard::Error::Unknown { .. } => UNREACHABLE.into(),
             fault => fault.to_string(),
         },
     }

@@ -27,6 +27,15 @@ fn copied(server: &Xvfb, text: &str) {
     assert_eq!(ended.out, "");
 }
 
+/// A display that nobody holds the clipboard of any more: another test may have had its number before.
+fn display() -> Xvfb {
+    let server = Xvfb::start();
+    wait_for("holders of another test", || {
+        holders(server.display()).is_empty()
+    });
+    server
+}
+
 /// The processes that hold the clipboard of this display.
 fn holders(display: &str) -> Vec<u32> {
     let wanted = format!("DISPLAY={display}\0");
@@ -52,7 +61,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
-    let server = Xvfb::start();
+    let server = display();
     assert_eq!(server.pasted(), b"");
     // The command has ended, and its pipes are closed: nobody else has them.
     copied(&server, TEXT);
@@ -73,7 +82,7 @@ fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
 
 #[test]
 fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
-    let server = Xvfb::start();
+    let server = display();
     copied(&server, TEXT);
     let [holder] = holders(server.display())[..] else {
         panic!("one holder");
@@ -159,15 +168,11 @@ fn without_a_display_it_is_said_what_to_do() {
             assert!(ended.err.contains(part), "{}", ended.err);
         }
     }
-    let nobody = [("DISPLAY", ":65000")];
-    let ended = home.run_with(&nobody, &["clip", "show"], "");
-    assert!(
-        ended
-            .err
-            .contains("the display that DISPLAY names can't be reached"),
-        "{}",
-        ended.err
-    );
+    for nobody in [":64999", ":9999", ":", "unix", ":1:2.3", "::"] {
+        let ended = home.run_with(&[("DISPLAY", nobody)], &["clip", "show"], "");
+        let says = "the display that DISPLAY names can't be reached";
+        assert!(ended.err.contains(says), "{nobody}: {}", ended.err);
+    }
     let wrong = [("CROSSTALK_CLIPBOARD", "Sistem")];
     let ended = home.run_with(&wrong, &["clip", "show"], "");
     assert_eq!(ended.code, i32::from(exit::USAGE));
