@@ -124,6 +124,23 @@ fn large_texts_go_both_ways() {
 }
 
 #[test]
+fn what_does_not_arrive_is_not_said_to_be_copied() {
+    let server = display();
+    // More than the display takes at once.
+    let ended = on(&server, &["clip", "copy"], vec![b'x'; 20 << 20]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (i32::from(exit::FAILURE), "")
+    );
+    assert!(
+        ended.err.contains("the text is not on the clipboard"),
+        "{}",
+        ended.err
+    );
+    wait_for("no holder", || holders(server.display()).is_empty());
+}
+
+#[test]
 fn what_is_no_text_is_refused_in_a_sentence() {
     let server = Xvfb::start();
     let show = || {
@@ -186,14 +203,14 @@ fn without_a_display_it_is_said_what_to_do() {
     assert!(ended.err.contains("switched off"), "{}", ended.err);
 }
 
-/// Copies from a shell on a terminal.
-fn copy_on(terminal: &Tmux, before: &str, file: &str) {
+/// Copies from a shell on a terminal, and gives the screen when that has ended.
+fn copy_on(terminal: &Tmux, number: usize, before: &str, file: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_crosstalk");
+    // The sum is on the screen when the shell has computed it, and not when it was typed.
     terminal.type_text(&format!(
-        "clear; {before} {binary} clip copy {file}; echo code $?\n"
+        "clear; {before} {binary} clip copy {file}; echo code $? of $((1000 + {number}))\n"
     ));
-    terminal.wait_for("code ");
-    terminal.wait_until("the prompt", |screen| screen.trim_end().ends_with('$'));
+    terminal.wait_for(&format!("of {}", 1000 + number))
 }
 
 #[test]
@@ -213,19 +230,17 @@ fn a_far_terminal_gets_the_text() {
     {
         let text = format!("{TEXT}{number}");
         std::fs::write(&file, &text).unwrap();
-        copy_on(&terminal, before, path);
-        let screen = terminal.screen();
+        let screen = copy_on(&terminal, number, before, path);
         assert!(screen.contains("code 0"), "{screen}");
         assert!(screen.contains("sent to the terminal"), "{screen}");
         wait_for("the text in the terminal", || terminal.clipboard() == text);
     }
     // Nobody is asked who is not known to be there.
-    copy_on(&terminal, "TMUX=", path);
-    assert!(terminal.screen().contains("no clipboard here"));
+    let screen = copy_on(&terminal, 8, "TMUX=", path);
+    assert!(screen.contains("no clipboard here"), "{screen}");
 
     std::fs::write(&file, "x".repeat(74_995)).unwrap();
-    copy_on(&terminal, "CROSSTALK_CLIPBOARD=terminal", path);
-    let screen = terminal.screen();
+    let screen = copy_on(&terminal, 9, "CROSSTALK_CLIPBOARD=terminal", path);
     assert!(
         screen.contains("at most 74994") && screen.contains("code 13"),
         "{screen}"
