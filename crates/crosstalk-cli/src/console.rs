@@ -1,4 +1,7 @@
 //! The two streams: data goes to stdout, talk to stderr.
+//!
+//! Both carry UTF-8. On Windows, the standard library turns it into UTF-16 for a console, whatever its code page is;
+//! into a pipe or a file the bytes go as they are. Nothing here may write to a console around it.
 
 use crate::cli::Color;
 use crate::failure::Failure;

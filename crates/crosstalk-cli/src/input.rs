@@ -71,7 +71,14 @@ impl Input {
         if path.as_os_str() == "-" {
             let stdin = std::io::stdin();
             if stdin.is_terminal() {
-                console.talk("reading from the terminal: paste the text, end with Ctrl-D\n")?;
+                let end = if cfg!(windows) {
+                    "Enter, Ctrl-Z, Enter"
+                } else {
+                    "Ctrl-D"
+                };
+                console.talk(&format!(
+                    "reading from the terminal: paste the text, end with {end}\n"
+                ))?;
             }
             let bytes = bounded(stdin.lock()).map_err(|e| Failure::Io("stdin".into(), e))?;
             return Ok(Self {

@@ -163,16 +163,10 @@ mod platform {
     }
 
     impl Held {
-        #[expect(
-            clippy::unused_self,
-            clippy::unnecessary_wraps,
-            reason = "as where a process holds it"
-        )]
         pub(in crate::clipboard) fn has_ended(&mut self) -> Result<bool, ClipboardError> {
             Ok(false)
         }
 
-        #[expect(clippy::unused_self, reason = "as where a process holds it")]
         pub(in crate::clipboard) fn leave(self) {}
     }
 

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 /// How long the program that copied may take to hand its text out.
 const READING: Duration = Duration::from_secs(10);
 /// How long a text may take until it is on the clipboard.
-const WRITING: Duration = Duration::from_secs(5);
+const WRITING: Duration = Duration::from_secs(10);
+/// The least that a look may take.
+const LAST_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// A large text comes in pieces, and a slow moment of its owner looks like the end: it is asked for again.
@@ -27,6 +29,10 @@ impl std::fmt::Debug for System {
 
 impl System {
     pub(super) fn open() -> Result<Self, ClipboardError> {
+        #[cfg(all(unix, not(target_os = "macos")))]
+        if !is_display(&std::env::var("DISPLAY").unwrap_or_default()) {
+            return Err(ClipboardError::Missing(UNREACHABLE.into()));
+        }
         match arboard::Clipboard::new() {
             Ok(clipboard) => Ok(Self(clipboard)),
             Err(fault) => Err(ClipboardError::Missing(why_missing(&fault))),
@@ -35,12 +41,7 @@ impl System {
 
     /// The text on it.
     pub(super) fn read(&mut self) -> Result<String, ClipboardError> {
-        let text = within(READING, ask)?;
-        match text.len() {
-            0 => Err(ClipboardError::Empty),
-            length if length > limit::PASTE_BYTES => Err(ClipboardError::TooLarge),
-            _ => Ok(text),
-        }
+        within(READING, ask).and_then(checked)
     }
 
     /// Puts a text on it, and looks whether it is there.
@@ -49,27 +50,41 @@ impl System {
         let mut held = super::hold::put(&mut self.0, &text)?;
         let end = Instant::now() + WRITING;
         loop {
-            let is_last = Instant::now() >= end;
             // A holder that has ended has lost the clipboard to somebody: look once more, that may be a clipboard
             // manager which keeps the text.
             let ended = held.has_ended()?;
-            let why = match self.0.get_text() {
+            let left = end.saturating_duration_since(Instant::now());
+            let why = match within(left.max(LAST_LOOK), look) {
                 Ok(there) if there == text => {
                     held.leave();
                     return Ok(());
                 }
                 Ok(_) if ended => "another program copied something else; try again".into(),
-                // Whoever had it before may have taken long to answer: there is one more look after the end.
-                _ if !is_last => {
+                // Whoever had it before may still have it, or may have been asked.
+                _ if !left.is_zero() => {
                     thread::sleep(PAUSE);
                     continue;
                 }
                 Ok(_) => "something else stays on it; copy by hand".into(),
-                Err(fault) => format!("it can't be read back ({fault}); copy by hand"),
+                Err(_) => format!("it can't be read back within {WRITING:?}; copy by hand"),
             };
             return Err(ClipboardError::NotCopied(why));
         }
     }
+}
+
+/// A text that may be read on.
+fn checked(text: String) -> Result<String, ClipboardError> {
+    match text.len() {
+        0 => Err(ClipboardError::Empty),
+        length if length > limit::PASTE_BYTES => Err(ClipboardError::TooLarge),
+        _ => Ok(text),
+    }
+}
+
+/// One look at the text.
+fn look() -> Result<String, ClipboardError> {
+    Ok(arboard::Clipboard::new()?.get_text()?)
 }
 
 /// Asks for the text, with a connection of its own; more than once where an answer may have been cut short.
@@ -118,15 +133,28 @@ fn crlf(text: &str) -> String {
 }
 
 #[cfg(all(unix, not(target_os = "macos")))]
+const UNREACHABLE: &str = "the display that DISPLAY names can't be reached";
+
+/// A display beyond the last port has no address; the part that connects would stumble over it.
+#[cfg(all(unix, not(target_os = "macos")))]
+fn is_display(name: &str) -> bool {
+    let number = name.rsplit_once(':').map_or("", |(_, number)| number);
+    let number = number.split('.').next().unwrap_or_default();
+    number.parse::<u64>().map_or(true, |n| n <= 59_535)
+}
+
+#[cfg(all(unix, not(target_os = "macos")))]
 fn why_missing(fault: &arboard::Error) -> String {
     let is_set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     match (is_set("WAYLAND_DISPLAY"), is_set("DISPLAY")) {
         (false, false) => "neither DISPLAY nor WAYLAND_DISPLAY is set".into(),
-        (true, false) => "the Wayland desktop does not let programs use it (no data-control protocol), and DISPLAY is \
-             not set"
-            .into(),
+        (true, false) => {
+            "the Wayland desktop can't be reached or does not let programs use its clipboard (no data-control \
+             protocol), and DISPLAY is not set"
+                .into()
+        }
         (_, true) => match fault {
-            arboard::Error::Unknown { .. } => "the display that DISPLAY names can't be reached".into(),
+            arboard::Error::Unknown { .. } => UNREACHABLE.into(),
             fault => fault.to_string(),
         },
     }
@@ -146,6 +174,32 @@ mod tests {
         assert_eq!(crlf("a\nb\r\nc"), "a\r\nb\r\nc");
         let kept = with_line_ends_of_the_system("a\nb");
         assert_eq!(kept, if cfg!(windows) { "a\r\nb" } else { "a\nb" });
+    }
+
+    #[test]
+    fn a_text_is_neither_empty_nor_larger_than_a_paste() {
+        assert_eq!(checked(String::new()), Err(ClipboardError::Empty));
+        let most = "x".repeat(limit::PASTE_BYTES);
+        assert_eq!(checked(most.clone() + "x"), Err(ClipboardError::TooLarge));
+        assert!(checked(most).is_ok());
+    }
+
+    #[cfg(all(unix, not(target_os = "macos")))]
+    #[test]
+    fn displays_have_numbers_that_fit_a_port() {
+        for name in [
+            "",
+            ":0",
+            ":59535.1",
+            "localhost:10.0",
+            "/tmp/launch/x:0",
+            "::",
+        ] {
+            assert!(is_display(name), "{name}");
+        }
+        for name in [":59536", "host:65535.0", ":4294967296"] {
+            assert!(!is_display(name), "{name}");
+        }
     }
 
     #[test]

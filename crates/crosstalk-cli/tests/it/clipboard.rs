@@ -27,6 +27,15 @@ fn copied(server: &Xvfb, text: &str) {
     assert_eq!(ended.out, "");
 }
 
+/// A display that nobody holds the clipboard of any more: another test may have had its number before.
+fn display() -> Xvfb {
+    let server = Xvfb::start();
+    wait_for("holders of another test", || {
+        holders(server.display()).is_empty()
+    });
+    server
+}
+
 /// The processes that hold the clipboard of this display.
 fn holders(display: &str) -> Vec<u32> {
     let wanted = format!("DISPLAY={display}\0");
@@ -52,7 +61,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
-    let server = Xvfb::start();
+    let server = display();
     assert_eq!(server.pasted(), b"");
     // The command has ended, and its pipes are closed: nobody else has them.
     copied(&server, TEXT);
@@ -73,7 +82,7 @@ fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
 
 #[test]
 fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
-    let server = Xvfb::start();
+    let server = display();
     copied(&server, TEXT);
     let [holder] = holders(server.display())[..] else {
         panic!("one holder");
@@ -112,6 +121,23 @@ fn large_texts_go_both_ways() {
     let ended = on(&server, &["clip", "show"], "");
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     assert!(ended.out == larger);
+}
+
+#[test]
+fn what_does_not_arrive_is_not_said_to_be_copied() {
+    let server = display();
+    // More than the display takes at once.
+    let ended = on(&server, &["clip", "copy"], vec![b'x'; 20 << 20]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (i32::from(exit::FAILURE), "")
+    );
+    assert!(
+        ended.err.contains("the text is not on the clipboard"),
+        "{}",
+        ended.err
+    );
+    wait_for("no holder", || holders(server.display()).is_empty());
 }
 
 #[test]
@@ -159,15 +185,11 @@ fn without_a_display_it_is_said_what_to_do() {
             assert!(ended.err.contains(part), "{}", ended.err);
         }
     }
-    let nobody = [("DISPLAY", ":65000")];
-    let ended = home.run_with(&nobody, &["clip", "show"], "");
-    assert!(
-        ended
-            .err
-            .contains("the display that DISPLAY names can't be reached"),
-        "{}",
-        ended.err
-    );
+    for nobody in [":64999", ":9999", ":", "unix", ":1:2.3", "::"] {
+        let ended = home.run_with(&[("DISPLAY", nobody)], &["clip", "show"], "");
+        let says = "the display that DISPLAY names can't be reached";
+        assert!(ended.err.contains(says), "{nobody}: {}", ended.err);
+    }
     let wrong = [("CROSSTALK_CLIPBOARD", "Sistem")];
     let ended = home.run_with(&wrong, &["clip", "show"], "");
     assert_eq!(ended.code, i32::from(exit::USAGE));
@@ -181,14 +203,14 @@ fn without_a_display_it_is_said_what_to_do() {
     assert!(ended.err.contains("switched off"), "{}", ended.err);
 }
 
-/// Copies from a shell on a terminal.
-fn copy_on(terminal: &Tmux, before: &str, file: &str) {
+/// Copies from a shell on a terminal, and gives the screen when that has ended.
+fn copy_on(terminal: &Tmux, number: usize, before: &str, file: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_crosstalk");
+    // The sum is on the screen when the shell has computed it, and not when it was typed.
     terminal.type_text(&format!(
-        "clear; {before} {binary} clip copy {file}; echo code $?\n"
+        "clear; {before} {binary} clip copy {file}; echo code $? of $((1000 + {number}))\n"
     ));
-    terminal.wait_for("code ");
-    terminal.wait_until("the prompt", |screen| screen.trim_end().ends_with('$'));
+    terminal.wait_for(&format!("of {}", 1000 + number))
 }
 
 #[test]
@@ -208,19 +230,17 @@ fn a_far_terminal_gets_the_text() {
     {
         let text = format!("{TEXT}{number}");
         std::fs::write(&file, &text).unwrap();
-        copy_on(&terminal, before, path);
-        let screen = terminal.screen();
+        let screen = copy_on(&terminal, number, before, path);
         assert!(screen.contains("code 0"), "{screen}");
         assert!(screen.contains("sent to the terminal"), "{screen}");
         wait_for("the text in the terminal", || terminal.clipboard() == text);
     }
     // Nobody is asked who is not known to be there.
-    copy_on(&terminal, "TMUX=", path);
-    assert!(terminal.screen().contains("no clipboard here"));
+    let screen = copy_on(&terminal, 8, "TMUX=", path);
+    assert!(screen.contains("no clipboard here"), "{screen}");
 
     std::fs::write(&file, "x".repeat(74_995)).unwrap();
-    copy_on(&terminal, "CROSSTALK_CLIPBOARD=terminal", path);
-    let screen = terminal.screen();
+    let screen = copy_on(&terminal, 9, "CROSSTALK_CLIPBOARD=terminal", path);
     assert!(
         screen.contains("at most 74994") && screen.contains("code 13"),
         "{screen}"

@@ -2,12 +2,12 @@
 
 use crate::run::{folder, run};
 
-/// All commands, with the words that lead to them.
+/// All commands that people call, with the words that lead to them.
 fn commands() -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut open = vec![(Vec::new(), crosstalk_cli::command())];
     while let Some((words, command)) = open.pop() {
-        for inner in command.get_subcommands() {
+        for inner in command.get_subcommands().filter(|c| !c.is_hide_set()) {
             let mut path: Vec<String> = words.clone();
             path.push(inner.get_name().to_owned());
             open.push((path.clone(), inner.clone()));

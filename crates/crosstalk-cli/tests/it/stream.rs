@@ -28,7 +28,12 @@ fn flood(arguments: &[&str], line: &[u8]) -> (i32, String, usize) {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let chunk = line.repeat((1 << 16) / line.len() + 1);
-    let (mut sent, mut most) = (0_usize, 0);
+    let mut sent = 0_usize;
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(unused_mut, reason = "seen on Linux only")
+    )]
+    let mut most = 0;
     while sent < 1 << 30 && pipe.write_all(&chunk).is_ok() {
         sent += chunk.len();
         #[cfg(target_os = "linux")]
