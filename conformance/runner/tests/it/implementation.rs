@@ -1,8 +1,9 @@
 //! The crate under test, behind the neutral interface of the suite.
 
 mod keys;
+mod names;
 
-use crate::judge::{Implementation, Outcome};
+use crate::judge::{Implementation, Known, Outcome};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};
 use crosstalk_envelope::json::{builders, finding, report};
 use crosstalk_envelope::meta::Integrity;
@@ -124,6 +125,10 @@ impl Implementation for Ours {
             "fragment": address.fragment(),
             "text": address.to_string(),
         }))
+    }
+
+    fn resolve(&self, text: &[u8], known: &Known<'_>) -> Value {
+        names::resolve(decoded(text).unwrap(), known)
     }
 
     fn id_form(&self, id: &[u8]) -> String {

@@ -7,10 +7,12 @@
     reason = "helpers of tests are tests"
 )]
 
+mod config;
 mod dns;
 mod help;
 mod hostile;
 mod key;
+mod resolve;
 mod run;
 mod schema;
 mod stream;

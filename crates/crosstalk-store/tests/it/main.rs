@@ -12,6 +12,7 @@
 
 mod again;
 mod backup;
+mod config;
 mod home;
 mod interruption;
 mod keys;
