@@ -32,6 +32,7 @@ const FORMS: &[Form] = &[
     ("fmt", "fence", "", "input! output!"),
     ("build", "expect code", "", "input! output"),
     ("address", "code", "expect", "input! json schemes"),
+    ("resolve", "domain dnssec", "", "input! names dns json!"),
     ("id", "", "form", "input!"),
     ("ids", "", "form count", ""),
     ("diagnose", "lines after", "diagnosis", "input!"),

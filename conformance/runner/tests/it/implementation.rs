@@ -2,8 +2,9 @@
 
 mod keys;
 mod redact;
+mod names;
 
-use crate::judge::{Implementation, Outcome};
+use crate::judge::{Implementation, Known, Outcome};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};
 use crosstalk_envelope::json::{builders, finding, report};
 use crosstalk_envelope::meta::Integrity;
@@ -125,6 +126,10 @@ impl Implementation for Ours {
             "fragment": address.fragment(),
             "text": address.to_string(),
         }))
+    }
+
+    fn resolve(&self, text: &[u8], known: &Known<'_>) -> Value {
+        names::resolve(decoded(text).unwrap(), known)
     }
 
     fn id_form(&self, id: &[u8]) -> String {

@@ -14,6 +14,17 @@ use std::collections::BTreeSet;
 /// What came out: bytes, or the findings as a JSON list.
 pub(crate) type Outcome = Result<Vec<u8>, Value>;
 
+/// What there is to resolve a name with.
+pub(crate) struct Known<'c> {
+    /// The local table, an object.
+    pub(crate) names: Value,
+    /// The domain that may be asked, if any.
+    pub(crate) domain: Option<&'c str>,
+    /// What the DNS says, if it is asked.
+    pub(crate) dns: Option<Value>,
+    pub(crate) requires_dnssec: bool,
+}
+
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
 pub(crate) trait Implementation: Keys + Redact {
     /// The report on a text; `one`: one envelope is expected.
@@ -26,6 +37,8 @@ pub(crate) trait Implementation: Keys + Redact {
     fn build(&self, json: &[u8]) -> Outcome;
     /// The parts of an address, given further schemes.
     fn address(&self, text: &[u8], schemes: &Value) -> Result<Value, Value>;
+    /// Where a name leads: `{"name", "result", "resolved", "retry", "asks", "steps"}`.
+    fn resolve(&self, text: &[u8], known: &Known<'_>) -> Value;
     /// `ulid`, `uuidv7` or `opaque`.
     fn id_form(&self, id: &[u8]) -> String;
     /// New ids of a form.
@@ -61,6 +74,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
             _ => same_bytes(case.section("output")?, &accepted(tested.build(input()?))?),
         },
         "address" => address(case, tested),
+        "resolve" => resolve(case, tested),
         "id" => equal(case.get("form"), &tested.id_form(line(input()?)?)),
         "ids" => ids(case, tested),
         "diagnose" => diagnose(case, tested),
@@ -250,6 +264,21 @@ fn address(case: &Case, tested: &dyn Implementation) -> Result<(), String> {
         (Err(findings), "reject") => carries(case, &findings, "error"),
         (Ok(came) | Err(came), wanted) => Err(format!("expected {wanted}\ncame {came}")),
     }
+}
+
+fn resolve(case: &Case, tested: &dyn Implementation) -> Result<(), String> {
+    let given = |title: &str| match case.all(title).next() {
+        Some(_) => case.json(title).map(Some),
+        None => Ok(None),
+    };
+    let known = Known {
+        names: given("names")?.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+        domain: case.has("domain").then(|| case.get("domain")),
+        dns: given("dns")?,
+        requires_dnssec: case.has("dnssec"),
+    };
+    let came = tested.resolve(line(case.section("input")?)?, &known);
+    subset(&case.json("json")?, &came)
 }
 
 fn ids(case: &Case, tested: &dyn Implementation) -> Result<(), String> {

@@ -7,7 +7,7 @@ mod redact;
 use crate::case::{self, Case};
 use crate::conformance::failures;
 use crate::implementation::Ours;
-use crate::judge::{Implementation, Outcome};
+use crate::judge::{Implementation, Known, Outcome};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use unicode_normalization::UnicodeNormalization as _;
@@ -81,6 +81,10 @@ impl Implementation for Mutant {
 
     fn address(&self, text: &[u8], schemes: &Value) -> Result<Value, Value> {
         Ours.address(text, schemes).map(self.answer)
+    }
+
+    fn resolve(&self, text: &[u8], known: &Known<'_>) -> Value {
+        (self.answer)(Ours.resolve(text, known))
     }
 
     fn id_form(&self, id: &[u8]) -> String {
@@ -270,6 +274,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "writes CRLF as LF", written: |_, t| String::from_utf8(t).unwrap().replace("\r\n", "\n").into_bytes(), ..UNBROKEN },
     Mutant { name: "makes ids in any order", answer: |mut a| { if let Some(list) = a.as_array_mut() { list.reverse(); } a }, ..UNBROKEN },
     Mutant { name: "decodes addresses", answer: |mut a| { if let Some(path) = a["path"].as_str() { a["path"] = path.replace("%20", " ").into(); a["text"] = a["text"].as_str().unwrap().to_lowercase().into(); } a }, ..UNBROKEN },
+    Mutant { name: "takes silence of the DNS for an answer", answer: |mut a| { if a["retry"] == true { a["retry"] = false.into(); } a }, ..UNBROKEN },
+    Mutant { name: "takes the last record", answer: |mut a| { if let Some(others) = a.pointer("/steps/1/others").and_then(Value::as_array).and_then(|o| o.last()).cloned() { a["result"] = others; } a }, ..UNBROKEN },
+    Mutant { name: "asks the DNS for anything", answer: |mut a| { if a["steps"].is_array() && a["asks"].is_null() { a["asks"] = "_crosstalk-addr.x.example.com".into(); } a }, ..UNBROKEN },
+    Mutant { name: "rewrites addresses that it finds", answer: |mut a| { if let Some(found) = a["result"].as_str() { a["result"] = found.to_lowercase().into(); } a }, ..UNBROKEN },
     Mutant { name: "finds every body intact", answer: |mut a| { if a["diagnosis"].is_string() { a = json!({"diagnosis": "intact", "lines": []}); } a }, ..UNBROKEN },
     Mutant { name: "writes no marks", answer: |mut a| { if let Some(map) = a.as_object_mut() { map.remove("Marks"); } a }, ..UNBROKEN },
 ];

@@ -10,10 +10,12 @@
 #[cfg(target_os = "linux")]
 mod clipboard;
 mod conversation;
+mod config;
 mod dns;
 mod help;
 mod hostile;
 mod key;
+mod resolve;
 mod run;
 mod schema;
 mod story;

@@ -83,7 +83,10 @@ fn the_schema_can_refuse() {
             "{wrong}"
         );
     }
-    for form in ["lint", "address", "verify", "key", "trust"] {
+    let forms = [
+        "lint", "address", "verify", "key", "trust", "config", "names", "resolve",
+    ];
+    for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");
     }
 }
@@ -190,6 +193,53 @@ fn addresses_print_what_their_schema_says() {
         );
         assert_eq!(value["address"], text);
         assert_eq!(value["valid"], code == 0);
+    }
+}
+
+#[test]
+fn settings_and_names_print_what_their_schemas_say() {
+    let (config, names, resolve) = (
+        validator("config"),
+        validator("names"),
+        validator("resolve"),
+    );
+    let home = Home::new("schema-config");
+    let empty = home.run(&["config", "show", "--json"], "").out;
+    let empty = assert_valid(&config, &empty, "no file");
+    assert_eq!(empty["exists"], false);
+    for (key, value) in [
+        ("user", "k\u{202e}x"),
+        ("names.A", "B"),
+        ("names.Jürgen", "human://j"),
+        ("profile.work.names.B", "claude://b"),
+        ("profile.work.me", "X,Y"),
+    ] {
+        assert_eq!(
+            home.run(&["config", "set", key, value], "").code,
+            0,
+            "{key}"
+        );
+    }
+    let work = ["--profile", "work", "config", "show", "--json"];
+    let shown = home.run_with(&[("CROSSTALK_IDS", "uuid")], &work, "").out;
+    let shown = assert_valid(&config, &shown, "config show");
+    let settings = shown["settings"].as_array().unwrap();
+    for source in ["default", "file", "profile", "variable", "flag"] {
+        assert!(settings.iter().any(|s| s["source"] == source), "{source}");
+    }
+    let listed = home.run(&["--profile", "work", "name", "--json"], "").out;
+    let listed = assert_valid(&names, &listed, "name");
+    assert_eq!(listed["names"].as_array().unwrap().len(), 3);
+    for (name, step) in [
+        ("A", "table"),
+        ("C", "not-in-table"),
+        ("claude://x", "url"),
+        ("Jürgen", "table"),
+        ("x\u{202e}y", "not-in-table"),
+    ] {
+        let found = home.run(&["address", "resolve", "--json", name], "").out;
+        let found = assert_valid(&resolve, &found, name);
+        assert_eq!(found["steps"][0]["step"], step, "{name}");
     }
 }
 

@@ -1704,6 +1704,54 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// ADR-010: A name is looked for in the local table, on request in the DNS, and else stays a name.
+    pub static RESOLVE_ORDER: Rule = Rule {
+        id: "ADR-010",
+        code: Some(ErrorCode::Route),
+        title: "A name is looked for in the local table, on request in the DNS, and else stays a name",
+        help: "say what the name stands for with crosstalk name NAME ADDRESS, or give a URL",
+        drops: false,
+    };
+    /// ADR-011: The local table ignores ASCII case, and a circle in it decides nothing.
+    pub static NAME_TABLE: Rule = Rule {
+        id: "ADR-011",
+        code: None,
+        title: "The local table ignores ASCII case, and a circle in it decides nothing",
+        help: "let one of the names stand for a URL, with crosstalk name NAME ADDRESS",
+        drops: false,
+    };
+    /// ADR-012: A domain lists the addresses of a name in TXT records at _crosstalk-addr.
+    pub static NAME_RECORD: Rule = Rule {
+        id: "ADR-012",
+        code: None,
+        title: "A domain lists the addresses of a name in TXT records at _crosstalk-addr",
+        help: "",
+        drops: false,
+    };
+    /// ADR-013: A record is a URL; of several, the first in the order of their bytes is taken.
+    pub static NAME_RECORD_TEXT: Rule = Rule {
+        id: "ADR-013",
+        code: None,
+        title: "A record is a URL; of several, the first in the order of their bytes is taken",
+        help: "",
+        drops: false,
+    };
+    /// ADR-014: A look-up that fails for now does not mean that there is no address.
+    pub static NAME_UNAVAILABLE: Rule = Rule {
+        id: "ADR-014",
+        code: Some(ErrorCode::Timeout),
+        title: "A look-up that fails for now does not mean that there is no address",
+        help: "try again later",
+        drops: false,
+    };
+    /// ADR-015: An address is used byte for byte, and what was received keeps its names.
+    pub static NAME_KEPT: Rule = Rule {
+        id: "ADR-015",
+        code: None,
+        title: "An address is used byte for byte, and what was received keeps its names",
+        help: "",
+        drops: false,
+    };
     /// IDS-001: A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     pub static ULID: Rule = Rule {
         id: "IDS-001",
@@ -2711,6 +2759,12 @@ pub mod rule {
         &ADDRESS_SPACE,
         &ADDRESS_PERCENT,
         &SCHEME_REGISTRY,
+        &RESOLVE_ORDER,
+        &NAME_TABLE,
+        &NAME_RECORD,
+        &NAME_RECORD_TEXT,
+        &NAME_UNAVAILABLE,
+        &NAME_KEPT,
         &ULID,
         &UUIDV7,
         &ID_ORDER,

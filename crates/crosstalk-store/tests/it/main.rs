@@ -15,6 +15,7 @@ mod suite;
 
 mod again;
 mod backup;
+mod config;
 mod home;
 mod interruption;
 mod keys;

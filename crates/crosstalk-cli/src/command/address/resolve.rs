@@ -7,8 +7,9 @@ use crate::failure::Failure;
 use crate::lookup::{Look, server};
 use crate::{json, schema};
 use clap::Args;
+use crosstalk_envelope::Address;
+use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Address, ErrorCode};
 use crosstalk_protocol::dns::{AddressAnswer, Dnssec};
 use crosstalk_protocol::{Resolution, Step, name_to_ask, resolve};
 use serde_json::{Value, json};
@@ -62,15 +63,26 @@ impl Resolve {
             true => console.data(json::pretty(&as_json(&resolution))?)?,
             false => console.show(&as_text(&resolution))?,
         }
-        Ok(if resolution.is_resolved() {
-            Exit::SUCCESS
+        let Some(rule) = self.fault(&resolution) else {
+            return Ok(Exit::SUCCESS);
+        };
+        let what = format!("`{}` stays a name", resolution.result);
+        let fault = Failure::of_rule(rule, &what);
+        if !self.json {
+            console.failure(&fault)?;
+        }
+        Ok(fault.exit())
+    }
+
+    /// The rule by which a name that stays a name is a failure.
+    fn fault(&self, resolution: &Resolution) -> Option<&'static Rule> {
+        if resolution.is_resolved() {
+            None
         } else if resolution.is_retry() {
-            ErrorCode::Timeout.into()
-        } else if self.require {
-            ErrorCode::Route.into()
+            Some(&rule::NAME_UNAVAILABLE)
         } else {
-            Exit::SUCCESS
-        })
+            self.require.then_some(&rule::RESOLVE_ORDER)
+        }
     }
 
     /// What the DNS says, if it is to be asked and there is something to ask for.
