@@ -159,6 +159,9 @@ impl SqliteStore {
     /// If the store can't be read.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
         self.read(|db| {
+            // A question makes the index of words look whether others have written; the check alone would not.
+            db.prepare("SELECT 1 FROM words WHERE words MATCH '\"a\"'")?
+                .exists([])?;
             let mut check = db.prepare("PRAGMA integrity_check")?;
             let rows = check.query_map([], |row| row.get(0))?;
             let mut found = rows.collect::<Step<Vec<String>>>()?;

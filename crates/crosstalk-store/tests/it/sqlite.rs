@@ -1,6 +1,11 @@
 //! The store in a SQLite file.
 
 mod conformance;
+mod disk;
+mod forgotten;
+mod measure;
+mod process;
+mod version;
 
 use crate::Place;
 use crosstalk_store::SqliteStore;

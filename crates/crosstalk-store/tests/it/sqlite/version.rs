@@ -1,0 +1,235 @@
+//! Older, newer and foreign files.
+
+use super::Sqlite;
+use crate::letter::letter;
+use crate::{Place, again};
+use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
+use crosstalk_store::{Home, Opened, SqliteStore};
+use rusqlite::Connection;
+use std::path::Path;
+
+/// A store with some messages, taken back to version 1: the intake alone.
+fn old(place: &Place, messages: usize) {
+    let mut store = SqliteStore::open(place.home().store()).unwrap();
+    let batch: Vec<_> = (0..messages)
+        .map(|n| {
+            let one = letter(&format!("M{n:04}")).thread(&format!("T{:03}", n / 4));
+            let one = one.side(Side::ToMe);
+            match n % 2 {
+                0 => one.arrival(),
+                _ => one
+                    .parent(&format!("M{:04}", n - 1))
+                    .intent("RESPOND")
+                    .arrival(),
+            }
+        })
+        .collect();
+    store.accept(&batch).unwrap();
+    drop(store);
+    let db = Connection::open(place.home().store()).unwrap();
+    db.execute_batch(
+        "DROP TABLE message; DROP TABLE thread; DROP TABLE party; DROP TABLE words; PRAGMA user_version = 1;",
+    )
+    .unwrap();
+}
+
+fn version(path: &Path) -> u32 {
+    let db = Connection::open(path).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap()
+}
+
+#[test]
+fn an_old_store_is_brought_up_with_a_backup_beside_it() {
+    let place = Place::new();
+    let path = place.home().store();
+    old(&place, 40);
+    std::fs::write(place.path().join("crosstalk.db.v1.backup"), "mine").unwrap();
+    let store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    let backup = place.path().join("crosstalk.db.v1.backup.2");
+    let opened = Opened {
+        migrated_from: Some(1),
+        backup: Some(backup.clone()),
+    };
+    assert_eq!(*store.opened(), opened);
+    let threads = store
+        .threads(&ThreadFilter::default(), Page::first(99))
+        .unwrap();
+    assert_eq!(threads.items.len(), 10);
+    assert_eq!(threads.items[0].messages, 4);
+    assert!(store.inbox(Page::first(9)).unwrap().items.is_empty());
+    assert_eq!(version(&path), 2);
+    assert_eq!(version(&backup), 1);
+    assert_eq!(
+        std::fs::read(place.path().join("crosstalk.db.v1.backup")).unwrap(),
+        b"mine"
+    );
+    assert_eq!(store.backups().len(), 2);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&backup).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+    }
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(*store.opened(), Opened::default());
+    // The backup is a store of its own, and can be opened as one.
+    let store = SqliteStore::open(&backup).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(1));
+    assert!(store.message("M0007").unwrap().is_some());
+}
+
+#[test]
+fn a_step_that_fails_leaves_the_old_version() {
+    let place = Place::new();
+    let path = place.home().store();
+    old(&place, 8);
+    let db = Connection::open(&path).unwrap();
+    db.execute("UPDATE intake SET verdict = 'sure' WHERE seq = 8", [])
+        .unwrap();
+    let fault = SqliteStore::open(&path).unwrap_err();
+    assert_eq!(fault.fault, StoreFault::Damaged);
+    assert!(fault.message.contains("`sure` is no verdict"), "{fault}");
+    assert_eq!(version(&path), 1);
+    let tables: i64 = db
+        .query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'message'",
+            [],
+            |r| r.get(0),
+        )
+        .unwrap();
+    assert_eq!(tables, 0);
+    db.execute("UPDATE intake SET verdict = 'unsigned' WHERE seq = 8", [])
+        .unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    assert!(store.message("M0007").unwrap().is_some());
+}
+
+#[test]
+#[ignore = "run by the other tests, in a process of its own"]
+fn opened() {
+    if !again::is_begun() {
+        return;
+    }
+    let home = Home::from_env().unwrap();
+    let mut store = SqliteStore::open(home.store()).unwrap();
+    let name = std::env::var("WRITER").unwrap();
+    store
+        .accept(&[letter(&name).thread("new").arrival()])
+        .unwrap();
+    println!("migrated: {}", store.opened().migrated_from.is_some());
+}
+
+#[test]
+fn one_of_several_processes_brings_it_up_and_the_others_wait() {
+    for messages in [0, 400] {
+        let place = Place::new();
+        if messages > 0 {
+            old(&place, messages);
+        }
+        let home = place.path().to_str();
+        let begin = |n: usize| {
+            let name = format!("N{n}");
+            let set = [("CROSSTALK_HOME", home), ("WRITER", Some(name.as_str()))];
+            again::begin("sqlite::version::opened", None, &set)
+        };
+        let children: Vec<_> = (0..4).map(begin).collect();
+        let said: Vec<String> = children.into_iter().map(again::finish).collect();
+        let migrated = said.iter().filter(|s| s.contains("migrated: true")).count();
+        assert_eq!(migrated, usize::from(messages > 0), "{said:?}");
+        let store = SqliteStore::open(place.home().store()).unwrap();
+        assert_eq!(store.thread("new").unwrap().unwrap().messages, 4);
+        assert_eq!(store.backups().len(), migrated);
+        assert!(store.check().unwrap().is_empty());
+    }
+}
+
+/// Every file of a folder with its bytes.
+fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut names = crate::all_names(folder);
+    names.sort();
+    let read = |name: String| (name.clone(), std::fs::read(folder.join(name)).unwrap());
+    names.into_iter().map(read).collect()
+}
+
+#[test]
+fn a_newer_store_is_left_as_it_is() {
+    let mut made = Sqlite::new();
+    made.store.accept(&[letter("M1").arrival()]).unwrap();
+    let path = made.store.path().to_owned();
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 7).unwrap();
+    // One that has it open already notices, too.
+    let fault = made.store.accept(&[letter("M2").arrival()]).unwrap_err();
+    assert_eq!(fault.fault, StoreFault::Newer, "{fault}");
+    drop(made.store);
+    drop(newer);
+    let before = all(made.place.path());
+    for open in [
+        SqliteStore::open(&path).map(Some),
+        SqliteStore::open_existing(&path),
+    ] {
+        let fault = open.unwrap_err();
+        assert_eq!(fault.fault, StoreFault::Newer);
+        let said = &fault.message;
+        assert!(
+            said.contains("version 7") && said.contains("up to 2") && said.contains("Update"),
+            "{said}"
+        );
+    }
+    assert_eq!(all(made.place.path()), before);
+    // What a newer program has in its log stays there.
+    let newer = Connection::open(&path).unwrap();
+    newer
+        .set_db_config(
+            rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+            true,
+        )
+        .unwrap();
+    newer.execute_batch("CREATE TABLE later (x)").unwrap();
+    drop(newer);
+    let before = std::fs::read(&path).unwrap();
+    let log = std::fs::read(made.place.path().join("crosstalk.db-wal")).unwrap();
+    assert!(!log.is_empty());
+    assert_eq!(
+        SqliteStore::open(&path).unwrap_err().fault,
+        StoreFault::Newer
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(
+        std::fs::read(made.place.path().join("crosstalk.db-wal")).unwrap(),
+        log
+    );
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    for (application, version) in [(0, 0), (0, 2), (0x1234, 2)] {
+        let place = Place::new();
+        let path = place.home().store();
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE theirs (x)").unwrap();
+        db.pragma_update(None, "application_id", application)
+            .unwrap();
+        db.pragma_update(None, "user_version", version).unwrap();
+        drop(db);
+        let before = all(place.path());
+        let fault = SqliteStore::open(&path).unwrap_err();
+        assert_eq!(fault.fault, StoreFault::Damaged);
+        assert!(fault.message.contains("another program"), "{fault}");
+        assert_eq!(all(place.path()), before);
+    }
+}
+
+#[test]
+fn an_empty_file_is_a_new_store_and_no_file_is_none() {
+    let place = Place::new();
+    let path = place.home().store();
+    assert!(SqliteStore::open_existing(&path).unwrap().is_none());
+    assert!(crate::all_names(place.path()).is_empty());
+    std::fs::write(&path, "").unwrap();
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(*store.opened(), Opened::default());
+    store.accept(&[letter("M1").arrival()]).unwrap();
+}
