@@ -261,7 +261,7 @@ fn is_time_word(word: &str, beside_digits: bool) -> bool {
     // `9th`, `2025-10-09T16`, `00Z`
     let joined = has_own && matches!(letters, "st" | "nd" | "rd" | "th" | "t" | "z");
     let named = |full: &&str| letters == *full || (letters.len() == 3 && full.starts_with(letters));
-    let known = TIME_WORDS.contains(&letters) || MONTHS_AND_DAYS.iter().any(|m| named(&m));
+    let known = TIME_WORDS.contains(&letters) || MONTHS_AND_DAYS.iter().any(named);
     letters.is_empty() || joined || (known && beside_digits)
 }
 

@@ -420,7 +420,7 @@ fn turns_are_pieces_of_the_text_in_order() {
         usize::try_from(seed % 1_000_003).unwrap() % below
     };
     let mut read = 0;
-    for _ in 0..20_000 {
+    for _ in 0..6_000 {
         let length = random(40);
         let text: String = (0..length).map(|_| PIECES[random(PIECES.len())]).collect();
         let Some(chat) = read_chat(&text) else {
