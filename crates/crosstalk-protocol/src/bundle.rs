@@ -18,7 +18,8 @@ pub use consent::{ConsentStanding, ConsentState, HeldConsent, Pii, consent_state
 use crate::store::{Record, is_same_party};
 use crate::verdict::Word;
 use carried::{Carried, Passing, flow, privacy};
-use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, Timestamp, limit};
+use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::{Address, Builder, CoreHeader, ErrorCode, Intent, Timestamp, limit};
 use std::fmt;
 use transcript::Transcript;
 
@@ -165,7 +166,16 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
     if let Some(urgency) = urgency {
         builder = builder.meta("escalation", "Urgency", urgency);
     }
-    finish(builder, thread, &request.bundle, Passing::Along, opening)
+    // A person joins those who have the thread. Another program would be one more party, as with a handoff.
+    let receiver = request.bundle.receiver;
+    let kind = Address::split(receiver).kind();
+    let is_program = matches!(kind, Some(SchemeKind::Assistant | SchemeKind::Tool));
+    let passing = if is_program && !is_party(thread, receiver) {
+        Passing::Over(false, request.bundle.message)
+    } else {
+        Passing::Along
+    };
+    finish(builder, thread, &request.bundle, passing, opening)
 }
 
 /// The HANDOFF that carries a thread to another party.
@@ -259,17 +269,12 @@ fn finish(
     mut opening: Vec<String>,
 ) -> Result<Builder, BundleError> {
     let carried = Carried::of(thread);
-    let is_party = |r: &Record| {
-        [&r.sender, &r.receiver]
-            .iter()
-            .any(|a| is_same_party(a, bundle.receiver))
-    };
     let unapproved = matches!(passing, Passing::Over(false, _));
-    if carried.no_third_party && unapproved && !thread.iter().any(is_party) {
+    if carried.no_third_party && unapproved && !is_party(thread, bundle.receiver) {
         return Err(BundleError::new(
             ErrorCode::Consent,
             "a message of the thread has the policy no_third_party, and the receiver is no party of it",
-            "ask whoever set the policy, then approve the transfer; or hand it to a party of the thread",
+            "ask whoever set the policy, then hand it over and approve the transfer; or hand it to a party of the thread",
         ));
     }
     if let Some(address) = bundle.reply_to {
@@ -297,6 +302,12 @@ fn finish(
     opening.push(String::new());
     opening.extend(preface(thread.len(), carried.not_carried));
     with_transcript(builder, opening, thread, &carried, bundle.limit)
+}
+
+/// Whether somebody takes part in a thread already.
+fn is_party(thread: &[Record], address: &str) -> bool {
+    let mut known = thread.iter().flat_map(|r| [&r.sender, &r.receiver]);
+    known.any(|a| is_same_party(a, address))
 }
 
 /// What a reader has to know about the quotes.
