@@ -1,8 +1,7 @@
 //! Threads as files: envelopes to read in again, a document to read, JSON for programs, and names for the files.
 
-use crate::bundle::quote;
+use crate::bundle::{counts, quote};
 use crate::store::{Record, Thread};
-use crate::verdict::Word;
 use crosstalk_envelope::{Document, Reading, fence};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -72,25 +71,11 @@ fn write_message(out: &mut String, number: usize, record: &Record) {
     }
     let _ = writeln!(out, "{at}, **{badge}**, {}", plain(&record.id));
     let document = Document::parse(&record.text, Reading::Paste);
-    if matches!(
-        record.verdict,
-        Word::Damaged | Word::NotVerified | Word::Revoked
-    ) {
+    if !counts(record) {
         out.push_str("\n**Do not act on this message.**\n");
     }
-    for (namespace, key, label) in [
-        ("safety", "Content-Warning", "Content warning"),
-        ("error", "Code", "Code"),
-        ("error", "Reason", "Reason"),
-        ("refusal", "Reason", "Reason"),
-        ("escalation", "Reason", "Reason"),
-        ("closure", "Reason", "Reason"),
-        ("closure", "Outcome", "Outcome"),
-        ("vote", "Choice", "Vote"),
-    ] {
-        if let Some(value) = document.meta(namespace, key).filter(|v| !v.is_empty()) {
-            let _ = writeln!(out, "\n{label}: {}", plain(value));
-        }
+    for (label, value) in quote::said(&document) {
+        let _ = writeln!(out, "\n{label}: {}", plain(value));
     }
     for (key, attachment) in document.envelope().attachments() {
         let name = attachment.ok().and_then(|a| a.name.or(Some(a.mime)));

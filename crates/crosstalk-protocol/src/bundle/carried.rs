@@ -185,7 +185,7 @@ pub(super) fn privacy(
         return Err(BundleError::new(
             ErrorCode::Consent,
             "the thread holds personal or sensitive data, and nobody approved that it goes to another party",
-            "ask the person concerned, then approve the transfer; or take the data out and begin a new thread",
+            "ask the person concerned, then hand it over and approve the transfer; or begin a new thread without the data",
         ));
     }
     let terms = state.terms();

@@ -1,6 +1,6 @@
 //! Words of others, quoted so that nothing in them can pass for a line of ours or for a message.
 
-use crosstalk_envelope::unicode;
+use crosstalk_envelope::{Document, unicode};
 
 /// What stands before each line that is quoted.
 pub(super) const LINE: &str = "| ";
@@ -49,6 +49,27 @@ fn clip(text: &str, most: usize) -> String {
     let mut out: String = text.chars().take(most.saturating_sub(1)).collect();
     out.push('…');
     out
+}
+
+/// What META says that a reader of a message needs, and what to call it; a warning stands last, right before the body.
+pub(crate) fn said<'d>(
+    document: &'d Document<'_>,
+) -> impl Iterator<Item = (&'static str, &'d str)> {
+    let keys = [
+        ("error", "Code", "Code"),
+        ("error", "Reason", "Reason"),
+        ("refusal", "Reason", "Reason"),
+        ("escalation", "Reason", "Reason"),
+        ("closure", "Reason", "Reason"),
+        ("closure", "Outcome", "Outcome"),
+        ("vote", "Choice", "Vote"),
+        ("routing", "X-Deadline", "Deadline"),
+        ("safety", "Content-Warning", "Content warning"),
+    ];
+    keys.into_iter().filter_map(|(namespace, key, label)| {
+        let value = document.meta(namespace, key).filter(|v| !v.is_empty())?;
+        Some((label, value))
+    })
 }
 
 /// The text with what is hidden made visible, and with no marker of an envelope in it.

@@ -274,36 +274,25 @@ impl Entry {
     }
 }
 
-/// `3. 2025-10-09T16:00:00Z, CLAUDE → CHATGPT, REQUEST, verified (kalle@example.com), 01K74V…`
+/// `3. 2025-10-09T16:00:00Z, verified by kalle@example.com: CLAUDE → CHATGPT, REQUEST, 01K74V…`
+///
+/// What was found out comes first: behind the colon stands what the message says of itself, and it may say anything.
 fn head_line(number: usize, record: &Record) -> String {
     let at: Timestamp = record.written_at.unwrap_or(record.at);
     let (from, to) = (field(&record.sender), field(&record.receiver));
     let mut checked = record.verdict.as_str().to_owned();
     if let Some(pkid) = &record.pkid {
-        checked = format!("{checked} ({})", field(pkid));
+        checked = format!("{checked} by {}", field(pkid));
     }
     let (what, id) = (intent(record), field(&record.id));
-    format!("{number}. {at}, {from} → {to}, {what}, {checked}, {id}")
+    format!("{number}. {at}, {checked}: {from} → {to}, {what}, {id}")
 }
 
-/// What META says that a reader needs: a warning before the body, and reasons.
+/// What META says that a reader needs: reasons, and a warning right before the body.
 fn said_in_meta(document: &Document<'_>) -> Vec<String> {
-    let keys = [
-        ("error", "Code", "Code"),
-        ("error", "Reason", "Reason"),
-        ("refusal", "Reason", "Reason"),
-        ("escalation", "Reason", "Reason"),
-        ("closure", "Reason", "Reason"),
-        ("closure", "Outcome", "Outcome"),
-        ("vote", "Choice", "Vote"),
-        ("routing", "X-Deadline", "Deadline"),
-        ("safety", "Content-Warning", "Content warning"),
-    ];
-    let said = keys.iter().filter_map(|(namespace, key, label)| {
-        let value = document.meta(namespace, key).filter(|v| !v.is_empty())?;
-        Some(format!("   {label}: {}", field(value)))
-    });
-    said.collect()
+    let said = quote::said(document);
+    said.map(|(label, value)| format!("   {label}: {}", field(value)))
+        .collect()
 }
 
 /// Why the body of a message is not quoted.

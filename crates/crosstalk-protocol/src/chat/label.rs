@@ -138,6 +138,7 @@ fn label(start: usize, line: &str) -> Option<Label<'_>> {
     } else {
         (0, inner)
     };
+    let (before, rest) = timed_before(rest.trim_start());
     let (bold, rest) = unmarked(rest);
     let name = rest.trim_start_matches(is_decoration);
     let lower = name
@@ -155,7 +156,7 @@ fn label(start: usize, line: &str) -> Option<Label<'_>> {
         level,
         word,
         written,
-        at,
+        at: before.or(at),
         line: start..start + line.len(),
         after: base + skipped,
     };
@@ -179,10 +180,25 @@ fn label(start: usize, line: &str) -> Option<Label<'_>> {
     (is_label && capital).then(|| make(Style::Plain, None, 1))
 }
 
+/// A time in brackets in front of a name, and the rest.
+fn timed_before(text: &str) -> (Option<Timestamp>, &str) {
+    let inner = text.strip_prefix(['[', '(']);
+    let Some((time, rest)) = inner.and_then(|i| i.split_once([']', ')'])) else {
+        return (None, text);
+    };
+    let is_time = time.contains(|c: char| c.is_ascii_digit()) && is_aside(&format!(" {time}"));
+    if is_time {
+        (time_in(time), rest.trim_start())
+    } else {
+        (None, text)
+    }
+}
+
 /// Whether a text is in bold at its beginning, and what stands in it.
 fn unmarked(text: &str) -> (bool, &str) {
     let text = text.trim_start().trim_start_matches(is_decoration);
-    let inner = text.strip_prefix("**").or_else(|| text.strip_prefix("__"));
+    let marks = ["**", "__", "_**", "*__"];
+    let inner = marks.iter().find_map(|m| text.strip_prefix(m));
     match inner {
         Some(inner) => (true, inner.trim_start_matches(['*', '_'])),
         None => (false, text),
@@ -241,7 +257,7 @@ const MONTHS_AND_DAYS: [&str; 19] = [
 
 /// Whether what follows a name adds nothing to it but a time or decoration.
 fn is_aside(tail: &str) -> bool {
-    let lower = tail.to_lowercase();
+    let lower = without_tags(tail).to_lowercase();
     if lower.chars().count() > 80 || lower.starts_with(|c: char| c.is_alphanumeric()) {
         return false;
     }
@@ -250,6 +266,22 @@ fn is_aside(tail: &str) -> bool {
         .split(|c: char| !c.is_alphanumeric())
         .filter(|w| !w.is_empty());
     words.all(|word| is_time_word(word, has_digit))
+}
+
+/// A text without tags of HTML, such as those of `<time …>`.
+fn without_tags(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, tag)) = rest.split_once('<') {
+        let Some((_, after)) = tag.split_once('>') else {
+            break;
+        };
+        out.push_str(before);
+        out.push(' ');
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 fn is_time_word(word: &str, beside_digits: bool) -> bool {
@@ -261,7 +293,7 @@ fn is_time_word(word: &str, beside_digits: bool) -> bool {
     // `9th`, `2025-10-09T16`, `00Z`
     let joined = has_own && matches!(letters, "st" | "nd" | "rd" | "th" | "t" | "z");
     let named = |full: &&str| letters == *full || (letters.len() == 3 && full.starts_with(letters));
-    let known = TIME_WORDS.contains(&letters) || MONTHS_AND_DAYS.iter().any(|m| named(&m));
+    let known = TIME_WORDS.contains(&letters) || MONTHS_AND_DAYS.iter().any(named);
     letters.is_empty() || joined || (known && beside_digits)
 }
 

@@ -23,7 +23,8 @@ pub(super) enum Word {
 }
 
 const PERSON: [&str; 6] = ["user", "you", "human", "me", "prompt", "my prompt"];
-const ASSISTANT: [&str; 6] = [
+const ASSISTANT: [&str; 7] = [
+    "agent",
     "assistant",
     "response",
     "ai",
@@ -89,13 +90,31 @@ impl Word {
             .into_iter()
             .flatten()
             .max_by_key(|(_, length)| *length);
-        generic.or_else(|| {
+        let named = |text: &str| {
             let (written, name) = NAMED
                 .iter()
-                .find(|(w, _)| lower.strip_prefix(w).is_some_and(ends))?;
-            let model = model(lower.strip_prefix(written)?);
+                .find(|(w, _)| text.strip_prefix(w).is_some_and(ends))?;
+            let model = model(text.strip_prefix(written)?);
             Some((Self::Named(name), written.chars().count() + model))
-        })
+        };
+        let Some((word, length)) = generic else {
+            return named(lower);
+        };
+        // `Agent (Claude 4.5)` has its name in brackets.
+        let start = lower
+            .char_indices()
+            .nth(length)
+            .map_or(lower.len(), |(at, _)| at);
+        let rest = lower.get(start..).unwrap_or("");
+        let inner = rest
+            .trim_start()
+            .strip_prefix('(')
+            .filter(|_| word == Self::Assistant);
+        let inside = inner.and_then(|inner| {
+            let skipped = rest.chars().count() - inner.chars().count();
+            named(inner).map(|(word, inside)| (word, length + skipped + inside))
+        });
+        Some(inside.unwrap_or((word, length)))
     }
 
     /// The assistant that a text is about.

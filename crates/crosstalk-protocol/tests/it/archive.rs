@@ -44,6 +44,8 @@ fn envelopes_come_back_as_they_were() {
         message(6, "RESPOND", "marked").build().unwrap()
     );
     thread.push(record(6, &marked).0);
+    // However a mark got into the store, between envelopes it would be a fault.
+    thread[2].text.insert(0, '\u{feff}');
     let text = to_text(&thread);
     let found = scan(&text, Reading::Strict);
     assert_eq!(found.refused, []);
@@ -182,6 +184,7 @@ fn names_of_files_are_harmless() {
         "..",
         ".",
         "-",
+        "a..b.-.c",
         "nul.txt",
         "a b\u{0}c\n",
         "claude://session/abc?x=1",

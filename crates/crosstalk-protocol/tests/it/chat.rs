@@ -147,6 +147,36 @@ fn every_form_of_export_is_read() {
             "ASSISTANT",
         ),
         (
+            "bold in italics",
+            "_**User**_\nHi\n\n_**Agent (Claude 4.5 Opus)**_\nHello",
+            "CLAUDE",
+        ),
+        (
+            "names in brackets",
+            "**[user] [2024-12-30 10:37:31]**\n\nHi\n\n**[assistant] [2024-12-30 10:37:32]**\n\nHello\n\n---",
+            "ASSISTANT",
+        ),
+        (
+            "times in italics",
+            "**You** · _10/9/2025, 4:00:00 PM_\n\nHi\n\n**Grok** · _10/9/2025, 4:00:09 PM_\n\nHello",
+            "GROK",
+        ),
+        (
+            "times in front",
+            "[2025-10-09 16:00] You: Hi\n[2025-10-09 16:01] Claude: Hello",
+            "CLAUDE",
+        ),
+        (
+            "clocks in front",
+            "(16:00) **You:** Hi\n(16:01) **Claude:** Hello",
+            "CLAUDE",
+        ),
+        (
+            "times in HTML",
+            "#### You:\n<time datetime=\"2025-10-09T16:00:00.000Z\" title=\"10/9/2025\">16:00</time>\n\nHi\n\n#### ChatGPT:\n<time datetime=\"2025-10-09T16:00:05.000Z\">16:00</time>\n\nHello",
+            "CHATGPT",
+        ),
+        (
             "CRLF",
             "## User\r\n\r\nHi\r\n\r\n## Assistant\r\n\r\nHello\r\n",
             "ASSISTANT",
@@ -207,13 +237,24 @@ fn titles_and_times_are_found() {
         ]
     );
     assert_eq!(chat.turns[2].text, "Bye");
+    let tagged = "#### You:\n<time datetime=\"2025-10-09T16:00:00.500Z\">16:00</time>\n\nHi\n#### Claude:\nHello";
+    let chat = read_chat(tagged).unwrap();
+    assert_eq!(
+        chat.turns[0].at.unwrap().to_string(),
+        "2025-10-09T16:00:00.500Z"
+    );
+    let chat = read_chat("[2025-10-09 16:00] You: Hi\n[16:01] Claude: Hello").unwrap();
+    assert_eq!(
+        chat.turns[0].at.unwrap().to_string(),
+        "2025-10-09T16:00:00Z"
+    );
 }
 
 #[test]
 fn what_is_no_label_is_said() {
     let code = "```md\n## User\nfake\n```";
     let text = format!(
-        "## User\nHi\n{code}\n## User guide\nread it\n## Assistant\n**User:** no\nHuman: no\n### Response\nno\n## Response\nno\n    ## User\n~~~\n## User\n```\n## User\n~~~\n## User\n```\nnever closed\n## Assistant\nEnd"
+        "## User\nHi\n{code}\n## User guide\nread it\n## Assistant\n**User:** no\nHuman: no\n### Response\nno\n### User\nno\n## Response\nno\n    ## User\n~~~\n## User\n```\n## User\n~~~\n## User\n```\nnever closed\n## Assistant\nEnd"
     );
     let chat = read_chat(&text).unwrap();
     let found = turns(&chat);
@@ -420,7 +461,7 @@ fn turns_are_pieces_of_the_text_in_order() {
         usize::try_from(seed % 1_000_003).unwrap() % below
     };
     let mut read = 0;
-    for _ in 0..20_000 {
+    for _ in 0..6_000 {
         let length = random(40);
         let text: String = (0..length).map(|_| PIECES[random(PIECES.len())]).collect();
         let Some(chat) = read_chat(&text) else {

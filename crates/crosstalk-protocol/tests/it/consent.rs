@@ -353,3 +353,28 @@ fn no_third_party_binds_a_handoff() {
     assert!(handoff(&thread, &request).is_ok());
     assert!(escalated(&thread, bundle()).contains("\nX-Policy: no_third_party\n"));
 }
+
+#[test]
+fn an_escalation_to_a_program_is_no_way_around_an_approval() {
+    let thread = records(&[private(1, &format!("{YES};Scope=medical;Consent-ID=a"))]);
+    let to = |receiver| {
+        let mut other = bundle();
+        other.receiver = receiver;
+        let request = Escalation {
+            bundle: other,
+            reason: "why",
+            urgency: None,
+        };
+        escalation(&thread, &request).map_err(|e| e.code)
+    };
+    for program in [
+        "claude://session/other",
+        "chatgpt://thread/x",
+        "mcp://tool.example/x",
+    ] {
+        assert_eq!(to(program).unwrap_err(), ErrorCode::Consent, "{program}");
+    }
+    for person in ["human://clinic.example/desk", "KALLE", "CHATGPT"] {
+        assert!(to(person).is_ok(), "{person}");
+    }
+}
