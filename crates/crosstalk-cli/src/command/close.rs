@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
-use crosstalk_envelope::{Builder, CoreHeader, Intent};
+use crosstalk_protocol::bundle::{Closing, closing};
 use crosstalk_protocol::store::{Record, Side};
 
 /// Close a thread: nothing waits in it any more, and the other side is told
@@ -28,6 +28,9 @@ pub(crate) struct Close {
     /// What came out of it, in a line
     #[arg(long, value_name = "TEXT")]
     outcome: Option<String>,
+    /// Words of your own
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
     #[command(flatten)]
     delivery: Delivery,
 }
@@ -38,30 +41,28 @@ impl Close {
         let store = desk.kept(console)?;
         let thread = desk::thread(&store, &self.thread)?;
         desk::require_open(&store, &thread.id)?;
-        let last = desk::message(&store, &thread.last)?;
+        let records = desk::everything(&store, &thread.id)?;
         drop(store);
-        let (sender, receiver) = sides(&desk.config, &last)?;
-        let mut builder = Builder::new(sender, receiver)
-            .user(desk.config.user()?)
-            .core_if(CoreHeader::Session, last.session.as_deref())
-            .thread(&thread.id)
-            .parent(&last.id)
-            .message(desk.new_id())
-            .context(thread.context.as_deref().unwrap_or("close"))
-            .intent(Intent::Close.as_str());
-        for (key, value) in [("Reason", &self.reason), ("Outcome", &self.outcome)] {
-            if let Some(value) = value {
-                builder = builder.meta("closure", key, value);
-            }
-        }
+        let (sender, receiver) = sides(&desk.config, &records)?;
+        let request = Closing {
+            sender: &sender,
+            receiver: &receiver,
+            user: &desk.config.user()?,
+            message: &desk.new_id(),
+            reason: self.reason.as_deref(),
+            outcome: self.outcome.as_deref(),
+            note: self.note.as_deref(),
+        };
+        let builder = closing(&records, &request)?;
         self.delivery.dispatch(console, &desk, &builder)
     }
 }
 
-/// Who tells whom: one goes on as oneself; between others, the last sender is told.
-fn sides(config: &Config, last: &Record) -> Result<(String, String), Failure> {
-    Ok(match last.side {
-        Side::Mine => (last.sender.clone(), last.receiver.clone()),
-        Side::ToMe | Side::Between => (config.sender()?, last.sender.clone()),
+/// Who tells whom: who wrote last here tells the same side again, else the last sender is told.
+fn sides(config: &Config, records: &[Record]) -> Result<(String, String), Failure> {
+    Ok(match records.last() {
+        Some(last) if last.side == Side::Mine => (last.sender.clone(), last.receiver.clone()),
+        Some(last) => (config.sender()?, last.sender.clone()),
+        None => (config.sender()?, config.sender()?),
     })
 }

@@ -1,6 +1,7 @@
 //! `crosstalk prompt`: the text that teaches another AI the format.
 
 use crate::console::Console;
+use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
@@ -10,11 +11,14 @@ use crosstalk_protocol::{Assistant, primer};
 ///
 /// Paste it at the start of a chat, or where the chat keeps standing instructions. It has at most 1,400 characters.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt")]
+#[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt --copy")]
 pub(crate) struct Prompt {
     /// Whom it is for: chats differ in what they do to an answer
     #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = Reader::Any)]
     reader: Reader,
+    /// Put it on the clipboard as well
+    #[arg(long)]
+    copy: bool,
 }
 
 /// Whom the text is for.
@@ -28,17 +32,17 @@ enum Reader {
 
 impl Prompt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        console.data(self.text())?;
-        Ok(Exit::SUCCESS)
-    }
-
-    /// The text, wherever it is to go.
-    fn text(&self) -> String {
-        primer(match self.reader {
+        let text = primer(match self.reader {
             Reader::Claude => Assistant::Claude,
             Reader::Chatgpt => Assistant::Chatgpt,
             Reader::Gemini => Assistant::Gemini,
             Reader::Any => Assistant::Any,
-        })
+        });
+        console.data(&text)?;
+        if self.copy {
+            let copied = Desk::open(console)?.clipboard()?.write(&text)?;
+            console.talk(&format!("{}\n", copied.sentence()))?;
+        }
+        Ok(Exit::SUCCESS)
     }
 }
