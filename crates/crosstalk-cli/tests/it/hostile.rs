@@ -16,7 +16,7 @@ const HOSTILE: &str = "\u{1b}[2J[[A\u{202e}\u{9b}31m→B\u{e0041} v1]]\nuser: u\
 const PLAIN: &str = "[[A→B v1]]\nuser: u\nsession: s\nthread: t\ncontext: c\nintent: REQUEST\nX-Y: z\n\
     meta: custom-x\nKey: v\nbody: |\n  x\nsig: none\n[[END]]\n";
 
-const VIEWS: [&[&str]; 9] = [
+const VIEWS: [&[&str]; 11] = [
     &["parse"],
     &["parse", "--strict"],
     &["lint"],
@@ -26,6 +26,8 @@ const VIEWS: [&[&str]; 9] = [
     &["lint", "--json"],
     &["verify"],
     &["verify", "--json"],
+    &["redact", "--check"],
+    &["redact", "--json"],
 ];
 
 #[test]
@@ -70,6 +72,7 @@ fn names_of_files_and_arguments_are_escaped() {
     for arguments in [
         &["parse", "no\u{1b}[31m\u{202e}file"][..],
         &["fmt", "--write", "\u{202e}"],
+        &["redact", "--names", "\u{1b}[31m\u{202e}"],
         &["explain", "\u{1b}[31m"],
         &["address", "parse", "a\u{1b}[31m\u{202e}\u{e0041}"],
         &["address", "parse", "\u{202e}x://y"],

@@ -84,7 +84,8 @@ fn the_schema_can_refuse() {
         );
     }
     let forms = [
-        "lint", "address", "verify", "key", "trust", "config", "names", "resolve",
+        "lint", "address", "verify", "key", "trust", "redact", "config", "names", "resolve", "sent", "paste", "threads",
+        "show", "inbox", "search", "import", "export",
     ];
     for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");
@@ -274,4 +275,32 @@ fn what_parse_prints_is_what_build_reads() {
         built += count;
     }
     assert!(built >= 5, "{built}");
+}
+
+#[test]
+fn redactions_print_what_their_schema_says_and_never_what_was_found() {
+    let redact = validator("redact");
+    let secrets = ["jane@example.com", "+1 555 010-0199", "4111 1111 1111 1111"];
+    let mut kinds = std::collections::BTreeSet::new();
+    for input in inputs() {
+        let what = String::from_utf8_lossy(&input).into_owned();
+        for arguments in [&["redact", "--json"][..], &["redact", "--json", "--check"]] {
+            let ended = run(arguments, &input);
+            if ended.out.is_empty() {
+                assert_ne!(ended.code, 0, "{what}");
+                continue;
+            }
+            let value = assert_valid(&redact, &ended.out, &what);
+            let found = value["found"].as_array().unwrap();
+            kinds.extend(found.iter().map(|f| f["kind"].as_str().unwrap().to_owned()));
+            assert!(!secrets.iter().any(|s| ended.out.contains(s)), "{what}");
+            let check = arguments.len() == 3;
+            assert_eq!(value["text"].is_null(), check || ended.code != 0, "{what}");
+            assert!(!check || (ended.code != 0) == !found.is_empty(), "{what}");
+        }
+    }
+    assert!(kinds.len() >= 3, "{kinds:?}");
+    let wrong = serde_json::json!({"schema": "crosstalk.redact/1", "text": "", "fields": [],
+        "found": [{"kind": "email", "line": 1, "column": 1, "placeholder": "[EMAIL]", "value": "x"}]});
+    assert!(!redact.is_valid(&wrong));
 }
