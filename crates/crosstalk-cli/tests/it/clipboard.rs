@@ -27,16 +27,28 @@ fn copied(server: &Xvfb, text: &str) {
     assert_eq!(ended.out, "");
 }
 
-/// A display that nobody holds the clipboard of any more: another test may have had its number before.
-fn display() -> Xvfb {
-    let server = Xvfb::start();
-    wait_for("holders of another test", || {
-        holders(server.display()).is_empty()
-    });
-    server
+/// A display, and who said to hold its clipboard before it was there: another one may have had its number.
+struct Display {
+    server: Xvfb,
+    before: Vec<u32>,
 }
 
-/// The processes that hold the clipboard of this display.
+impl Display {
+    fn start() -> Self {
+        let server = Xvfb::start();
+        let before = holders(server.display());
+        Self { server, before }
+    }
+
+    /// The processes that hold its clipboard.
+    fn holders(&self) -> Vec<u32> {
+        let mut found = holders(self.server.display());
+        found.retain(|process| !self.before.contains(process));
+        found
+    }
+}
+
+/// The processes that hold the clipboard of a display of this name.
 fn holders(display: &str) -> Vec<u32> {
     let wanted = format!("DISPLAY={display}\0");
     let mut found = Vec::new();
@@ -61,30 +73,32 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
-    let server = display();
+    let display = Display::start();
+    let server = &display.server;
     assert_eq!(server.pasted(), b"");
     // The command has ended, and its pipes are closed: nobody else has them.
-    copied(&server, TEXT);
+    copied(server, TEXT);
     assert_eq!(String::from_utf8(server.pasted()).unwrap(), TEXT);
-    assert_eq!(on(&server, &["clip", "show"], "").out, TEXT);
-    let first = holders(server.display());
+    assert_eq!(on(server, &["clip", "show"], "").out, TEXT);
+    let first = display.holders();
     assert_eq!(first.len(), 1);
 
-    copied(&server, "another");
+    copied(server, "another");
     assert_eq!(server.pasted(), b"another");
-    wait_for("one holder", || holders(server.display()).len() == 1);
-    assert_ne!(holders(server.display()), first);
+    wait_for("one holder", || display.holders().len() == 1);
+    assert_ne!(display.holders(), first);
 
     server.copy("UTF8_STRING", TEXT.as_bytes());
-    wait_for("no holder", || holders(server.display()).is_empty());
-    assert_eq!(on(&server, &["clip", "show"], "").out, TEXT);
+    wait_for("no holder", || display.holders().is_empty());
+    assert_eq!(on(server, &["clip", "show"], "").out, TEXT);
 }
 
 #[test]
 fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
-    let server = display();
-    copied(&server, TEXT);
-    let [holder] = holders(server.display())[..] else {
+    let display = Display::start();
+    let server = &display.server;
+    copied(server, TEXT);
+    let [holder] = display.holders()[..] else {
         panic!("one holder");
     };
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{holder}/{name}")).unwrap();
@@ -102,9 +116,11 @@ fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
         std::fs::read_link(format!("/proc/{holder}/cwd")).unwrap(),
         std::path::Path::new("/")
     );
-    let display = server.display().to_owned();
+    let Display { server, .. } = display;
     drop(server);
-    wait_for("no holder", || holders(&display).is_empty());
+    let is_gone =
+        || !std::fs::read_to_string(format!("/proc/{holder}/cmdline")).is_ok_and(|c| !c.is_empty());
+    wait_for("the end of the holder", is_gone);
 }
 
 #[test]
@@ -125,9 +141,10 @@ fn large_texts_go_both_ways() {
 
 #[test]
 fn what_does_not_arrive_is_not_said_to_be_copied() {
-    let server = display();
+    let display = Display::start();
+    let server = &display.server;
     // More than the display takes at once.
-    let ended = on(&server, &["clip", "copy"], vec![b'x'; 20 << 20]);
+    let ended = on(server, &["clip", "copy"], vec![b'x'; 20 << 20]);
     assert_eq!(
         (ended.code, ended.out.as_str()),
         (i32::from(exit::FAILURE), "")
@@ -137,7 +154,7 @@ fn what_does_not_arrive_is_not_said_to_be_copied() {
         "{}",
         ended.err
     );
-    wait_for("no holder", || holders(server.display()).is_empty());
+    wait_for("no holder", || display.holders().is_empty());
 }
 
 #[test]
