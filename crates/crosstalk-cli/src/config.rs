@@ -230,7 +230,10 @@ impl Config {
             [] => format!(
                 "there is no profile `{name}`: `{file}` has none; a table [profile.{name}] there makes one"
             ),
-            all => format!("there is no profile `{name}`: there are {}", all.join(", ")),
+            all => format!(
+                "there is no profile `{name}`: `{file}` has {}",
+                all.join(", ")
+            ),
         }))
     }
 
@@ -446,10 +449,8 @@ impl Config {
 
     /// Where a name of the table comes from.
     pub(crate) fn name_source(&self, name: &str) -> Source {
-        let found = self.name_sources.iter();
-        let found = found
-            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
-            .next_back();
+        let mut found = self.name_sources.iter();
+        let found = found.rfind(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map_or(Source::Default(""), |(_, source)| source.clone())
     }
 }
@@ -583,7 +584,7 @@ mod tests {
         assert_eq!(user(Some("c"), &[("CROSSTALK_PROFILE", "b")]), "uc");
         let fault = try_read(text, Some("d"), &[]).unwrap_err();
         assert!(matches!(fault, Failure::Usage(_)));
-        assert!(fault.to_string().contains("there are a, b, c"), "{fault}");
+        assert!(fault.to_string().contains("has a, b, c"), "{fault}");
         let fault = try_read("", None, &[("CROSSTALK_PROFILE", "d")]).unwrap_err();
         assert!(fault.to_string().contains("[profile.d]"), "{fault}");
     }
