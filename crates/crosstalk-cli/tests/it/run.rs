@@ -11,16 +11,14 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// The binary, without the environment's wishes about colors, and without anybody's keys.
+/// The binary, without the environment's wishes about colors, and without anybody's keys and settings.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crosstalk"));
-    for name in [
-        "NO_COLOR",
-        "CLICOLOR",
-        "CLICOLOR_FORCE",
-        "CROSSTALK_PASSPHRASE",
-        "CROSSTALK_NEW_PASSPHRASE",
-    ] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    let settings = std::env::vars_os().map(|(name, _)| name);
+    for name in settings.filter(|n| n.to_string_lossy().starts_with("CROSSTALK_")) {
         command.env_remove(name);
     }
     let nowhere = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody");
