@@ -10,11 +10,12 @@ mod edit;
 mod file;
 mod identity;
 mod setting;
+mod view;
 
 pub(crate) use edit::{Target, put, stored, take};
 pub(crate) use setting::{Key, SETTINGS, Setting, Value};
+pub(crate) use view::{Ids, WithKey};
 
-use crate::clipboard::Choice;
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crosstalk_envelope::ErrorCode;
@@ -74,24 +75,6 @@ impl std::fmt::Display for Source {
             Self::Flag => f.write_str("the command"),
         }
     }
-}
-
-/// Whether a signed message carries the public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the commands that write messages")]
-pub(crate) enum WithKey {
-    Never,
-    /// The first one of a thread does.
-    First,
-    Always,
-}
-
-/// The form of new ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the commands that write messages")]
-pub(crate) enum Ids {
-    Ulid,
-    Uuid,
 }
 
 /// The settings as they count now.
@@ -221,7 +204,10 @@ impl Config {
             [] => format!(
                 "there is no profile `{name}`: `{file}` has none; a table [profile.{name}] there makes one"
             ),
-            all => format!("there is no profile `{name}`: there are {}", all.join(", ")),
+            all => format!(
+                "there is no profile `{name}`: `{file}` has {}",
+                all.join(", ")
+            ),
         }))
     }
 
@@ -270,24 +256,6 @@ impl Config {
         self.identity.get_or_init(identity::find).as_ref()
     }
 
-    fn text(&self, key: Key) -> Option<String> {
-        match self.value(key).0 {
-            Some(Value::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn list(&self, key: Key) -> Vec<String> {
-        match self.value(key).0 {
-            Some(Value::List(list)) => list,
-            _ => Vec::new(),
-        }
-    }
-
-    fn is_on(&self, key: Key) -> bool {
-        matches!(self.value(key).0, Some(Value::Switch(true)))
-    }
-
     /// The file with the settings, whether or not it is there.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -316,120 +284,6 @@ impl Config {
         &self.warnings
     }
 
-    /// In whose name to write.
-    pub(crate) fn user(&self) -> Result<String, Failure> {
-        self.text(Key::User).ok_or_else(|| {
-            Failure::Failed(
-                "nobody says who you are: `crosstalk config set user kalle`, or set CROSSTALK_USER"
-                    .to_owned(),
-            )
-        })
-    }
-
-    /// Who to be in the first line of a message.
-    pub(crate) fn sender(&self) -> Result<String, Failure> {
-        let Some(sender) = self.text(Key::Sender) else {
-            return self.user().map(|user| user.to_uppercase());
-        };
-        setting::direction(&sender).map_err(|what| {
-            Failure::Usage(format!(
-                "the sender {what}: `crosstalk config set sender KALLE`"
-            ))
-        })?;
-        Ok(sender)
-    }
-
-    /// Further names and addresses of the same person.
-    pub(crate) fn me(&self) -> Vec<String> {
-        self.list(Key::Me)
-    }
-
-    /// Whether a sender or receiver is the person who runs the program. Simple names are compared without regard to
-    /// ASCII case.
-    pub(crate) fn is_me(&self, address: &str) -> bool {
-        let is_name = crosstalk_envelope::Address::split(address).is_name();
-        let same = |mine: &str| mine == address || (is_name && mine.eq_ignore_ascii_case(address));
-        self.me().iter().any(|mine| same(mine))
-            || self.text(Key::Sender).is_some_and(|mine| same(&mine))
-    }
-
-    /// What new messages are about.
-    pub(crate) fn context(&self) -> String {
-        self.text(Key::Context).unwrap_or_else(folder)
-    }
-
-    /// Whether to sign.
-    pub(crate) fn sign(&self) -> bool {
-        self.is_on(Key::Sign)
-    }
-
-    /// The id of the key to sign with, if one was chosen.
-    pub(crate) fn key(&self) -> Option<String> {
-        self.text(Key::Key)
-    }
-
-    /// Whether a signed message carries the public key.
-    pub(crate) fn with_key(&self) -> WithKey {
-        match self.value(Key::WithKey).0 {
-            Some(Value::Switch(true)) => WithKey::Always,
-            Some(Value::Switch(false)) => WithKey::Never,
-            _ => WithKey::First,
-        }
-    }
-
-    /// Whether to write messages in a code block.
-    pub(crate) fn fence(&self) -> bool {
-        self.is_on(Key::Fence)
-    }
-
-    /// Whether a thread begins with the primer.
-    pub(crate) fn primer(&self) -> bool {
-        self.is_on(Key::Primer)
-    }
-
-    /// Which clipboard to use.
-    pub(crate) fn clipboard(&self) -> Choice {
-        match self.text(Key::Clipboard).as_deref() {
-            Some("system") => Choice::System,
-            Some("terminal") => Choice::Terminal,
-            Some("none") => Choice::None,
-            _ => Choice::Auto,
-        }
-    }
-
-    /// The program to write with, and its arguments: of the settings, else VISUAL, else EDITOR.
-    pub(crate) fn editor(&self) -> Option<String> {
-        self.text(Key::Editor)
-    }
-
-    /// The form of new ids.
-    pub(crate) fn ids(&self) -> Ids {
-        match self.text(Key::Ids).as_deref() {
-            Some("uuid") => Ids::Uuid,
-            _ => Ids::Ulid,
-        }
-    }
-
-    /// Whether pasting remembers the key of a sender at first contact.
-    pub(crate) fn pin(&self) -> bool {
-        self.is_on(Key::Pin)
-    }
-
-    /// The domain that lists the addresses of simple names.
-    pub(crate) fn domain(&self) -> Option<String> {
-        self.text(Key::Domain)
-    }
-
-    /// Whether the DNS may be asked without --dns.
-    pub(crate) fn dns(&self) -> bool {
-        self.is_on(Key::Dns)
-    }
-
-    /// Names that are taken out of what is shared.
-    pub(crate) fn redact_names(&self) -> Vec<String> {
-        self.list(Key::RedactNames)
-    }
-
     /// The local table of names.
     pub(crate) fn names(&self) -> &Names {
         &self.names
@@ -437,10 +291,8 @@ impl Config {
 
     /// Where a name of the table comes from.
     pub(crate) fn name_source(&self, name: &str) -> Source {
-        let found = self.name_sources.iter();
-        let found = found
-            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
-            .next_back();
+        let mut found = self.name_sources.iter();
+        let found = found.rfind(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map_or(Source::Default(""), |(_, source)| source.clone())
     }
 }
@@ -574,7 +426,7 @@ mod tests {
         assert_eq!(user(Some("c"), &[("CROSSTALK_PROFILE", "b")]), "uc");
         let fault = try_read(text, Some("d"), &[]).unwrap_err();
         assert!(matches!(fault, Failure::Usage(_)));
-        assert!(fault.to_string().contains("there are a, b, c"), "{fault}");
+        assert!(fault.to_string().contains("has a, b, c"), "{fault}");
         let fault = try_read("", None, &[("CROSSTALK_PROFILE", "d")]).unwrap_err();
         assert!(fault.to_string().contains("[profile.d]"), "{fault}");
     }

@@ -443,6 +443,13 @@ mod tests {
             assert_eq!(resolution.result, text);
             assert_eq!(name_to_ask(text, &names), None);
         }
+        let circle = |way: &[&str]| Step::Loop {
+            way: way.iter().map(|n| (*n).to_owned()).collect(),
+        };
+        let found = resolve("c", &names, None);
+        assert_eq!(found.steps[0], circle(&["c", "b", "A", "b"]));
+        let found = resolve("x", &table(&[("x", "X")]), None);
+        assert_eq!(found.steps[0], circle(&["x", "X"]));
 
         let entries: Vec<(String, String)> = (0..20)
             .map(|n| (format!("n{n}"), format!("n{}", n + 1)))

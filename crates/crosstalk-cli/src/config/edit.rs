@@ -26,7 +26,7 @@ impl Target {
     /// Reads `user`, `redact.names`, `names.CLAUDE`, `profile.work.user` and so on. A profile that was asked for
     /// counts where the key names none.
     pub(crate) fn parse(text: &str, profile: Option<&str>) -> Result<Self, Failure> {
-        let inner = text.strip_prefix(&format!("{PROFILE}.")[..]);
+        let inner = below(text, PROFILE);
         let (profile, rest) = match inner.and_then(|inner| inner.split_once('.')) {
             Some((name, rest)) => (Some(name), rest),
             None => (profile, text),
@@ -35,7 +35,7 @@ impl Target {
             profile: profile.map(str::to_owned),
             what,
         };
-        if let Some(name) = rest.strip_prefix(&format!("{NAMES}.")[..]) {
+        if let Some(name) = below(rest, NAMES) {
             return Ok(target(What::Name(name.to_owned())));
         }
         let known = |s: &&Setting| profile.is_none() || s.is_of_profiles();
@@ -127,6 +127,11 @@ impl Target {
                 .map_err(|what| Failure::Usage(format!("`{}` {what}", setting.name))),
         }
     }
+}
+
+/// What stands behind a table and a dot.
+fn below<'t>(text: &'t str, table: &str) -> Option<&'t str> {
+    text.strip_prefix(table)?.strip_prefix('.')
 }
 
 fn document(text: &str) -> Result<DocumentMut, Failure> {

@@ -67,10 +67,8 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn line(&self, table: &dyn TableLike, name: &str, item: &Item) -> usize {
-        let key = table.key(name).and_then(toml_edit::Key::span);
-        let at = key.or_else(|| item.span()).map_or(0, |span| span.start);
-        line_of(self.text, at)
+    fn line(&self, item: &Item) -> usize {
+        line_of(self.text, item.span().map_or(0, |span| span.start))
     }
 
     /// The settings of a table; `prefix` stands before their names, such as `redact.`.
@@ -81,7 +79,7 @@ impl Reader<'_> {
         prefix: &str,
     ) -> Result<(), Fault> {
         for (short, item) in table.iter() {
-            let line = self.line(table, short, item);
+            let line = self.line(item);
             let name = format!("{prefix}{short}");
             let wrong = |message: String| Err(Fault { line, message });
             let is_group = SETTINGS
@@ -136,7 +134,7 @@ impl Reader<'_> {
 
     fn profiles(&mut self, table: &dyn TableLike) -> Result<(), Fault> {
         for (name, item) in table.iter() {
-            let line = self.line(table, name, item);
+            let line = self.line(item);
             let Some(inner) = item.as_table_like() else {
                 let message = format!(
                     "`profile.{name}` has to be a table, as in [profile.{name}]; the profile to begin with is `default_profile`"
@@ -152,7 +150,7 @@ impl Reader<'_> {
     fn names(&mut self, table: &dyn TableLike, profile: Option<&str>) -> Result<(), Fault> {
         let mut seen = Names::default();
         for (name, item) in table.iter() {
-            let line = self.line(table, name, item);
+            let line = self.line(item);
             let wrong = |message: String| Err(Fault { line, message });
             let Some(address) = item.as_str() else {
                 return wrong(format!("`names.{name}` has to be an address: a text"));

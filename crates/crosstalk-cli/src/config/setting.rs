@@ -6,6 +6,10 @@ use std::fmt;
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(
+    clippy::enum_variant_names,
+    reason = "the settings are named as in the file, and two are about keys to sign with"
+)]
 pub(crate) enum Key {
     DefaultProfile,
     User,

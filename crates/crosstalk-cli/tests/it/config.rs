@@ -1,6 +1,6 @@
 //! Settings in a person's own file, and what an editor does to them.
 
-use crate::run::Home;
+use crate::run::{Home, folder};
 use serde_json::Value;
 
 const MINE: &str = "# mine\nuser = \"kalle\" # me\ncontext = \"tests\"\nbanana = 1\nsginer = true\n\n[names] # people\n\
@@ -34,6 +34,22 @@ fn kept(said: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     std::fs::remove_file(path).unwrap();
     text
+}
+
+/// The page is written by hand; the table of the program decides what has to stand there.
+#[test]
+fn every_setting_stands_in_the_documentation() {
+    let shown = Home::new("config-page")
+        .run(&["config", "show", "--json"], "")
+        .out;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let page = std::fs::read_to_string(folder("../../docs/cli.md")).unwrap();
+    let settings = shown["settings"].as_array().unwrap();
+    assert!(settings.len() >= 17);
+    for setting in settings {
+        let row = format!("| `{}` | ", setting["key"].as_str().unwrap());
+        assert!(page.contains(&row), "{row}");
+    }
 }
 
 #[test]

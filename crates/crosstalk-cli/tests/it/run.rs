@@ -11,27 +11,26 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// The binary, without the environment's wishes about colors, editors and width, and without anybody's keys, clipboard
-/// and desktop.
+/// The binary, without the environment's wishes about colors, editors and width, and without anybody's keys, settings,
+/// clipboard and desktop.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crosstalk"));
-    for name in [
+    let own = std::env::vars_os().map(|(name, _)| name);
+    let own = own.filter(|n| n.to_string_lossy().starts_with("CROSSTALK_"));
+    let wishes = [
         "NO_COLOR",
         "CLICOLOR",
         "CLICOLOR_FORCE",
-        "CROSSTALK_PASSPHRASE",
-        "CROSSTALK_NEW_PASSPHRASE",
-        "CROSSTALK_CLIPBOARD",
         "DISPLAY",
         "WAYLAND_DISPLAY",
         "SSH_TTY",
         "SSH_CONNECTION",
-        "TMUX",
         "VISUAL",
         "EDITOR",
         "COLUMNS",
         "LINES",
-    ] {
+    ];
+    for name in own.chain(wishes.map(Into::into)) {
         command.env_remove(name);
     }
     let nowhere = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody");

@@ -8,8 +8,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 fn ask(server: SocketAddr, name: &str, domain: &str) -> AddressAnswer {
-    let dns = Dns::server(server, options()).unwrap();
-    dns.addresses_blocking(name, domain)
+    match Dns::server(server, options()) {
+        Ok(dns) => dns.addresses_blocking(name, domain),
+        Err(error) => AddressAnswer::Unavailable {
+            reason: format!("setup: {error}"),
+        },
+    }
 }
 
 /// What the server there says about a name of `example.test`, in a line.

@@ -125,7 +125,11 @@ fn told(step: &Step) -> (&'static str, String, bool) {
     match step {
         Step::Url { .. } => ("url", "it is an address already".to_owned(), false),
         Step::Table { name, address } => ("table", format!("{name} stands for {address}"), false),
-        Step::NotInTable { name } => ("table", format!("{name} is not in it"), false),
+        Step::NotInTable { name } => (
+            "table",
+            format!("{name} is not in the table of names"),
+            false,
+        ),
         Step::Loop { way } => {
             let way = way.join(" → ");
             ("table", format!("it leads in a circle: {way}"), true)

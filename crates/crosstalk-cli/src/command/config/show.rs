@@ -37,7 +37,7 @@ impl Show {
 
 fn as_text(config: &Config) -> String {
     let file = config.path().to_string_lossy();
-    let mut out = format!("{}  {}", styled(DIM, "file"), escape(&file));
+    let mut out = format!("{}      {}", styled(DIM, "file"), escape(&file));
     if !config.exists() {
         out.push_str(&styled(DIM, "  (not there yet)"));
     }
