@@ -16,6 +16,8 @@ mod derive;
 mod fault;
 mod forget;
 mod migrate;
+#[cfg(test)]
+mod plan;
 mod query;
 mod reference;
 mod schema;
