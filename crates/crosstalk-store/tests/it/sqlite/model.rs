@@ -173,7 +173,7 @@ impl Model {
         let mut closes = (0..self.rows.len())
             .filter(|n| self.rows[*n].thread == thread && self.rows[*n].arrival.closes());
         let first = closes.next()?;
-        Some((first, closes.last().unwrap_or(first)))
+        Some((first, closes.next_back().unwrap_or(first)))
     }
 
     fn wait(&self, place: usize) -> Wait {
@@ -379,7 +379,7 @@ fn a_letter() -> impl Strategy<Value = Letter> {
             if session < 2 || (thread > 2 && parent > 7) {
                 one = one.session(&format!("S{}", session % 2));
             }
-            one = one.from_to(NAMES[from], NAMES[to]).intent(INTENTS[intent]);
+            one = one.between(NAMES[from], NAMES[to]).intent(INTENTS[intent]);
             one = one
                 .body(&format!("common {}", if body == 0 { id } else { 0 }))
                 .at(at);
