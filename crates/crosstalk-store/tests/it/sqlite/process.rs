@@ -13,7 +13,7 @@ const BATCHES: usize = 25;
 const ROUNDS: usize = 40;
 
 /// Pages, indexes, the index of words: all as they should be, and what is derived is what can be derived again.
-fn is_sound(store: SqliteStore) {
+fn is_sound(store: &SqliteStore) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let db = rusqlite::Connection::open(store.path()).unwrap();
     db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])
