@@ -57,7 +57,7 @@ fn written() {
 
 #[test]
 fn writers_lose_nothing_of_each_other() {
-    let mut made = Sqlite::new();
+    let made = Sqlite::new();
     let home = made.place.path().to_str();
     let begin = |number: usize| {
         let name = number.to_string();
@@ -112,7 +112,7 @@ fn killed() {
 /// When the writer is killed: after a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
 fn what_was_answered_for_survives_a_kill() {
-    let mut made = Sqlite::new();
+    let made = Sqlite::new();
     let home = made.place.path().to_str();
     for round in 0..ROUNDS {
         let name = round.to_string();
