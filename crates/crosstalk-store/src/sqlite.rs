@@ -16,6 +16,8 @@ mod derive;
 mod fault;
 mod forget;
 mod migrate;
+#[cfg(test)]
+mod plan;
 mod query;
 mod reference;
 mod schema;
@@ -230,6 +232,8 @@ fn set_up(db: Connection) -> Step<(Connection, State)> {
     db.busy_timeout(PATIENCE)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Plans don't depend on values: else statements are prepared again for every one of them.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
          PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",

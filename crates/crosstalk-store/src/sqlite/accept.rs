@@ -66,10 +66,11 @@ fn candidates(db: &Connection, arrival: &Arrival) -> Step<Vec<Known>> {
         }
     };
     if rows.is_empty() {
-        let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1 ORDER BY seq"))?;
+        let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
         let found = find.query_map(params![arrival.id()], known)?;
         rows = found.collect::<Step<_>>()?;
     }
+    rows.sort_by_key(|row| row.seq);
     Ok(rows)
 }
 
@@ -198,19 +199,26 @@ fn take_effect(db: &Connection, seq: i64, filed: &Filed) -> Step<Option<String>>
     if !arrival.counts() {
         return Ok(None);
     }
+    let answered = arrival.parent.as_ref().or(filed.inferred.as_ref());
+    let answered = answered.filter(|_| arrival.settles());
+    let before = waiting(db, answered)?;
     gather(db, seq, arrival.id(), &filed.thread)?;
     derive::refresh(db, arrival.id())?;
-    let answered = arrival.parent.as_ref().or(filed.inferred.as_ref());
-    let mut settled = None;
-    if let Some(id) = answered.filter(|_| arrival.settles())
-        && derive::refresh(db, id)?
-    {
-        settled = Some(id.clone());
+    if let Some(id) = answered {
+        derive::refresh(db, id)?;
     }
     if arrival.closes() {
         derive::settle_closed(db, &filed.thread)?;
     }
-    Ok(settled)
+    let is_settled = waiting(db, answered)? < before;
+    Ok(answered.filter(|_| is_settled).cloned())
+}
+
+/// How many messages of an id wait.
+fn waiting(db: &Connection, id: Option<&String>) -> Step<i64> {
+    let mut count =
+        db.prepare_cached("SELECT count(*) FROM message WHERE id = ?1 AND wait <> 0")?;
+    count.query_row(params![id], |row| row.get(0))
 }
 
 /// Brings answers that came before their message into its thread, with what answers them, unless they named a thread of

@@ -208,18 +208,17 @@ pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> 
     Ok(())
 }
 
-/// Decides again who has to act on the messages of an id. Whether one of them waited and does not any more.
-pub(super) fn refresh(db: &Connection, id: &str) -> Step<bool> {
-    let mut settled = false;
+/// Decides again who has to act on the messages of an id.
+pub(super) fn refresh(db: &Connection, id: &str) -> Step<()> {
     let mut find = db.prepare_cached("SELECT seq FROM message WHERE id = ?1 AND asks <> 0")?;
     let rows = find.query_map(params![id], |row| row.get(0))?;
     for seq in rows.collect::<Step<Vec<i64>>>()? {
-        settled |= refresh_row(db, seq)?;
+        refresh_row(db, seq)?;
     }
-    Ok(settled)
+    Ok(())
 }
 
-fn refresh_row(db: &Connection, seq: i64) -> Step<bool> {
+fn refresh_row(db: &Connection, seq: i64) -> Step<()> {
     let mut look = db.prepare_cached(
         "SELECT m.thread, m.wait, m.asks, \
          i.dismissed = 0 AND coalesce(t.closed_seq, 0) < m.seq \
@@ -246,7 +245,7 @@ fn refresh_row(db: &Connection, seq: i64) -> Step<bool> {
         )?
         .execute(params![thread, before, after])?;
     }
-    Ok(before != 0 && after == 0)
+    Ok(())
 }
 
 /// Clears the waits of a thread up to the message that closed it.

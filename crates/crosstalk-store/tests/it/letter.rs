@@ -77,7 +77,7 @@ impl Letter {
         self.header("user", name)
     }
 
-    pub(crate) fn from_to(mut self, from: &str, to: &str) -> Self {
+    pub(crate) fn between(mut self, from: &str, to: &str) -> Self {
         (self.from, self.to) = (from.to_owned(), to.to_owned());
         self
     }

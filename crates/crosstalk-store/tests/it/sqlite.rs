@@ -4,6 +4,7 @@ mod conformance;
 mod disk;
 mod forgotten;
 mod measure;
+mod model;
 mod process;
 mod version;
 

@@ -40,7 +40,7 @@ fn rare(n: usize) -> crate::letter::Letter {
     let one = letter(&format!("01KAZZRAREID{n}"))
         .thread("THREADRARE")
         .body(&body);
-    let one = one.context("kumquatvex").from_to("mallorcan", "BOB");
+    let one = one.context("kumquatvex").between("mallorcan", "BOB");
     one.session("xylosession")
 }
 

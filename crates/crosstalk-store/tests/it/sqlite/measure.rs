@@ -25,10 +25,10 @@ fn arrivals(from: usize, count: usize) -> Vec<Arrival> {
         let base = base.context(&format!("topic {}", n % 97));
         match n % 2 {
             0 => base
-                .from_to("KALLE", &format!("agent://a{}.example/x", n / 2 % 50))
+                .between("KALLE", &format!("agent://a{}.example/x", n / 2 % 50))
                 .side(Side::Mine),
             _ => base
-                .from_to(&format!("agent://a{}.example/x", n / 2 % 50), "KALLE")
+                .between(&format!("agent://a{}.example/x", n / 2 % 50), "KALLE")
                 .parent(&format!("01KB{:022}", n - 1))
                 .intent(if n % 64 == 1 { "REQUEST" } else { "RESPOND" })
                 .side(Side::ToMe),

@@ -13,7 +13,7 @@ const BATCHES: usize = 25;
 const ROUNDS: usize = 40;
 
 /// Pages, indexes, the index of words: all as they should be, and what is derived is what can be derived again.
-fn is_sound(store: &mut SqliteStore) {
+fn is_sound(store: &SqliteStore) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let db = rusqlite::Connection::open(store.path()).unwrap();
     db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])
@@ -57,7 +57,7 @@ fn written() {
 
 #[test]
 fn writers_lose_nothing_of_each_other() {
-    let mut made = Sqlite::new();
+    let made = Sqlite::new();
     let home = made.place.path().to_str();
     let begin = |number: usize| {
         let name = number.to_string();
@@ -80,7 +80,7 @@ fn writers_lose_nothing_of_each_other() {
         let own = made.store.thread(&format!("T{number}")).unwrap().unwrap();
         assert_eq!(own.messages as usize, BATCHES);
     }
-    is_sound(&mut made.store);
+    is_sound(&made.store);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn killed() {
 /// When the writer is killed: after a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
 fn what_was_answered_for_survives_a_kill() {
-    let mut made = Sqlite::new();
+    let made = Sqlite::new();
     let home = made.place.path().to_str();
     for round in 0..ROUNDS {
         let name = round.to_string();
@@ -150,7 +150,7 @@ fn what_was_answered_for_survives_a_kill() {
             "round {round}"
         );
     }
-    is_sound(&mut made.store);
+    is_sound(&made.store);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
         .thread("T1")
         .session("S1")
         .parent("M0")
-        .from_to("agent://ann", "BOB")
+        .between("agent://ann", "BOB")
         .user("ann")
         .intent("QUESTION")
         .verdict(Word::Verified, Some("ann@example"))
@@ -221,7 +221,7 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Sto
     let two = letter("M2")
         .parent("M1")
         .intent("RESPOND")
-        .from_to("CLAUDE", "KALLE");
+        .between("CLAUDE", "KALLE");
     let batch = [
         one.arrival(),
         two.arrival(),
@@ -264,10 +264,10 @@ pub(crate) fn answers_that_came_first_join_their_message(store: &mut dyn Store) 
 }
 
 pub(crate) fn answers_that_came_first_bring_their_own_answers(store: &mut dyn Store) {
-    let made_up = file(store, &letter("M3").parent("M2").from_to("EVE", "DAN"));
+    let made_up = file(store, &letter("M3").parent("M2").between("EVE", "DAN"));
     file(store, &letter("M4").parent("M3").thread(&made_up));
     // Not an answer to any of them, but of the same thread.
-    file(store, &letter("X1").thread(&made_up).from_to("FAY", "GUS"));
+    file(store, &letter("X1").thread(&made_up).between("FAY", "GUS"));
     file(store, &letter("M2").thread("T1"));
     assert_eq!(ids(store, "T1"), ["M3", "M4", "M2"]);
     assert_eq!(ids(store, &made_up), ["X1"]);
@@ -347,18 +347,18 @@ pub(crate) fn a_thread_is_counted_and_dated(store: &mut dyn Store) {
 
 pub(crate) fn parties_are_named_once_and_sixteen_at_most(store: &mut dyn Store) {
     file(store, &letter("M1").thread("T1"));
-    file(store, &letter("M2").thread("T1").from_to("claude", "Kalle"));
+    file(store, &letter("M2").thread("T1").between("claude", "Kalle"));
     file(
         store,
         &letter("M3")
             .thread("T1")
-            .from_to("CLAUDE", "agent://x/Claude"),
+            .between("CLAUDE", "agent://x/Claude"),
     );
     file(
         store,
         &letter("M4")
             .thread("T1")
-            .from_to("CLAUDE", "agent://x/claude"),
+            .between("CLAUDE", "agent://x/claude"),
     );
     let parties = store.thread("T1").unwrap().unwrap().parties;
     assert_eq!(

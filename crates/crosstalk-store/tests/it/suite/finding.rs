@@ -163,7 +163,7 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
         &letter("M2")
             .thread("T2")
             .at(2)
-            .from_to("ANN", "agent://Bob"),
+            .between("ANN", "agent://Bob"),
     );
     file(store, &letter("M3").thread("T3").at(3).intent("NOTE"));
     file(
@@ -172,12 +172,12 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
             .thread("T4")
             .at(4)
             .intent("CLOSE")
-            .from_to("ANN", "KALLE"),
+            .between("ANN", "KALLE"),
     );
     file(store, &letter("M5").thread("T5").at(5).side(Side::Mine));
     file(
         store,
-        &letter("M6").thread("T4").at(6).from_to("EVE", "ANN"),
+        &letter("M6").thread("T4").at(6).between("EVE", "ANN"),
     );
     let filter = |open, waiting, with: Option<&str>| ThreadFilter {
         open,
@@ -270,7 +270,7 @@ pub(crate) fn the_inbox_has_what_waits_here(store: &mut dyn Store) {
 pub(crate) fn who_was_met_is_known(store: &mut dyn Store) {
     let poll = letter("M1")
         .thread("T1")
-        .from_to("Ann", "agent://Bob")
+        .between("Ann", "agent://Bob")
         .intent("POLL");
     file(store, &poll.targets(&["EVE"]));
     for (who, known) in [

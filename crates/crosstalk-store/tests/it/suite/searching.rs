@@ -48,14 +48,14 @@ pub(crate) fn fields_are_searched_alone(store: &mut dyn Store) {
         store,
         &letter("M1")
             .thread("T1")
-            .from_to("agent://ann.example/x", "BOB")
+            .between("agent://ann.example/x", "BOB")
             .user("carla"),
     );
     file(
         store,
         &letter("M2")
             .thread("T1")
-            .from_to("BOB", "DAN")
+            .between("BOB", "DAN")
             .body("ann")
             .intent("QUESTION")
             .context("ports"),

@@ -7,7 +7,7 @@ use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Outcome, Page, Side, Store, Wait};
 
 fn answer(id: &str, to: &str) -> Letter {
-    let from_other = letter(id).thread("T1").from_to("CLAUDE", "KALLE");
+    let from_other = letter(id).thread("T1").between("CLAUDE", "KALLE");
     from_other.parent(to).intent("RESPOND")
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
     let poll = letter("M1").thread("T1").intent("POLL").side(Side::Mine);
     // The same one twice counts once, as do their answers.
     file(store, &poll.targets(&["ANN", "BOB", "ann"]));
-    let by = |id, from| answer(id, "M1").from_to(from, "KALLE");
+    let by = |id, from| answer(id, "M1").between(from, "KALLE");
     assert_eq!(settled(store, &by("N1", "ANN")), None);
     assert_eq!(settled(store, &by("N2", "Ann")), None);
     assert_eq!(wait(store, "M1"), Wait::Them);
@@ -106,16 +106,16 @@ pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
 pub(crate) fn a_poll_to_me_waits_for_me_alone(store: &mut dyn Store) {
     let poll = request("M1").intent("POLL").targets(&["ANN", "ME", "BOB"]);
     file(store, &poll);
-    let theirs = answer("N1", "M1").from_to("ANN", "KALLE");
+    let theirs = answer("N1", "M1").between("ANN", "KALLE");
     assert_eq!(settled(store, &theirs), None);
-    let mine = answer("N2", "M1").from_to("ME", "KALLE").side(Side::Mine);
+    let mine = answer("N2", "M1").between("ME", "KALLE").side(Side::Mine);
     assert_eq!(settled(store, &mine), Some("M1".to_owned()));
 }
 
 pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn Store) {
     let ask = nameless()
         .session("S1")
-        .from_to("KALLE", "CLAUDE")
+        .between("KALLE", "CLAUDE")
         .intent("QUESTION");
     let thread = file(store, &ask);
     let id = super::ids(store, &thread).remove(0);
@@ -124,11 +124,11 @@ pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn St
         store,
         &nameless()
             .session("S1")
-            .from_to("KALLE", "BOB")
+            .between("KALLE", "BOB")
             .intent("QUESTION"),
     );
     let reply = || {
-        let from_other = nameless().session("S1").from_to("Claude", "KALLE");
+        let from_other = nameless().session("S1").between("Claude", "KALLE");
         from_other.intent("ANSWER")
     };
     let forged = reply().verdict(Word::NotVerified, None).body("no");
@@ -144,7 +144,7 @@ pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn St
     let by = |from| {
         nameless()
             .session("S1")
-            .from_to(from, "KALLE")
+            .between(from, "KALLE")
             .intent("ANSWER")
     };
     assert_eq!(settled(store, &by("AN")), None);
@@ -158,7 +158,7 @@ pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Sto
     }
     let reply = nameless()
         .session("S1")
-        .from_to("CLAUDE", "KALLE")
+        .between("CLAUDE", "KALLE")
         .intent("ANSWER");
     assert_eq!(settled(store, &reply), None);
     assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 2);

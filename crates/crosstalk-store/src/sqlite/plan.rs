@@ -1,0 +1,171 @@
+//! Nothing that a store does day by day looks at a whole table.
+
+use super::SqliteStore;
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Arrival, Kept, Page, Search, Side, Store as _, ThreadFilter, Way};
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+thread_local! {
+    static SEEN: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+fn note(event: TraceEvent<'_>) {
+    if let TraceEvent::Stmt(_, sql) = event {
+        SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
+    }
+}
+
+fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
+    let text =
+        format!("[[KALLE→CLAUDE v1]]\nuser: kalle\n{lines}body: |\n  words\nsig: none\n[[END]]\n");
+    Arrival::recall(Kept {
+        text,
+        received: None,
+        verdict,
+        pkid: (verdict == Word::Verified).then(|| "ann".to_owned()),
+        side: Side::ToMe,
+        way: Way::Pasted,
+        at: Timestamp::from_millis(1),
+        spare: ReceivedIds {
+            thread: format!("thread {id}"),
+            message: id.to_owned(),
+        },
+    })
+}
+
+/// Everything that the port can be asked for, at least once.
+fn use_all(store: &mut SqliteStore) {
+    let head = |message: &str, rest: &str, intent: &str| {
+        format!("{rest}message: {message}\ncontext: c\nintent: {intent}\n")
+    };
+    let poll = "POLL\nmeta: routing\nTargets: [ANN, BOB]";
+    let batch = [
+        arrival(
+            "a",
+            "session: s\ncontext: c\nintent: QUESTION\n",
+            Word::Unsigned,
+        ),
+        arrival(
+            "b",
+            "session: s\ncontext: c\nintent: ANSWER\n",
+            Word::Unsigned,
+        ),
+        arrival("c", &head("M2", "parent: M1\n", "RESPOND"), Word::Unsigned),
+        arrival("d", &head("M1", "thread: T1\n", "REQUEST"), Word::Unsigned),
+        arrival("d", &head("M1", "thread: T1\n", "REQUEST"), Word::Verified),
+        arrival("e", &head("M3", "thread: T1\n", poll), Word::Unsigned),
+        arrival(
+            "f",
+            &head("M4", "thread: T1\nparent: M3\n", "RESPOND"),
+            Word::Unsigned,
+        ),
+        arrival("g", &head("M5", "thread: T1\n", "CLOSE"), Word::Unsigned),
+        arrival("h", &head("M6", "thread: T1\n", "REQUEST"), Word::Unsigned),
+    ];
+    store.accept(&batch).unwrap();
+    for reference in ["M1", "T1", "thre", "mmmm"] {
+        store.find(reference).unwrap();
+        store.shortest(reference).unwrap();
+    }
+    let page = Page::first(5);
+    for (open, waiting, with) in [
+        (false, false, None),
+        (true, false, None),
+        (true, true, None),
+        (true, true, Some("BOB")),
+    ] {
+        let with = with.map(str::to_owned);
+        store
+            .threads(
+                &ThreadFilter {
+                    open,
+                    waiting,
+                    with,
+                },
+                page,
+            )
+            .unwrap();
+    }
+    store.message("M1").unwrap().unwrap();
+    store.thread("T1").unwrap().unwrap();
+    store.messages("T1", Some(1), 5).unwrap();
+    store.inbox(page).unwrap();
+    store
+        .search(&Search::parse("words to:claude").unwrap(), page)
+        .unwrap();
+    store.knows("ANN").unwrap();
+    assert!(store.dismiss("M6").unwrap());
+    assert!(store.forget("T1").unwrap() > 0);
+}
+
+/// Whether a line of a plan is about as many rows as were asked for: a search in an index, an index in the order that is
+/// wanted and left after the last row of the page, or what a query has made itself.
+fn is_bounded(line: &str, sql: &str) -> bool {
+    let pages = [
+        "thread_last",
+        "thread_open",
+        "thread_waiting",
+        "message_inbox",
+    ];
+    let in_order = pages
+        .iter()
+        .any(|index| line.contains(&format!("INDEX {index}")));
+    let made = ["SCAN words VIRTUAL", "SCAN moved", "SCAN CONSTANT"]
+        .iter()
+        .any(|start| line.starts_with(start));
+    // Within one thread.
+    let sorted = [
+        "FROM party WHERE thread",
+        "FROM message WHERE thread",
+        "SELECT DISTINCT",
+    ];
+    match line {
+        _ if line.starts_with("SCAN") => (in_order && sql.contains("LIMIT")) || made,
+        _ if line.contains("TEMP B-TREE") => {
+            sorted.iter().any(|part| sql.contains(part)) || line.contains("count(DISTINCT")
+        }
+        _ => true,
+    }
+}
+
+#[test]
+fn no_query_looks_at_a_whole_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(folder.path().join("crosstalk.db")).unwrap();
+    store
+        .db
+        .trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(note))
+        .unwrap();
+    use_all(&mut store);
+    let nothing = None::<fn(TraceEvent<'_>)>;
+    store
+        .db
+        .trace_v2(TraceEventCodes::empty(), nothing)
+        .unwrap();
+    let seen = SEEN.take();
+    let own = |sql: &&String| {
+        let begins = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
+        let inner = ["'main'.'words", "\"main\".\"words", "sqlite_schema"];
+        begins.iter().any(|b| sql.starts_with(b)) && !inner.iter().any(|i| sql.contains(i))
+    };
+    let own: Vec<&String> = seen.iter().filter(own).collect();
+    assert!(own.len() > 40, "{}", own.len());
+    for sql in own {
+        let mut explain = store
+            .db
+            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .unwrap();
+        let nothing = vec![rusqlite::types::Null; explain.parameter_count()];
+        let nothing = rusqlite::params_from_iter(nothing);
+        let rows = explain
+            .query_map(nothing, |row| row.get::<_, String>(3))
+            .unwrap();
+        for line in rows.map(Result::unwrap) {
+            assert!(is_bounded(&line, sql), "{line}\n{sql}");
+        }
+    }
+}

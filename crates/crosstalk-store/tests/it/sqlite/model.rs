@@ -1,0 +1,449 @@
+//! Random messages in a random order, against a list that is searched from end to end.
+
+use super::Sqlite;
+use crate::letter::{Letter, letter, nameless};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{
+    Arrival, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
+    party,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A message as the list has it.
+#[derive(Clone, Debug)]
+struct Row {
+    arrival: Arrival,
+    thread: String,
+    answers: Option<String>,
+    dismissed: bool,
+}
+
+#[derive(Default)]
+struct Model {
+    rows: Vec<Row>,
+}
+
+impl Model {
+    fn accept(&mut self, new: &Arrival) -> Outcome {
+        let named = new.message.is_some();
+        let twin = |r: &Row| {
+            let same_id = if named {
+                r.arrival.id() == new.id()
+            } else {
+                r.arrival.message.is_none()
+            };
+            same_id && r.arrival.digest == new.digest
+        };
+        let of_peer = |r: &Row| r.arrival.peer() == new.peer();
+        let place = self.rows.iter().position(|r| twin(r) && of_peer(r));
+        let place = place.or_else(|| self.rows.iter().position(twin));
+        let other = self.rows.iter().find(|r| {
+            named && r.arrival.id() == new.id() && of_peer(r) && r.arrival.digest != new.digest
+        });
+        if let Some(place) = place {
+            let improved = new.improves(self.rows[place].arrival.verdict);
+            if let (true, Some(other)) = (improved, other) {
+                return conflict(other);
+            }
+            if improved {
+                let old = &mut self.rows[place].arrival;
+                (old.verdict, old.pkid, old.text) =
+                    (new.verdict, new.pkid.clone(), new.text.clone());
+                self.gather(place);
+            }
+            let row = &self.rows[place];
+            return Outcome::Known {
+                id: row.arrival.id().to_owned(),
+                thread: row.thread.clone(),
+                since: row.arrival.at,
+                improved,
+            };
+        }
+        if let Some(other) = other {
+            return conflict(other);
+        }
+        let thread = new.choose_thread(&self.hints(new));
+        let closed = self
+            .closed(&thread)
+            .map(|(first, _)| self.rows[first].arrival.at);
+        let mut answers = new.parent.clone();
+        if new.answers_unnamed() {
+            let asked = |r: &Row| {
+                let names = r.arrival.targets.iter().chain([&r.arrival.receiver]);
+                names.map(|n| party(n)).any(|n| n == party(&new.sender))
+            };
+            let open = (0..self.rows.len()).filter(|n| {
+                let row = &self.rows[*n];
+                row.thread == thread && asked(row) && self.wait(*n) != Wait::Nobody
+            });
+            let open: BTreeSet<&str> = open.map(|n| self.rows[n].arrival.id()).collect();
+            answers = open
+                .first()
+                .filter(|_| open.len() == 1)
+                .map(|id| (*id).to_owned());
+        }
+        let waited = |model: &Self, id: &Option<String>| {
+            let rows = (0..model.rows.len())
+                .filter(|n| Some(model.rows[*n].arrival.id()) == id.as_deref());
+            rows.filter(|n| model.wait(*n) != Wait::Nobody).count()
+        };
+        let before = waited(self, &answers);
+        self.rows.push(Row {
+            arrival: new.clone(),
+            thread: thread.clone(),
+            answers: answers.clone(),
+            dismissed: false,
+        });
+        self.gather(self.rows.len() - 1);
+        let is_settled = new.settles() && waited(self, &answers) < before;
+        Outcome::Filed {
+            id: new.id().to_owned(),
+            thread,
+            settled: answers.filter(|_| is_settled),
+            closed,
+        }
+    }
+
+    fn hints(&self, new: &Arrival) -> ThreadHints {
+        let thread = |row: &Row| row.thread.clone();
+        let parents = self
+            .rows
+            .iter()
+            .filter(|r| Some(r.arrival.id()) == new.parent.as_deref());
+        let session = |r: &&Row| r.arrival.session.is_some() && r.arrival.session == new.session;
+        let sessions = || self.rows.iter().rev().filter(session);
+        let answer = self
+            .rows
+            .iter()
+            .filter(|r| r.arrival.parent.as_deref() == Some(new.id()) && !is_named(r));
+        ThreadHints {
+            of_parent: parents.min_by_key(|r| r.arrival.verdict).map(thread),
+            of_session: sessions()
+                .find(|r| r.arrival.counts())
+                .or_else(|| sessions().next())
+                .map(thread),
+            of_answer: answer.map(thread).min(),
+        }
+    }
+
+    fn gather(&mut self, place: usize) {
+        let (id, thread) = (
+            self.rows[place].arrival.id().to_owned(),
+            self.rows[place].thread.clone(),
+        );
+        let has_id = |r: &Row| r.arrival.id() == id && r.arrival.counts();
+        if !has_id(&self.rows[place])
+            || self
+                .rows
+                .iter()
+                .enumerate()
+                .any(|(n, r)| n != place && has_id(r))
+        {
+            return;
+        }
+        let child =
+            |r: &Row| r.arrival.parent.as_ref() == Some(&id) && !is_named(r) && r.thread != thread;
+        let mut moved: BTreeSet<usize> = (0..self.rows.len())
+            .filter(|n| child(&self.rows[*n]))
+            .collect();
+        loop {
+            let follows = |n: &usize| {
+                moved.iter().any(|m| {
+                    let (row, above) = (&self.rows[*n], &self.rows[*m]);
+                    row.thread == above.thread
+                        && row.arrival.parent.as_deref() == Some(above.arrival.id())
+                })
+            };
+            let more: Vec<usize> = (0..self.rows.len())
+                .filter(|n| !moved.contains(n))
+                .filter(follows)
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            moved.extend(more);
+        }
+        for n in moved {
+            self.rows[n].thread.clone_from(&thread);
+        }
+    }
+
+    fn closed(&self, thread: &str) -> Option<(usize, usize)> {
+        let mut closes = (0..self.rows.len())
+            .filter(|n| self.rows[*n].thread == thread && self.rows[*n].arrival.closes());
+        let first = closes.next()?;
+        Some((first, closes.next_back().unwrap_or(first)))
+    }
+
+    fn wait(&self, place: usize) -> Wait {
+        let row = &self.rows[place];
+        let answers = self.rows.iter().enumerate().filter(|(n, r)| {
+            *n != place && r.arrival.settles() && r.answers.as_deref() == Some(row.arrival.id())
+        });
+        let answers: Vec<&Arrival> = answers.map(|(_, r)| &r.arrival).collect();
+        let senders: BTreeSet<String> = answers.iter().map(|a| party(&a.sender)).collect();
+        let mine = answers.iter().any(|a| a.side == Side::Mine);
+        let is_closed = self
+            .closed(&row.thread)
+            .is_some_and(|(_, last)| last > place);
+        let is_settled = senders.len() >= row.arrival.answers_needed()
+            || (mine && row.arrival.own_answer_is_enough());
+        match row.dismissed || is_closed || is_settled {
+            true => Wait::Nobody,
+            false => row.arrival.wait(),
+        }
+    }
+
+    fn forget(&mut self, thread: &str) -> u64 {
+        let before = self.rows.len();
+        self.rows.retain(|r| r.thread != thread);
+        (before - self.rows.len()) as u64
+    }
+}
+
+fn conflict(other: &Row) -> Outcome {
+    Outcome::Conflict {
+        id: other.arrival.id().to_owned(),
+        thread: other.thread.clone(),
+    }
+}
+
+fn is_named(row: &Row) -> bool {
+    row.arrival.thread.as_ref() == Some(&row.thread)
+}
+
+/// What can be asked, in one value.
+#[derive(Debug, PartialEq)]
+struct Answers {
+    threads: Vec<Thread>,
+    messages: BTreeMap<String, Vec<Record>>,
+    inbox: Vec<Record>,
+    found: Vec<u64>,
+    with: Vec<Vec<String>>,
+}
+
+fn answers(store: &dyn Store) -> Answers {
+    let page = Page::first(1000);
+    let threads = store.threads(&ThreadFilter::default(), page).unwrap().items;
+    let of = |t: &Thread| {
+        (
+            t.id.clone(),
+            store.messages(&t.id, None, 1000).unwrap().items,
+        )
+    };
+    let found = store
+        .search(&Search::parse("common").unwrap(), page)
+        .unwrap()
+        .items;
+    let with = NAMES.iter().map(|name| {
+        let filter = ThreadFilter {
+            with: Some((*name).to_owned()),
+            open: true,
+            waiting: false,
+        };
+        store
+            .threads(&filter, page)
+            .unwrap()
+            .items
+            .into_iter()
+            .map(|t| t.id)
+            .collect()
+    });
+    Answers {
+        messages: threads.iter().map(of).collect(),
+        inbox: store.inbox(page).unwrap().items,
+        found: found.into_iter().map(|r| r.seq).collect(),
+        with: with.collect(),
+        threads,
+    }
+}
+
+fn compare(store: &dyn Store, model: &Model) {
+    let got = answers(store);
+    let mut records: Vec<&Record> = got.messages.values().flatten().collect();
+    records.sort_by_key(|r| r.seq);
+    let seen: Vec<_> = records
+        .iter()
+        .map(|r| {
+            (
+                r.id.as_str(),
+                r.thread.as_str(),
+                r.verdict,
+                r.wait,
+                r.text.as_str(),
+            )
+        })
+        .collect();
+    let wanted: Vec<_> = model
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(n, r)| {
+            (
+                r.arrival.id(),
+                r.thread.as_str(),
+                r.arrival.verdict,
+                model.wait(n),
+                r.arrival.text.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(seen, wanted);
+    for thread in &got.threads {
+        let rows: Vec<usize> = (0..model.rows.len())
+            .filter(|n| model.rows[*n].thread == thread.id)
+            .collect();
+        let waits = |who: &[Wait]| {
+            rows.iter()
+                .filter(|n| who.contains(&model.wait(**n)))
+                .count() as u64
+        };
+        assert_eq!(thread.messages, rows.len() as u64);
+        assert_eq!(
+            thread.waiting,
+            waits(&[Wait::Me, Wait::Carry]),
+            "{}",
+            thread.id
+        );
+        assert_eq!(thread.asked, waits(&[Wait::Them]), "{}", thread.id);
+        let closed = model
+            .closed(&thread.id)
+            .map(|(first, _)| model.rows[first].arrival.at);
+        assert_eq!(thread.closed_at, closed, "{}", thread.id);
+        let last = rows
+            .iter()
+            .max_by_key(|n| (model.rows[**n].arrival.at, **n))
+            .unwrap();
+        assert_eq!(thread.last, model.rows[*last].arrival.id());
+        let mut parties: Vec<String> = Vec::new();
+        for row in rows.iter().map(|n| &model.rows[*n].arrival) {
+            for name in [&row.sender, &row.receiver].into_iter().chain(&row.targets) {
+                if !parties.iter().any(|p| party(p) == party(name)) {
+                    parties.push(name.clone());
+                }
+            }
+        }
+        assert_eq!(thread.parties, parties, "{}", thread.id);
+    }
+    let inbox: Vec<u64> = got.inbox.iter().map(|r| r.seq).collect();
+    let waiting = records
+        .iter()
+        .rev()
+        .filter(|r| matches!(r.wait, Wait::Me | Wait::Carry));
+    assert_eq!(inbox, waiting.map(|r| r.seq).collect::<Vec<_>>());
+    assert_eq!(
+        got.found,
+        records.iter().rev().map(|r| r.seq).collect::<Vec<_>>()
+    );
+}
+
+const NAMES: [&str; 5] = ["ANN", "ann", "BOB", "EVE", "agent://x/eve"];
+const INTENTS: [&str; 9] = [
+    "REQUEST", "RESPOND", "POLL", "NOTE", "ANSWER", "CLOSE", "ESCALATE", "NACK", "ACK",
+];
+const ULIDS: [&str; 2] = ["01J9J3D3M6A4M3WQX8G1ZQ0S7K", "01J9J3D3M6A4M3WQX8G1ZQ0S7M"];
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Accept(Vec<Letter>),
+    Dismiss(usize),
+    Forget(usize),
+}
+
+fn a_letter() -> impl Strategy<Value = Letter> {
+    let ids = (0..9_usize, 0..12_usize, 0..8_usize, 0..6_usize);
+    let what = (
+        0..5_usize,
+        0..5_usize,
+        0..INTENTS.len(),
+        0..3_usize,
+        0..20_usize,
+    );
+    let how = (0..7_usize, 0..3_usize, 0..50_i64);
+    (ids, what, how).prop_map(
+        |((id, parent, thread, session), (from, to, intent, body, targets), (word, side, at))| {
+            let mut one = if id == 8 {
+                nameless()
+            } else {
+                letter(&format!("M{id}"))
+            };
+            if parent < 8 {
+                one = one.parent(&format!("M{parent}"));
+            }
+            one = match thread {
+                0 | 1 => one.thread(ULIDS[thread]),
+                2 => one.thread("T2"),
+                _ => one,
+            };
+            if session < 2 || (thread > 2 && parent > 7) {
+                one = one.session(&format!("S{}", session % 2));
+            }
+            one = one.between(NAMES[from], NAMES[to]).intent(INTENTS[intent]);
+            one = one
+                .body(&format!("common {}", if body == 0 { id } else { 0 }))
+                .at(at);
+            if targets < 3 {
+                one = one.targets(&NAMES[targets..]);
+            }
+            let word = [
+                Word::Unsigned,
+                Word::Unsigned,
+                Word::Unsigned,
+                Word::Verified,
+                Word::FirstContact,
+                Word::NotVerified,
+                Word::Damaged,
+            ][word];
+            let key = ["k1", "k2"][at as usize % 2];
+            one = one.verdict(word, (word < Word::Unsigned).then_some(key));
+            one.side([Side::Mine, Side::ToMe, Side::Between][side])
+        },
+    )
+}
+
+fn a_deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        12 => prop::collection::vec(a_letter(), 1..4).prop_map(Deed::Accept),
+        1 => (0..8_usize).prop_map(Deed::Dismiss),
+        1 => (0..100_usize).prop_map(Deed::Forget),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every answer along the way, everything at the end, and the same when it is derived again.
+    #[test]
+    fn a_store_does_what_a_list_would_do(deeds in prop::collection::vec(a_deed(), 1..24)) {
+        let (mut made, mut model) = (Sqlite::new(), Model::default());
+        for deed in deeds {
+            match deed {
+                Deed::Accept(letters) => {
+                    let batch: Vec<Arrival> = letters.iter().map(Letter::arrival).collect();
+                    let wanted: Vec<Outcome> = batch.iter().map(|a| model.accept(a)).collect();
+                    assert_eq!(made.store.accept(&batch).unwrap(), wanted);
+                }
+                Deed::Dismiss(number) => {
+                    let id = format!("M{number}");
+                    let in_box: Vec<usize> = (0..model.rows.len())
+                        .filter(|n| model.rows[*n].arrival.id() == id)
+                        .filter(|n| matches!(model.wait(*n), Wait::Me | Wait::Carry))
+                        .collect();
+                    assert_eq!(made.store.dismiss(&id).unwrap(), !in_box.is_empty());
+                    in_box.into_iter().for_each(|n| model.rows[n].dismissed = true);
+                }
+                Deed::Forget(number) => {
+                    let Some(row) = model.rows.get(number % 20) else { continue };
+                    let thread = row.thread.clone();
+                    assert_eq!(made.store.forget(&thread).unwrap(), model.forget(&thread));
+                }
+            }
+        }
+        compare(&made.store, &model);
+        let before = answers(&made.store);
+        made.store.rebuild().unwrap();
+        assert_eq!(answers(&made.store), before);
+        assert!(made.store.check().unwrap().is_empty());
+    }
+}
