@@ -423,6 +423,34 @@ fn the_latest_messages_stay_whole() {
 }
 
 #[test]
+fn what_waits_for_an_answer_stays_whole() {
+    let said = |n| format!("message {n}\n{}\nits end {n}", "words ".repeat(40));
+    let messages: Vec<Builder> = (1..=200)
+        .map(|n| message(n, if n == 50 { "REQUEST" } else { "BROADCAST" }, &said(n)))
+        .collect();
+    let text = escalated(
+        &records(&messages),
+        Bundle {
+            limit: 8_000,
+            ..bundle()
+        },
+    );
+    assert!(
+        text.contains("| its end 50\n") && text.contains("| its end 200\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("| its end 49\n") && !text.contains("| its end 51\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("- message 50, REQUEST of CHATGPT to CLAUDE\n"),
+        "{text}"
+    );
+    accounted(&body(&text), 200);
+}
+
+#[test]
 fn one_huge_message_is_clipped_and_says_so() {
     let lines: Vec<String> = (0..9_000).map(|n| format!("line {n}")).collect();
     let thread = records(&[message(1, "REQUEST", &lines.join("\n"))]);
