@@ -82,7 +82,8 @@ fn write_message(out: &mut String, number: usize, record: &Record) {
         let name = name.map_or_else(|| "unreadable".to_owned(), plain);
         let _ = writeln!(out, "\nAttachment {}: {name}", plain(key));
     }
-    let body = quote::visible(&document.body_text());
+    let body: Vec<String> = document.body_lines().map(quote::visible).collect();
+    let body = body.join("\n");
     if !body.trim().is_empty() {
         out.push('\n');
         out.push_str(&fence(&body));
