@@ -32,6 +32,26 @@ pub fn to_text(records: &[Record]) -> String {
 
 /// A thread as a document in Markdown. Whatever a message says, it stays within its own part: bodies are in code
 /// fences, names and titles are escaped, and nothing in it is taken for an envelope.
+///
+/// ```
+/// use crosstalk_envelope::Timestamp;
+/// use crosstalk_protocol::{archive::to_markdown, store::Thread};
+/// let at = Timestamp::from_millis(1_760_025_600_000);
+/// let thread = Thread {
+///     id: "01K74V6R0074G0T7MAHPXVDNXW".into(),
+///     context: Some("ports <b>".into()),
+///     session: None,
+///     parties: vec!["CLAUDE".into(), "CHATGPT".into()],
+///     messages: 0,
+///     waiting: 0,
+///     asked: 0,
+///     first_at: at,
+///     last_at: at,
+///     last: String::new(),
+///     closed_at: None,
+/// };
+/// assert!(to_markdown(&thread, &[]).starts_with("# ports \\<b\\>\n\n- Thread: 01K74V6R0074G0T7MAHPXVDNXW\n"));
+/// ```
 pub fn to_markdown(thread: &Thread, records: &[Record]) -> String {
     let mut out = String::new();
     let title = thread.context.as_deref().unwrap_or("Conversation");

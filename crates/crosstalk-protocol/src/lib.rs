@@ -6,6 +6,9 @@
 //! Question ─┘                 │
 //!                             └── learn, pin_of ──> Trust
 //! ```
+//!
+//! [`store`] says what is kept of messages, [`bundle`] passes a thread on, [`chat`] reads exports of chats, [`archive`]
+//! writes threads as files.
 
 pub mod archive;
 pub mod bundle;
