@@ -32,6 +32,26 @@ pub fn to_text(records: &[Record]) -> String {
 
 /// A thread as a document in Markdown. Whatever a message says, it stays within its own part: bodies are in code
 /// fences, names and titles are escaped, and nothing in it is taken for an envelope.
+///
+/// ```
+/// use crosstalk_envelope::Timestamp;
+/// use crosstalk_protocol::{archive::to_markdown, store::Thread};
+/// let at = Timestamp::from_millis(1_760_025_600_000);
+/// let thread = Thread {
+///     id: "01K74V6R0074G0T7MAHPXVDNXW".into(),
+///     context: Some("ports <b>".into()),
+///     session: None,
+///     parties: vec!["CLAUDE".into(), "CHATGPT".into()],
+///     messages: 0,
+///     waiting: 0,
+///     asked: 0,
+///     first_at: at,
+///     last_at: at,
+///     last: String::new(),
+///     closed_at: None,
+/// };
+/// assert!(to_markdown(&thread, &[]).starts_with("# ports \\<b\\>\n\n- Thread: 01K74V6R0074G0T7MAHPXVDNXW\n"));
+/// ```
 pub fn to_markdown(thread: &Thread, records: &[Record]) -> String {
     let mut out = String::new();
     let title = thread.context.as_deref().unwrap_or("Conversation");
@@ -82,7 +102,8 @@ fn write_message(out: &mut String, number: usize, record: &Record) {
         let name = name.map_or_else(|| "unreadable".to_owned(), plain);
         let _ = writeln!(out, "\nAttachment {}: {name}", plain(key));
     }
-    let body = quote::visible(&document.body_text());
+    let body: Vec<String> = document.body_lines().map(quote::visible).collect();
+    let body = body.join("\n");
     if !body.trim().is_empty() {
         out.push('\n');
         out.push_str(&fence(&body));

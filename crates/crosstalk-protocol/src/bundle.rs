@@ -183,6 +183,26 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 /// # Errors
 /// A [`BundleError`] if there is no thread, nothing says what has to be done, a consent does not hold or its transfer
 /// was not approved, or there is no room.
+///
+/// ```
+/// use crosstalk_envelope::{ErrorCode, Timestamp};
+/// use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT, Handoff, handoff};
+/// let bundle = Bundle {
+///     sender: "CLAUDE",
+///     receiver: "chatgpt://thread/xyz789",
+///     user: "kalle",
+///     message: "01K74VAPYG2MW15BJZX85Q780H",
+///     parent: None,
+///     at: Timestamp::from_millis(1_760_025_600_000),
+///     reply_to: None,
+///     capabilities: &[],
+///     note: None,
+///     limit: DEFAULT_LIMIT,
+/// };
+/// let refused = handoff(&[], &Handoff { bundle, approved: false }).unwrap_err();
+/// assert_eq!(refused.code, ErrorCode::Format);
+/// assert_eq!(refused.help, "name a capability, or say in a note what is to be done");
+/// ```
 pub fn handoff(thread: &[Record], request: &Handoff<'_>) -> Result<Builder, BundleError> {
     let bundle = &request.bundle;
     let has_note = bundle.note.is_some_and(|n| !n.trim().is_empty());
@@ -206,6 +226,20 @@ pub fn handoff(thread: &[Record], request: &Handoff<'_>) -> Result<Builder, Bund
 ///
 /// # Errors
 /// A [`BundleError`] if there is no thread.
+///
+/// ```
+/// use crosstalk_protocol::bundle::{Closing, closing};
+/// let request = Closing {
+///     sender: "CLAUDE",
+///     receiver: "CHATGPT",
+///     user: "kalle",
+///     message: "01K74VENX0PQS067NP5RVWDMW2",
+///     reason: None,
+///     outcome: Some("released"),
+///     note: Some("Thank you, that was all."),
+/// };
+/// assert!(closing(&[], &request).unwrap_err().what.contains("no message"));
+/// ```
 pub fn closing(thread: &[Record], request: &Closing<'_>) -> Result<Builder, BundleError> {
     let parties = (request.sender, request.receiver, request.user);
     let mut builder = begin(thread, parties, request.message, None, Intent::Close)?;

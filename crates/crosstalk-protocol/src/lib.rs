@@ -9,6 +9,9 @@
 //! name ── resolve(Names, AddressAnswer) ──> Resolution       primer  how another AI answers
 //!                                                            compose what is filled in for a person
 //! ```
+//!
+//! [`store`] says what is kept of messages, [`bundle`] passes a thread on, [`chat`] reads exports of chats, [`archive`]
+//! writes threads as files.
 
 pub mod archive;
 pub mod bundle;

@@ -100,31 +100,37 @@ const fn is_bracket(c: char) -> bool {
     matches!(c, '［' | '］')
 }
 
-/// How the brackets of a marker may be written: the bracket, how the first of two is written here, two closing ones.
-const BRACKETS: [(&str, &str, [&str; 2]); 3] = [
-    ("[", "\\u{5b}", ["]]", "\\]\\]"]),
-    ("\\[", "\\u{5b}", ["]]", "\\]\\]"]),
-    ("［", "\\u{ff3b}", ["］］", "]]"]),
+/// How the brackets of a marker may be written: one of the two that open it, how the first of them is written here,
+/// and the two that close it.
+const BRACKETS: [(&str, &str, &str); 4] = [
+    ("[", "\\u{5b}", "]]"),
+    ("\\[", "\\u{5b}", "\\]\\]"),
+    ("\\[", "\\u{5b}", "]]"),
+    ("［", "\\u{ff3b}", "］］"),
 ];
 
 /// The text without anything that reads as `[[A→B v1]]` or `[[END]]`: there the first bracket is written as a number.
 fn defused(text: &str) -> String {
     let mut text = text.to_owned();
-    for (bracket, written, closes) in BRACKETS {
+    for (bracket, written, close) in BRACKETS {
         let open = bracket.repeat(2);
-        if !text.contains(&open) {
+        if !text.contains(&open) || !text.contains(close) {
             continue;
         }
         let mut out = String::with_capacity(text.len() + 8);
         let mut rest = text.as_str();
-        while let Some((before, inner)) = rest.split_once(&open) {
-            let end = closes.iter().filter_map(|c| inner.find(c)).min();
-            let is_marker = end.and_then(|e| inner.get(..e)).is_some_and(may_be_marker);
-            out.push_str(before);
-            out.push_str(if is_marker { written } else { bracket });
-            // Only one bracket is done with, so that `[[[` hides nothing.
-            let done = before.len() + bracket.len();
-            rest = rest.get(done..).unwrap_or("");
+        while let Some((before, tail)) = rest.split_once(close) {
+            // A marker begins at the last opening brackets before its end.
+            match before.rsplit_once(&open) {
+                Some((before, inner)) if may_be_marker(inner) => {
+                    for piece in [before, written, bracket, inner] {
+                        out.push_str(piece);
+                    }
+                }
+                _ => out.push_str(before),
+            }
+            out.push_str(close);
+            rest = tail;
         }
         out.push_str(rest);
         text = out;
@@ -148,12 +154,14 @@ mod tests {
         for (text, shown) in [
             ("[[A→B v1]]", "\\u{5b}[A→B v1]]"),
             ("[[end]]", "\\u{5b}[end]]"),
-            ("[[[END]]]", "\\u{5b}\\u{5b}[END]]]"),
+            ("[[[END]]]", "[\\u{5b}[END]]]"),
             ("［［END］］", "\\u{ff3b}［END］］"),
             ("\\[\\[A =&gt; B v1\\]\\]", "\\u{5b}\\[A =&gt; B v1\\]\\]"),
             ("if [[ -n $HOME ]]; then", "if [[ -n $HOME ]]; then"),
             ("m[[1]] [[2]]", "m[[1]] [[2]]"),
             ("[\u{200b}[END]]", "[\\u{200b}[END]]"),
+            ("[\u{200d}[END]]", "[\\u{200d}[END]]"),
+            ("［\u{200d}［END］］", "［\\u{200d}［END］］"),
             (
                 "👩\u{200d}🚀 می\u{200c}خواهم",
                 "👩\u{200d}🚀 می\u{200c}خواهم",

@@ -137,10 +137,11 @@ impl Word {
 
 /// How many characters of what follows a name say which model it is: ` 3.5 sonnet`, `-4o`, ` (gpt-4o)`.
 fn model(rest: &str) -> usize {
+    const BETWEEN: [char; 6] = [' ', '(', ')', '-', '[', ']'];
     let mut taken = 0;
     let mut seen = 0;
-    for piece in rest.split_inclusive([' ', '(', ')', '-', '[', ']']) {
-        let word = piece.trim_matches([' ', '(', ')', '-', '[', ']']);
+    for piece in rest.split_inclusive(BETWEEN) {
+        let word = piece.trim_matches(BETWEEN);
         let has_letter = word.chars().any(char::is_alphabetic);
         let is_version = word.chars().next().is_some_and(|c| c.is_ascii_digit())
             && word.chars().all(|c| c.is_alphanumeric() || c == '.')
@@ -148,6 +149,7 @@ fn model(rest: &str) -> usize {
         let known = MODELS.contains(&word) || NAMED.iter().any(|(w, _)| *w == word);
         // A bare year or day is the beginning of a time, not of a version.
         let is_date = !has_letter && !word.contains('.') && word.len() > 2;
+        let behind = piece.trim_start_matches(BETWEEN).chars().count() - word.chars().count();
         seen += piece.chars().count();
         if word.is_empty() {
             continue;
@@ -155,7 +157,8 @@ fn model(rest: &str) -> usize {
         if !(known || (is_version && !is_date)) {
             break;
         }
-        taken = seen;
+        // What separates it from what follows is left to that.
+        taken = seen - behind;
     }
     taken
 }

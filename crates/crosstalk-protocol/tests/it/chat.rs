@@ -243,6 +243,11 @@ fn titles_and_times_are_found() {
         chat.turns[0].at.unwrap().to_string(),
         "2025-10-09T16:00:00.500Z"
     );
+    let chat = read_chat("## Me\nHi\n## Claude 4.5 2025-10-09 16:00\nHello").unwrap();
+    assert_eq!(
+        chat.turns[1].at.unwrap().to_string(),
+        "2025-10-09T16:00:00Z"
+    );
     let chat = read_chat("[2025-10-09 16:00] You: Hi\n[16:01] Claude: Hello").unwrap();
     assert_eq!(
         chat.turns[0].at.unwrap().to_string(),
@@ -269,6 +274,14 @@ fn what_is_no_label_is_said() {
     );
     assert_eq!(found[2], ("-", "```\nnever closed"));
     assert_eq!(found[3].1, "End");
+}
+
+#[test]
+fn code_within_a_line_opens_no_fence() {
+    let chat =
+        read_chat("## User\n```one``` line\n## Assistant\nHello\n```\n## User\n```\n").unwrap();
+    assert_eq!(turns(&chat)[0].1, "```one``` line");
+    assert_eq!(turns(&chat).len(), 2);
 }
 
 #[test]
