@@ -1,8 +1,8 @@
 //! The crate under test, behind the neutral interface of the suite.
 
 mod keys;
-mod redact;
 mod names;
+mod redact;
 
 use crate::judge::{Implementation, Known, Outcome};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};

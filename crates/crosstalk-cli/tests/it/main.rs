@@ -9,8 +9,8 @@
 
 #[cfg(target_os = "linux")]
 mod clipboard;
-mod conversation;
 mod config;
+mod conversation;
 mod dns;
 mod help;
 mod hostile;

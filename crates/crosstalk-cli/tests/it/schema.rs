@@ -84,8 +84,8 @@ fn the_schema_can_refuse() {
         );
     }
     let forms = [
-        "lint", "address", "verify", "key", "trust", "redact", "config", "names", "resolve", "sent", "paste", "threads",
-        "show", "inbox", "search", "import", "export",
+        "lint", "address", "verify", "key", "trust", "redact", "config", "names", "resolve",
+        "sent", "paste", "threads", "show", "inbox", "search", "import", "export",
     ];
     for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");
