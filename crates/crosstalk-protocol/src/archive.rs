@@ -1,13 +1,9 @@
-//! Threads as files: envelopes to read in again, a document to read, JSON for programs, and names for the files.
+//! Threads as files: envelopes to read in again, a document to read, and names for the files.
 
 use crate::bundle::{counts, quote};
 use crate::store::{Record, Thread};
 use crosstalk_envelope::{Document, Reading, fence};
-use serde::Serialize;
 use std::fmt::Write as _;
-
-/// The name and version of the form that [`to_json`] gives.
-pub const EXPORT_SCHEMA: &str = "crosstalk.export/1";
 
 /// The envelopes, one after the other, each as it is kept; the strict reading takes them in again.
 ///
@@ -143,118 +139,6 @@ fn plain(text: &str) -> String {
         out.push(c);
     }
     out
-}
-
-/// Threads as JSON: the form `crosstalk.export/1`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Export {
-    /// [`EXPORT_SCHEMA`].
-    pub schema: &'static str,
-    /// The threads.
-    pub threads: Vec<ExportedThread>,
-}
-
-/// A thread with its messages.
-#[derive(Clone, Debug, Serialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the thread"
-)]
-pub struct ExportedThread {
-    pub id: String,
-    pub context: Option<String>,
-    pub session: Option<String>,
-    pub parties: Vec<String>,
-    pub first_at: String,
-    pub last_at: String,
-    pub closed_at: Option<String>,
-    pub messages: Vec<ExportedMessage>,
-}
-
-/// A message as it is kept.
-#[derive(Clone, Debug, Serialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the record"
-)]
-pub struct ExportedMessage {
-    pub id: String,
-    /// Whether the envelope carries that id.
-    pub carries_id: bool,
-    pub parent: Option<String>,
-    pub session: Option<String>,
-    pub sender: String,
-    pub receiver: String,
-    pub user: Option<String>,
-    pub context: Option<String>,
-    pub intent: Option<String>,
-    /// The core intent that it means.
-    pub meaning: Option<&'static str>,
-    pub at: String,
-    pub written_at: Option<String>,
-    pub verdict: &'static str,
-    pub pkid: Option<String>,
-    pub side: &'static str,
-    pub way: &'static str,
-    pub wait: &'static str,
-    pub digest: String,
-    pub body: String,
-    /// The envelope.
-    pub text: String,
-    /// What came in, where that is another text.
-    pub received: Option<String>,
-}
-
-/// Threads as JSON, with everything that is kept of their messages.
-///
-/// ```
-/// let export = crosstalk_protocol::archive::to_json([]);
-/// assert_eq!((export.schema, export.threads.len()), ("crosstalk.export/1", 0));
-/// ```
-pub fn to_json<'r>(threads: impl IntoIterator<Item = (&'r Thread, &'r [Record])>) -> Export {
-    let threads = threads.into_iter().map(|(thread, records)| ExportedThread {
-        id: thread.id.clone(),
-        context: thread.context.clone(),
-        session: thread.session.clone(),
-        parties: thread.parties.clone(),
-        first_at: thread.first_at.to_string(),
-        last_at: thread.last_at.to_string(),
-        closed_at: thread.closed_at.map(|t| t.to_string()),
-        messages: records.iter().map(ExportedMessage::of).collect(),
-    });
-    Export {
-        schema: EXPORT_SCHEMA,
-        threads: threads.collect(),
-    }
-}
-
-impl ExportedMessage {
-    fn of(record: &Record) -> Self {
-        let document = Document::parse(&record.text, Reading::Paste);
-        Self {
-            id: record.id.clone(),
-            carries_id: record.carries_id,
-            parent: record.parent.clone(),
-            session: record.session.clone(),
-            sender: record.sender.clone(),
-            receiver: record.receiver.clone(),
-            user: record.user.clone(),
-            context: record.context.clone(),
-            intent: record.intent.clone(),
-            meaning: record.meaning.map(|m| m.as_str()),
-            at: record.at.to_string(),
-            written_at: record.written_at.map(|t| t.to_string()),
-            verdict: record.verdict.as_str(),
-            pkid: record.pkid.clone(),
-            side: record.side.as_str(),
-            way: record.way.as_str(),
-            wait: record.wait.as_str(),
-            digest: record.digest.to_string(),
-            body: document.body_text(),
-            text: record.text.clone(),
-            received: record.received.clone(),
-        }
-    }
 }
 
 /// The name of the file for a message, unique by its number: `0003-CLAUDE-RESPOND-01K74V8QF8570V52F7A8GSBCV2.crosstalk`.

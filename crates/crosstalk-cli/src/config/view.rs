@@ -68,15 +68,6 @@ impl Config {
         self.list(Key::Me)
     }
 
-    /// Whether a sender or receiver is the person who runs the program. Simple names are compared without regard to
-    /// ASCII case.
-    pub(crate) fn is_me(&self, address: &str) -> bool {
-        let is_name = crosstalk_envelope::Address::split(address).is_name();
-        let same = |mine: &str| mine == address || (is_name && mine.eq_ignore_ascii_case(address));
-        self.me().iter().any(|mine| same(mine))
-            || self.text(Key::Sender).is_some_and(|mine| same(&mine))
-    }
-
     /// What new messages are about.
     pub(crate) fn context(&self) -> String {
         self.text(Key::Context).unwrap_or_else(folder)

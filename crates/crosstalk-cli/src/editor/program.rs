@@ -62,7 +62,7 @@ impl Program {
     }
 
     /// Runs it on a file and waits for it; the error continues a sentence that begins with its name.
-    pub(super) fn run(&self, file: &Path) -> Result<(), String> {
+    pub(crate) fn run(&self, file: &Path) -> Result<(), String> {
         // What was said so far comes before the editor. The console holds the lock of this thread.
         let _ = std::io::stdout().flush();
         let mut command = shell(&self.0, file);

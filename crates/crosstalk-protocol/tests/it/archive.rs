@@ -3,7 +3,7 @@
 use crate::conversation::{THREAD, at, judged, message, record, records};
 use crosstalk_envelope::{Builder, Reading, scan};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::archive::{file_name, to_json, to_markdown, to_text};
+use crosstalk_protocol::archive::{file_name, to_markdown, to_text};
 use crosstalk_protocol::chat::read_chat;
 use crosstalk_protocol::store::{Record, Thread};
 
@@ -145,26 +145,6 @@ fn a_document_keeps_its_structure() {
     );
     assert!(scan(&document, Reading::Paste).documents.is_empty());
     assert_eq!(read_chat(&document), None);
-}
-
-#[test]
-fn json_has_what_is_kept() {
-    let records = records(&[message(1, "QUESTION", "Hi"), message(2, "ANSWER", "Hello")]);
-    let thread = thread("ports", &records);
-    let export = to_json([(&thread, records.as_slice())]);
-    let json = serde_json::to_value(&export).unwrap();
-    assert_eq!(json["schema"], "crosstalk.export/1");
-    let one = &json["threads"][0];
-    assert_eq!(one["closed_at"], "2025-10-09T18:00:00Z");
-    let message = &one["messages"][1];
-    assert_eq!(message["intent"], "ANSWER");
-    assert_eq!(message["meaning"], "RESPOND");
-    assert_eq!(message["verdict"], "unsigned");
-    assert_eq!(message["side"], "between");
-    assert_eq!(message["body"], "Hello");
-    assert_eq!(message["text"], records[1].text.as_str());
-    assert_eq!(message["received"], serde_json::Value::Null);
-    assert_eq!(message["digest"], records[1].digest.to_string());
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! `crosstalk config edit`: the file in an editor. It is replaced only by a text that can be read.
 
-use crate::config::{Config, check, editor};
+use crate::config::{Config, check};
 use crate::console::Console;
+use crate::editor::Program;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::Args;
 use crosstalk_store::{ConfigFile, Home};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Open the settings in an editor
 ///
@@ -24,12 +24,13 @@ impl Edit {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let file = ConfigFile::new(&Home::from_env()?);
         let before = file.read()?.unwrap_or_default();
-        let editor = chosen();
+        let editor = chosen()?;
         let copy = copy_of(&before)?;
         loop {
-            if let Err(fault) = open(&editor, &copy) {
+            if let Err(why) = editor.run(&copy) {
                 // Whatever was written until then is there.
-                return Err(kept(&copy, &before, fault));
+                let fault = format!("the editor `{}` {why}", editor.name());
+                return Err(kept(&copy, &before, Failure::Failed(fault)));
             }
             let after = std::fs::read_to_string(&copy)
                 .map_err(|e| Failure::Io(copy.to_string_lossy().into_owned(), e))?;
@@ -58,10 +59,9 @@ impl Edit {
 }
 
 /// The editor to open. Settings that can't be read must not keep anybody from repairing them.
-fn chosen() -> String {
+fn chosen() -> Result<Program, Failure> {
     let set = Config::load(None).ok().and_then(|config| config.editor());
-    set.or_else(|| editor().map(|(editor, _)| editor))
-        .unwrap_or_else(|| if cfg!(windows) { "notepad" } else { "vi" }.to_owned())
+    Ok(Program::find(set.as_deref())?)
 }
 
 /// A copy for the owner alone, which an editor sees as TOML.
@@ -75,38 +75,6 @@ fn copy_of(text: &str) -> Result<PathBuf, Failure> {
     copy.write_all(text.as_bytes()).map_err(fault)?;
     let (_, path) = copy.keep().map_err(|e| fault(e.error))?;
     Ok(path)
-}
-
-/// Runs the editor, with the arguments that its setting names.
-fn open(editor: &str, copy: &Path) -> Result<(), Failure> {
-    let mut command = if cfg!(windows) {
-        let mut words = editor.split_whitespace();
-        let mut command = Command::new(words.next().unwrap_or("notepad"));
-        command.args(words).arg(copy);
-        command
-    } else {
-        // The shell takes it apart, as it does everywhere else; the name of the file is not part of its text.
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", &format!("{editor} \"$@\""), "sh"])
-            .arg(copy);
-        command
-    };
-    let failed = |why: String| {
-        Failure::Failed(format!(
-            "the editor `{editor}` {why}: choose another with EDITOR"
-        ))
-    };
-    let status = command
-        .status()
-        .map_err(|e| failed(format!("can't be opened: {e}")))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(failed(match status.code() {
-            Some(code) => format!("ended with {code}"),
-            None => "was stopped".to_owned(),
-        })),
-    }
 }
 
 /// Whether to go on: asked only if somebody is there.
