@@ -126,9 +126,12 @@ impl Redact {
             return Ok(Exit::of(&scan.refused));
         }
         let outcome = self.redacted(&text, &scan.documents, rules);
-        let carets = Carets::new(&name, &text);
+        let lines = LineIndex::new(&text);
         for fault in &outcome.faults {
-            console.talk(&carets.draw(fault))?;
+            // No caret: the line would show what was found (RED-001).
+            let line = lines.position(fault.span.start).line;
+            let what = format!("{name}:{line}: {}", fault.message);
+            console.failure(&Failure::of_rule(fault.rule, &what))?;
         }
         let mut exit = Exit::of(&outcome.faults);
         if outcome.attachments > 0 && !self.json {
@@ -136,7 +139,6 @@ impl Redact {
             let word = styled(YELLOW, "warning");
             console.talk(&format!("{word}: {number} not looked into\n"))?;
         }
-        let lines = LineIndex::new(&text);
         if self.json {
             let mut report = report(&outcome, &lines);
             let text = (!self.check && outcome.faults.is_empty()).then_some(outcome.text.as_str());

@@ -67,7 +67,7 @@ fn is_grouped(view: &View, run: &Run, first: usize, last: usize) -> bool {
     let sizes = || (first..=last).filter_map(|i| run.groups.get(i).map(|g| g.len()));
     let printed = first == last
         || sizes().take(last - first).all(|n| (3..=7).contains(&n))
-            && sizes().last().is_some_and(|n| n <= 7);
+            && run.groups.get(last).is_some_and(|g| g.len() <= 7);
     printed && run.stands_apart(view, first, last)
 }
 
@@ -96,5 +96,5 @@ pub(super) fn is_luhn(digits: &[u8]) -> bool {
             (_, d) => d * 2,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

@@ -96,7 +96,7 @@ fn is_numbered(view: &View, start: usize) -> bool {
         word.push(view.at(end));
     }
     let is = |name: &&str| name.chars().rev().eq(word.iter().copied());
-    NUMBERED.iter().any(|name| is(&name))
+    NUMBERED.iter().any(is)
 }
 
 /// The end of an IPv6 address, and whether it names a machine.

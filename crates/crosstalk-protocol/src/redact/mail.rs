@@ -75,7 +75,8 @@ fn domain(view: &View, start: usize) -> Option<usize> {
 }
 
 fn labels(view: &View, domain: Range<usize>) -> Vec<Range<usize>> {
-    let mut labels = vec![domain.start..domain.start];
+    let mut labels: Vec<Range<usize>> = Vec::new();
+    labels.push(domain.start..domain.start);
     for at in domain {
         if view.at(at) == '.' {
             labels.push(at + 1..at + 1);

@@ -67,7 +67,8 @@ fn within(run: &Run, first: usize, most: usize) -> Option<usize> {
 /// Whether nothing is written right behind a group.
 fn ends_at(view: &View, run: &Run, last: usize) -> bool {
     let is_last = last + 1 == run.groups.len();
-    !run.is_tight(view, last) && !(is_last && run.tied_behind)
+    let is_tied = run.is_tight(view, last) || is_last && run.tied_behind;
+    !is_tied
 }
 
 /// `+49 30 901820`, `+1 (555) 010-0199`: a plus, a country, 7 to 15 digits in all.

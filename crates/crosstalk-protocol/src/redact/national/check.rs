@@ -220,18 +220,18 @@ pub(super) fn norway(signs: &[u8]) -> bool {
     let first = weighted(signs, &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]);
     let second = weighted(signs, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]);
     is_day(part(signs, 2, 2), if day > 40 { day - 40 } else { day })
-        && first % 11 == 0
-        && second % 11 == 0
+        && first.is_multiple_of(11)
+        && second.is_multiple_of(11)
 }
 
 pub(super) fn poland(signs: &[u8]) -> bool {
     let sum = weighted(signs, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]);
-    is_day(part(signs, 2, 2) % 20, part(signs, 4, 2)) && sum % 10 == 0
+    is_day(part(signs, 2, 2) % 20, part(signs, 4, 2)) && sum.is_multiple_of(10)
 }
 
 pub(super) fn switzerland(signs: &[u8]) -> bool {
     let sum = weighted(signs, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]);
-    part(signs, 0, 3) == 756 && sum % 10 == 0
+    part(signs, 0, 3) == 756 && sum.is_multiple_of(10)
 }
 
 pub(super) fn brazil(signs: &[u8]) -> bool {
@@ -261,7 +261,7 @@ pub(super) fn belgium(signs: &[u8]) -> bool {
 pub(super) fn czechia(signs: &[u8]) -> bool {
     let month = part(signs, 2, 2) % 50;
     let month = if month > 20 { month - 20 } else { month };
-    is_day(month, part(signs, 4, 2)) && number(signs) % 11 == 0
+    is_day(month, part(signs, 4, 2)) && number(signs).is_multiple_of(11)
 }
 
 pub(super) fn romania(signs: &[u8]) -> bool {
@@ -310,7 +310,7 @@ pub(super) fn south_africa(signs: &[u8]) -> bool {
 }
 
 pub(super) fn australia(signs: &[u8]) -> bool {
-    number(signs) > 0 && weighted(signs, &[1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 == 0
+    number(signs) > 0 && weighted(signs, &[1, 4, 3, 7, 5, 8, 6, 9, 10]).is_multiple_of(11)
 }
 
 pub(super) fn ireland(signs: &[u8]) -> bool {
