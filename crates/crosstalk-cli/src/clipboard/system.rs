@@ -15,7 +15,14 @@ const WRITING: Duration = Duration::from_secs(10);
 const LAST_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A large text comes in pieces, and a slow moment of its owner looks like the end: it is asked for again.
+/// A large text comes in pieces, and arboard takes a pause of this length between two of them for the end: whatever
+/// failed after such a time is asked for again.
+const CUT: Duration = Duration::from_millis(10);
+/// For how long it is asked for again.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// For how long an empty text is asked for again.
+const EMPTY: Duration = Duration::from_secs(2);
+/// How often a refusal that came at once is asked about again.
 const ATTEMPTS: usize = 5;
 
 /// A connection to it.
@@ -90,15 +97,30 @@ fn look() -> Result<String, ClipboardError> {
 /// Asks for the text, with a connection of its own; more than once where an answer may have been cut short.
 fn ask() -> Result<String, ClipboardError> {
     let mut clipboard = arboard::Clipboard::new()?;
-    for _ in 1..ATTEMPTS {
-        match clipboard.get_text() {
+    let begun = Instant::now();
+    let end = begun + PATIENCE;
+    let mut refusals = 0;
+    loop {
+        let asked = Instant::now();
+        let fault = match clipboard.get_text() {
+            // The announcement of pieces can be taken for the last one: no text is believed after a while only.
+            Ok(text) if text.is_empty() && asked < begun + EMPTY => {
+                thread::sleep(PAUSE);
+                continue;
+            }
             Ok(text) => return Ok(text),
-            Err(_) => thread::sleep(PAUSE),
+            Err(fault) => fault,
+        };
+        let was_cut = asked.elapsed() >= CUT;
+        refusals += usize::from(!was_cut);
+        if refusals == ATTEMPTS || asked >= end {
+            return match clipboard.get().file_list() {
+                Ok(_) => Err(ClipboardError::Files),
+                Err(_) if was_cut => Err(ClipboardError::NoAnswer),
+                Err(_) => Err(fault.into()),
+            };
         }
-    }
-    match clipboard.get_text() {
-        Err(_) if clipboard.get().file_list().is_ok() => Err(ClipboardError::Files),
-        answer => Ok(answer?),
+        thread::sleep(PAUSE);
     }
 }
 
