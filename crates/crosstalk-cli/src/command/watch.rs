@@ -2,6 +2,7 @@
 
 use super::paste::Keeper;
 use super::reply;
+use crate::clipboard::ClipboardError;
 use crate::console::{Console, DIM, YELLOW, styled};
 use crate::content::Content;
 use crate::desk::Desk;
@@ -56,6 +57,17 @@ impl Watch {
         loop {
             let text = match clipboard.read() {
                 Ok(text) => text,
+                // Nothing will ever come from there.
+                Err(
+                    fault @ (ClipboardError::Off
+                    | ClipboardError::Missing(_)
+                    | ClipboardError::WriteOnly),
+                ) => return Err(fault.into()),
+                // Nothing was copied yet.
+                Err(ClipboardError::Empty) => {
+                    sleep(INTERVAL);
+                    continue;
+                }
                 Err(fault) => {
                     // An image, or a program that does not answer: told once, and tried again.
                     let fault = fault.to_string();
