@@ -4,10 +4,11 @@ use crate::command::Command;
 use crate::exit;
 use clap::{Parser, ValueEnum};
 
-/// Read, repair, check, sign, verify and write AI Crosstalk envelopes.
+/// Messages between AI assistants and people: copied, pasted, kept and verified.
 ///
-/// Data goes to stdout, talk to stderr. `-` or no file is stdin. Text is read the way chats and mail
-/// programs leave it; `canonical`, and `parse` and `lint` with --strict, repair nothing.
+/// Begin with `crosstalk send chatgpt "Your question"` and `crosstalk paste`. Data goes to stdout, talk to stderr. `-` is
+/// stdin. Text is read the way chats and mail programs leave it; `canonical`, and `parse` and `lint` with --strict, repair
+/// nothing.
 #[derive(Debug, Parser)]
 #[command(
     name = "crosstalk",

@@ -16,7 +16,7 @@ use crate::console::Console;
 use crate::screen;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::{Search, Store, StoreError};
+use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
 /// How things are to look.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,17 @@ pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> 
     // Ten characters hold the time to the millisecond: what is enough today still is tomorrow.
     let enough = store.shortest(id)?.max(10);
     Ok(id.chars().take(enough).collect())
+}
+
+/// When a message is from: one of an archive by its own words, else when it came.
+fn time_of(record: &Record) -> Timestamp {
+    let told = record
+        .written_at
+        .filter(|t| t.as_millis() > 0 && *t <= record.at);
+    match record.way {
+        Way::Imported => told.unwrap_or(record.at),
+        Way::Sent | Way::Pasted | Way::Filed => record.at,
+    }
 }
 
 /// Left and right on one line; the right side below, if there is no room.

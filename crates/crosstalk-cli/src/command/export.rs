@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::count;
 use crate::report::{Conversation, Message};
@@ -13,7 +14,7 @@ use crosstalk_protocol::archive;
 use crosstalk_protocol::store::Record;
 use serde_json::json;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Write a thread as files, text, Markdown or JSON
@@ -71,7 +72,7 @@ impl Export {
             Some(path) => {
                 self.write(path, &text)?;
                 let name = path.to_string_lossy();
-                console.talk(&format!("Written: {}\n", crate::input::shown_path(&name)))?;
+                console.talk(&format!("Written: {}\n", shown_path(&name)))?;
             }
             None => console.text(&text)?,
         }
@@ -91,15 +92,19 @@ impl Export {
             self.write(&path, &archive::to_text(std::slice::from_ref(record)))?;
         }
         let what = count(records.len(), "file");
-        console.talk(&format!(
-            "Written: {what} in {}\n",
-            crate::input::shown_path(&shown)
-        ))?;
+        console.talk(&format!("Written: {what} in {}\n", shown_path(&shown)))?;
         Ok(Exit::SUCCESS)
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
-        let fault = |e| Failure::Io(path.to_string_lossy().into_owned(), e);
+        let name = path.to_string_lossy();
+        let fault = |e: std::io::Error| match e.kind() {
+            ErrorKind::AlreadyExists => {
+                let name = shown_path(&name);
+                Failure::Failed(format!("{name} is there already: --force replaces it"))
+            }
+            _ => Failure::Io(name.to_string(), e),
+        };
         let mut options = OpenOptions::new();
         options.write(true).create(true);
         match self.force {

@@ -204,8 +204,7 @@ impl<'k> Keeper<'k> {
         }
         if exit == Exit::from(ErrorCode::Format) && !text.contains("[[") {
             console.talk(
-                "There is no envelope in it. If it is the plain answer to a message of yours, file it with \
-                 `crosstalk paste --as-reply-to last`.\n",
+                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last`.\n",
             )?;
         }
         Ok(exit)

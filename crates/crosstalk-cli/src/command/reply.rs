@@ -74,18 +74,17 @@ pub(super) fn answer(
 fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
     let document = Document::parse(&answered.text, Reading::Paste);
     let reply_to = document.envelope().routing().reply_to;
-    let back = match reply_to {
-        Some(address) => address.as_str().to_owned(),
-        None => answered.sender.clone(),
+    let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
+    let mine = desk.mine()?;
+    let (sender, receiver) = if answered.side == Side::Mine || mine.has(&answered.sender) {
+        (answered.sender.clone(), answered.receiver.clone())
+    } else if mine.has(&answered.receiver) {
+        (answered.receiver.clone(), back)
+    } else {
+        (desk.config.sender()?, back)
     };
-    let own = content.sender(&desk.config)?;
-    Ok(match answered.side {
-        _ if content.names_sender() => (own, back),
-        Side::Mine => (answered.sender.clone(), answered.receiver.clone()),
-        Side::ToMe => match desk.mine()?.has(&answered.receiver) {
-            true => (answered.receiver.clone(), back),
-            false => (own, back),
-        },
-        Side::Between => (own, back),
-    })
+    match content.names_sender() {
+        true => Ok((content.sender(&desk.config)?, receiver)),
+        false => Ok((sender, receiver)),
+    }
 }

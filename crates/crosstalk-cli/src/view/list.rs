@@ -1,7 +1,7 @@
 //! Lists: threads, and messages one below the other.
 
-use super::Look;
 use super::message::{badge, warning};
+use super::{Look, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::render;
@@ -98,7 +98,11 @@ pub(crate) fn messages(
             styled(BOLD, &parties),
             styled(color, &intent)
         );
-        let tail = format!("· {} · {}", age(record.at, look.now), short(&record.id));
+        let tail = format!(
+            "· {} · {}",
+            age(time_of(record), look.now),
+            short(&record.id)
+        );
         let used = cells(&parties) + 2 + cells(&intent) + visible(&todo);
         out.push_str(&super::sides(
             (&left, used),

@@ -1,6 +1,6 @@
 //! One message: who to whom, what for, how far it can be trusted, how old it is, and its text.
 
-use super::{Look, sides};
+use super::{Look, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::render;
@@ -32,7 +32,7 @@ fn title(record: &Record, look: &Look) -> String {
     let (intent, color) = render::intent(&envelope.envelope());
     let left = format!("{}  {}", styled(BOLD, &sides_text), styled(color, &intent));
     let (badge, plain) = badge(record);
-    let age = age(record.at, look.now);
+    let age = age(time_of(record), look.now);
     let right = format!("{badge} {}", styled(DIM, &format!("· {age}")));
     sides(
         (&left, cells(&sides_text) + 2 + cells(&intent)),

@@ -1,7 +1,7 @@
 //! A thread as a tree: each message below the one that it answers.
 
 use super::message::{badge, caution, lines, warning};
-use super::{Look, sides};
+use super::{Look, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, RED, YELLOW, styled};
 use crate::paragraph::count;
@@ -105,7 +105,7 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     );
     let used = indent + cells(mark) + cells(&parties) + 2 + cells(&intent);
     let (badge, plain) = badge(record);
-    let tail = format!("· {} · {id}", age(record.at, look.now));
+    let tail = format!("· {} · {id}", age(time_of(record), look.now));
     let right = format!("{badge} {}", styled(DIM, &tail));
     let width = cells(&plain) + 1 + cells(&tail);
     out.push_str(&sides((&left, used), (&right, width), look.width));

@@ -305,3 +305,67 @@ fn redactions_print_what_their_schema_says_and_never_what_was_found() {
         "found": [{"kind": "email", "line": 1, "column": 1, "placeholder": "[EMAIL]", "value": "x"}]});
     assert!(!redact.is_valid(&wrong));
 }
+
+#[test]
+fn the_conversation_commands_print_what_their_schemas_say() {
+    let home = Home::new("schema-conversation");
+    let run = |arguments: &[&str], stdin: &str| {
+        let me = [("CROSSTALK_USER", "kalle"), ("CROSSTALK_CLIPBOARD", "none")];
+        home.run_with(&me, arguments, stdin)
+    };
+    let valid = |form: &str, arguments: &[&str], stdin: &str| {
+        let ended = run(arguments, stdin);
+        let what = format!("{arguments:?}: {}", ended.err);
+        assert_valid(&validator(form), &ended.out, &what)
+    };
+    // Before anything is kept, and with hostile and refused texts.
+    valid("threads", &["threads", "--json"], "");
+    valid("inbox", &["inbox", "--json"], "");
+    valid("search", &["search", "--json", "x"], "");
+    let sent = valid("sent", &["send", "chatgpt", "--json", "Hi \u{202e}?"], "");
+    let id = sent["message"]["id"].as_str().unwrap();
+    for input in inputs() {
+        let ended = home.run_with(
+            &[("CROSSTALK_USER", "kalle")],
+            &["paste", "--json", "-"],
+            &input,
+        );
+        let what = String::from_utf8_lossy(&input).into_owned();
+        assert_valid(&validator("paste"), &ended.out, &what);
+    }
+    valid("sent", &["reply", id, "--json", "More."], "");
+    let archive = folder("tests/cmd/conversation.in/archive.crosstalk");
+    let archive = archive.to_str().unwrap();
+    valid(
+        "import",
+        &["import", "--json", archive, "/no/such/file"],
+        "",
+    );
+    valid(
+        "paste",
+        &["paste", "--json", "--as-reply-to", id, "-"],
+        "Fine.",
+    );
+    valid(
+        "sent",
+        &["handoff", id, "--to", "gemini", "--note", "Go.", "--json"],
+        "",
+    );
+    valid(
+        "sent",
+        &["escalate", id, "--to", "ANNA", "--reason", "x", "--json"],
+        "",
+    );
+    valid("sent", &["close", id, "--json"], "");
+    let threads = valid("threads", &["threads", "--json", "--limit", "1000"], "");
+    assert!(threads["threads"].as_array().unwrap().len() > 3);
+    for thread in threads["threads"].as_array().unwrap() {
+        let thread = thread["id"].as_str().unwrap();
+        valid("show", &["show", "--json", "--", thread], "");
+        valid("export", &["export", "--format", "json", "--", thread], "");
+    }
+    let found = valid("search", &["search", "--json", "intent:request"], "");
+    assert!(!found["messages"].as_array().unwrap().is_empty());
+    let inbox = valid("inbox", &["inbox", "--json", "--limit", "1"], "");
+    assert_eq!(inbox["more"], true);
+}
