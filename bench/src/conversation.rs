@@ -23,9 +23,14 @@ pub fn run() {
         return;
     };
     let place = std::env::temp_dir().join(format!("crosstalk-bench-{}", std::process::id()));
-    let few = Store::filled(&program, &place, FEW);
-    let many = Store::filled(&program, &place, MANY);
-    let empty = Store::filled(&program, &place, 0);
+    let stores = [FEW, MANY, 0].map(|messages| Store::filled(&program, &place, messages));
+    let [Ok(few), Ok(many), Ok(empty)] = stores else {
+        println!(
+            "\nconversations: the archives can't be written to {}",
+            place.display()
+        );
+        return;
+    };
     println!("\nconversations: milliseconds of the whole program, best of {ROUNDS}\n");
     compare(&few, &many);
     starting(&empty);
@@ -46,21 +51,21 @@ struct Store {
 }
 
 impl Store {
-    fn filled(program: &Path, place: &Path, messages: usize) -> Self {
+    fn filled(program: &Path, place: &Path, messages: usize) -> std::io::Result<Self> {
         let archive = place.join(format!("archive-{messages}"));
         let store = Self {
             program: program.to_owned(),
             home: place.join(format!("home-{messages}")),
         };
-        std::fs::create_dir_all(&archive).expect("a folder for the archive");
-        std::fs::write(archive.join("README.md"), "").expect("a file");
+        std::fs::create_dir_all(&archive)?;
+        std::fs::write(archive.join("README.md"), "")?;
         for file in 0..messages.div_ceil(FILE) {
             let first = file * FILE;
             let texts: Vec<String> = (first..(first + FILE).min(messages))
                 .map(envelope)
                 .collect();
             let path = archive.join(format!("{file:05}.crosstalk"));
-            std::fs::write(path, texts.join("\n")).expect("a file of the archive");
+            std::fs::write(path, texts.join("\n"))?;
         }
         let start = Instant::now();
         store.run(&["import", &archive.to_string_lossy()]);
@@ -68,7 +73,7 @@ impl Store {
         if messages > 0 {
             println!("{messages} messages imported in {taken:.1} s");
         }
-        store
+        Ok(store)
     }
 
     fn run(&self, arguments: &[&str]) {

@@ -9,16 +9,18 @@ use crate::desk::Desk;
 use crate::editor::{self, Composed, Draft};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{Input, shown_path};
+use crate::input::{Input, is_piped, shown_path};
 use crate::outgoing::Delivery;
 use crate::paragraph::wrap;
-use clap::Args;
+use crate::recipient::resolve_typed;
+use clap::{Args, ValueEnum};
+use crosstalk_envelope::meta::Consent;
 use crosstalk_envelope::{
     Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp,
 };
 use crosstalk_protocol::compose::{infer_intent, session_text};
 use crosstalk_protocol::redact::{self, Rules};
-use crosstalk_protocol::store::Record;
+use crosstalk_protocol::store::{Record, is_same_party};
 use std::path::{Path, PathBuf};
 
 /// What a message says.
@@ -37,10 +39,11 @@ pub(crate) struct Content {
     /// Who speaks
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// What it is about; else the folder's name
+    /// What it is about; else that of the message that is answered, or the folder's name
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
-    /// What it wants: REQUEST, RESPOND, BROADCAST …; else it is inferred from the text
+    /// What it wants: REQUEST, RESPOND, ESCALATE, HANDOFF, POLL, ACK, NACK, ERROR, BROADCAST, REVOKE, CLOSE; else it is
+    /// inferred from the text
     #[arg(long, short, value_name = "INTENT")]
     intent: Option<String>,
     /// Name a file with its digest; may be given again
@@ -52,14 +55,15 @@ pub(crate) struct Content {
     /// A key of a META block, as routing.X-Deadline=2025-10-10T12:00Z; may be given again
     #[arg(long, value_name = "NS.KEY=VALUE")]
     meta: Vec<String>,
-    /// How urgent it is: high, normal or low
-    #[arg(long, value_name = "WORD")]
-    priority: Option<String>,
-    /// Whom a POLL or a BROADCAST is for besides TO; may be given again
+    /// How urgent it is
+    #[arg(long, value_enum, value_name = "WORD", ignore_case = true)]
+    priority: Option<Priority>,
+    /// Whom a POLL or a BROADCAST is for besides the receiver; may be given again
     #[arg(long, value_name = "ADDRESS")]
     target: Vec<String>,
-    /// The consent for personal data: explicit_yes, implicit, or with its time
-    #[arg(long, value_name = "CONSENT")]
+    /// The consent for personal data: explicit_yes, explicit_no, implicit or transferred_with_approval, with _ and its
+    /// time or without
+    #[arg(long, value_name = "CONSENT", value_parser = consent)]
     consent: Option<String>,
     /// What the consent is for: general, pii, medical, financial …
     #[arg(long, value_name = "SCOPE")]
@@ -73,12 +77,58 @@ pub(crate) struct Content {
     /// The law that applies: GDPR, CCPA, HIPAA …
     #[arg(long, value_name = "LAW")]
     jurisdiction: Option<String>,
-    /// Whether there is personal data in it: present, redacted or none
-    #[arg(long, value_name = "WORD")]
-    pii: Option<String>,
+    /// Whether there is personal data in it
+    #[arg(long, value_enum, value_name = "WORD")]
+    pii: Option<Pii>,
     /// Replace mail addresses, phone numbers and the like before it is sent
     #[arg(long)]
     redact: bool,
+}
+
+/// How urgent a message is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Priority {
+    High,
+    Normal,
+    Low,
+}
+
+impl Priority {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// Whether there is personal data in a message.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Pii {
+    Present,
+    Redacted,
+    None,
+}
+
+impl Pii {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Redacted => "redacted",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Reads a consent of the command line; one that says nothing known would permit nothing.
+fn consent(text: &str) -> Result<String, String> {
+    match Consent::parse(text).is_known() {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "write it as explicit_yes, explicit_no, implicit or transferred_with_approval".into(),
+        ),
+    }
 }
 
 /// A message that is written, and the draft of it if an editor made one.
@@ -114,7 +164,7 @@ impl Content {
     /// Who sends it.
     pub(crate) fn sender(&self, config: &Config) -> Result<String, Failure> {
         match &self.from {
-            Some(from) => Ok(crate::recipient::resolve_typed(config, from)),
+            Some(from) => Ok(resolve_typed(config, from)),
             None => config.sender(),
         }
     }
@@ -133,13 +183,22 @@ impl Content {
         answered: Option<&Record>,
     ) -> Result<Letter, Failure> {
         let config = &desk.config;
-        self.require_consent()?;
+        // Whatever speaks against it is said before anybody writes a text.
+        self.require_sense(answered)?;
+        let attachments = self.attachments()?;
+        let meta: Vec<(&str, &str, &str)> = self
+            .meta
+            .iter()
+            .map(|m| split_meta(m))
+            .collect::<Result<_, _>>()?;
         let (text, draft) = self.body(console, config, answered)?;
         let (text, redacted) = self.checked(console, config, text)?;
         let intent = match &self.intent {
             Some(intent) => intent.to_uppercase(),
             None => {
-                let asked = answered.and_then(|r| r.meaning);
+                // Who goes on with a message of their own does not answer it.
+                let asked = answered.filter(|r| is_same_party(&r.receiver, sender));
+                let asked = asked.and_then(|r| r.meaning);
                 infer_intent(&text, asked).as_str().to_owned()
             }
         };
@@ -163,29 +222,47 @@ impl Content {
             .context(context.unwrap_or_else(|| config.context()))
             .intent(&intent)
             .body(text);
-        builder = self.routing(builder, &intent, receiver);
+        builder = self.routing(builder, config, &intent, receiver);
         builder = self.privacy(builder, &redacted);
-        for (number, path) in self.attach.iter().enumerate() {
-            let value = attachment::describe(path, self.embed)?;
-            builder = builder.meta("attachments", format!("A{}", number + 1), value);
+        for (number, value) in (1..).zip(attachments) {
+            builder = builder.meta("attachments", format!("A{number}"), value);
         }
-        for entry in &self.meta {
-            let (namespace, key, value) = split_meta(entry)?;
+        for (namespace, key, value) in meta {
             builder = builder.meta(namespace, key, value);
         }
-        Ok(Letter { builder, draft })
+        if !self.attach.is_empty() && !self.embed {
+            console
+                .talk("The files are named with their digests; give them to the chat as well.\n")?;
+        }
+        Ok(Letter {
+            // Context and session may be those of others.
+            builder: builder.visible(),
+            draft,
+        })
     }
 
-    fn routing(&self, mut builder: Builder, intent: &str, receiver: &str) -> Builder {
+    fn attachments(&self) -> Result<Vec<String>, Failure> {
+        let files = self.attach.iter();
+        files
+            .map(|path| attachment::describe(path, self.embed))
+            .collect()
+    }
+
+    fn routing(
+        &self,
+        mut builder: Builder,
+        config: &Config,
+        intent: &str,
+        receiver: &str,
+    ) -> Builder {
         if let Some(priority) = &self.priority {
-            builder = builder.meta("routing", "X-Priority", priority.to_lowercase());
+            builder = builder.meta("routing", "X-Priority", priority.as_str());
         }
         let is_poll = IntentField::parse(intent).meaning == Some(Intent::Poll);
         if is_poll || !self.target.is_empty() {
-            let first = std::iter::once(receiver).filter(|_| is_poll);
-            let all: Vec<&str> = first
-                .chain(self.target.iter().map(String::as_str))
-                .collect();
+            let first = is_poll.then(|| receiver.to_owned());
+            let further = self.target.iter().map(|t| resolve_typed(config, t));
+            let all: Vec<String> = first.into_iter().chain(further).collect();
             let list = serde_json::to_string(&all).unwrap_or_default();
             builder = builder.meta("routing", "Targets", list);
         }
@@ -198,11 +275,13 @@ impl Content {
             _ => c.to_owned(),
         });
         let is_redacted = !redacted.is_empty();
-        let pii = self.pii.clone();
-        let pii = pii.or_else(|| is_redacted.then(|| "redacted".to_owned()));
+        let pii = self
+            .pii
+            .map(Pii::as_str)
+            .or(is_redacted.then_some("redacted"));
         let fields = is_redacted.then(|| redacted.join(", "));
         let fields = [
-            ("PII", pii),
+            ("PII", pii.map(str::to_owned)),
             ("Consent", consent),
             ("Scope", self.scope.clone()),
             ("Expires", self.expires.map(|t| t.to_string())),
@@ -218,8 +297,24 @@ impl Content {
         builder
     }
 
-    /// Nothing is sent against a person's word.
-    fn require_consent(&self) -> Result<(), Failure> {
+    /// Nothing is sent against a person's word, with a consent that is over, or as the answer to nothing.
+    fn require_sense(&self, answered: Option<&Record>) -> Result<(), Failure> {
+        if self.expires.is_some_and(|t| t <= clock::now()) {
+            return Err(Failure::Refused(
+                ErrorCode::Consent,
+                "nothing was sent: the consent is over (--expires)".into(),
+            ));
+        }
+        let intent = self.intent.as_ref().map(|i| i.to_uppercase());
+        let meaning = intent
+            .as_deref()
+            .and_then(|i| IntentField::parse(i).meaning);
+        if let (Some(Intent::Respond | Intent::Ack | Intent::Nack), None) = (meaning, answered) {
+            let intent = intent.unwrap_or_default();
+            return Err(Failure::Usage(format!(
+                "{intent} answers a message: name it with --reply-to ID, or use `crosstalk reply`"
+            )));
+        }
         let denied = |c: &str| c.starts_with("explicit_no");
         match self.consent.as_deref().is_some_and(denied) {
             true => Err(Failure::Refused(
@@ -237,14 +332,14 @@ impl Content {
         answered: Option<&Record>,
     ) -> Result<(String, Option<Draft>), Failure> {
         match self.text.as_deref().or(self.body.as_deref()) {
-            Some("-") => {
+            Some(text) if text != "-" => Ok((require_text(text.to_owned())?, None)),
+            given if given.is_some() || is_piped() => {
                 let input = Input::read(Path::new("-"), console)?;
                 let text = input.text().map(str::to_owned);
                 let text = text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
                 Ok((require_text(text)?, None))
             }
-            Some(text) => Ok((require_text(text.to_owned())?, None)),
-            None => {
+            _ => {
                 let reference = answered.map(reference).unwrap_or_default();
                 console.flush()?;
                 match editor::compose("", &reference, config.editor().as_deref())? {
@@ -327,6 +422,11 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
         let (namespace, key) = path.split_once('.')?;
         Some((namespace.trim(), key.trim(), value.trim()))
     });
+    if let Some((namespace @ ("integrity" | "key" | "audit" | "email"), ..)) = parts {
+        return Err(Failure::Usage(format!(
+            "`meta: {namespace}` is not written by hand: signing and the hops on the way write it"
+        )));
+    }
     parts.ok_or_else(|| {
         Failure::Usage(format!(
             "`{entry}` is no key of a META block: write it as routing.X-Deadline=2025-10-10T12:00Z"

@@ -6,7 +6,6 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, id};
 use crosstalk_protocol::store::{
     Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait,
@@ -108,8 +107,7 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
     }
     let nothing = || {
         Failure::Failed(format!(
-            "no message and no thread here begins with `{}`: `crosstalk threads` lists them",
-            escape(text)
+            "no message and no thread here begins with `{text}`: `crosstalk threads` lists them"
         ))
     };
     match store.find(text)? {
@@ -121,9 +119,12 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
             let record = store.message(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Message(Box::new(record)))
         }
+        Found::Nothing if text.chars().count() < 4 => Err(Failure::Usage(format!(
+            "`{text}` is too short: write at least four characters of the id"
+        ))),
+        // What is wrong is escaped as a whole where it is shown.
         Found::Several(ids) => Err(Failure::Usage(format!(
-            "`{}` can mean several: {}; write more of it",
-            escape(text),
+            "`{text}` can mean several: {}; write more of it",
             ids.join(", ")
         ))),
         Found::Nothing => Err(nothing()),

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::lookup::{Look, Lookup};
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Document, PublicKey, Signature, id};
+use crosstalk_envelope::{Document, id};
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
 use crosstalk_protocol::{
     KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of,
@@ -20,8 +20,6 @@ pub(crate) struct Incoming<'d> {
     trust: Trust,
     lookup: Lookup<'d>,
     mine: Mine,
-    /// The person's own keys: what they signed themselves needs no pin.
-    own: Vec<(String, PublicKey)>,
 }
 
 /// A message that is ready to be kept, and what was found out about it.
@@ -34,12 +32,10 @@ pub(crate) struct Taken {
 impl<'d> Incoming<'d> {
     /// Prepares to read. Nobody is asked unless `look` says so.
     pub(crate) fn new(desk: &'d Desk, look: &'d Look) -> Result<Self, Failure> {
-        let keys = desk.rooms.keys.list()?.keys.into_iter();
         Ok(Self {
             trust: desk.rooms.trust()?,
             lookup: Lookup::new(look, &desk.rooms)?,
             mine: desk.mine()?,
-            own: keys.map(|k| (k.facts.id, k.facts.public)).collect(),
             desk,
         })
     }
@@ -52,7 +48,7 @@ impl<'d> Incoming<'d> {
         way: Way,
     ) -> Result<Taken, Failure> {
         let at = clock::now();
-        let own = self.own_key(document);
+        let own = self.desk.rooms.own_key(document, &self.trust)?;
         let question = Question {
             key: own.as_ref(),
             ..Question::at(at)
@@ -72,18 +68,6 @@ impl<'d> Incoming<'d> {
             arrival: Arrival::new(document, &verdict, receipt),
             verdict,
         })
-    }
-
-    /// The person's own key, if the envelope says that it was signed with it and nobody else is known under its id.
-    fn own_key(&self, document: &Document<'_>) -> Option<PublicKey> {
-        let Ok(Signature::Signed { pkid, .. }) = Signature::parse(document.sig()?) else {
-            return None;
-        };
-        if !self.trust.of_id(pkid).is_empty() {
-            return None;
-        }
-        let own = self.own.iter().find(|(id, _)| id == pkid);
-        own.map(|(_, key)| *key)
     }
 
     /// Takes over what a kept message says about keys: pins one at first contact, if the settings allow it, and learns

@@ -164,6 +164,24 @@ pub(crate) fn shown_path(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether stdin brings something: a pipe or a file, and neither a terminal nor nothing.
+pub(crate) fn is_piped() -> bool {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd as _;
+        use std::os::unix::fs::FileTypeExt as _;
+        let file = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
+        let kind = file.and_then(|f| f.metadata()).map(|m| m.file_type());
+        kind.is_ok_and(|k| k.is_fifo() || k.is_file() || k.is_socket())
+    }
+    #[cfg(not(unix))]
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

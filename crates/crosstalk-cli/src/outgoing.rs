@@ -14,13 +14,17 @@ use crate::home::block_of;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::passphrase::Passphrase;
+use crate::render;
 use crate::schema::SENT;
 use crate::view;
 use clap::Args;
+use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id};
+use crosstalk_envelope::{
+    Address, BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
+};
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
 use crosstalk_protocol::{Assistant, primer};
 use crosstalk_protocol::{Question, Trust, verify};
@@ -45,11 +49,17 @@ pub(crate) struct Delivery {
     #[command(flatten)]
     ask: Passphrase,
     /// Put it into a code fence, for chats that collapse line breaks
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_fence")]
     fence: bool,
-    /// Put a short text in front that teaches the other AI the format
+    /// No code fence, whatever the settings say
     #[arg(long)]
+    no_fence: bool,
+    /// Put a short text in front that teaches the other AI the format
+    #[arg(long, overrides_with = "no_primer")]
     primer: bool,
+    /// No such text, whatever the settings say
+    #[arg(long)]
+    no_primer: bool,
     /// Leave the clipboard alone
     #[arg(long)]
     no_copy: bool,
@@ -67,6 +77,7 @@ impl Delivery {
         builder: &Builder,
     ) -> Result<Exit, Failure> {
         let text = builder.build().map_err(|e| refused(&e))?;
+        tell_findings(console, &text)?;
         let at = clock::now();
         let receiver = Document::parse(&text, Reading::Strict)
             .receiver()
@@ -99,15 +110,26 @@ impl Delivery {
             "Kept as {} in thread {thread}.\n",
             styled(BOLD, &id)
         ))?;
-        if !is_known && !self.has_primer(desk) {
+        let kind = Address::split(&receiver).kind();
+        let may_be_model = matches!(kind, None | Some(SchemeKind::Assistant));
+        if !is_known && may_be_model && !self.has_primer(desk) {
             let hint = format!(
-                "First message to {}: if it does not know the format, send it with --primer, or put `crosstalk prompt` \
-                 into its instructions.",
+                "First message to {}: if it does not know the format, `crosstalk show {id} --copy --primer` puts a text \
+                 in front that teaches it.",
                 escape(&receiver)
             );
             console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))?;
         }
         Ok(Exit::SUCCESS)
+    }
+
+    /// Whether there is a key to sign with, if it has to be signed: asked before anybody writes a text.
+    pub(crate) fn require_key(&self, desk: &Desk) -> Result<(), Failure> {
+        if self.signs(desk) {
+            let wanted = self.key.clone().or_else(|| desk.config.key());
+            desk.rooms.signing_key(wanted.as_deref())?;
+        }
+        Ok(())
     }
 
     fn signs(&self, desk: &Desk) -> bool {
@@ -116,7 +138,7 @@ impl Delivery {
     }
 
     fn has_primer(&self, desk: &Desk) -> bool {
-        self.primer || desk.config.primer()
+        self.primer || (desk.config.primer() && !self.no_primer)
     }
 
     fn signed(
@@ -154,10 +176,9 @@ impl Delivery {
 
     /// What goes into the chat.
     fn shown(&self, desk: &Desk, text: &str, receiver: &str) -> String {
-        let fenced = self.fence || desk.config.fence();
+        let fenced = self.fence || (desk.config.fence() && !self.no_fence);
         if self.has_primer(desk) {
-            let primer = primer(Assistant::of_address(receiver));
-            return format!("{}\n\n{}", primer.trim_end(), fence(text));
+            return with_primer(text, receiver);
         }
         match fenced {
             true => fence(text),
@@ -171,6 +192,12 @@ impl Delivery {
             false => desk.clipboard()?.write(text),
         }
     }
+}
+
+/// An envelope in a fence, with the text in front that teaches its receiver the format.
+pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
+    let primer = primer(Assistant::of_address(receiver));
+    format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 
 /// A message of one's own, as it is kept.
@@ -204,6 +231,16 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
     }
 }
 
+/// What is unusual about a message that was written here: a word that nobody knows, a value of the wrong kind.
+fn tell_findings(console: &mut Console, text: &str) -> Result<(), Failure> {
+    let document = Document::parse(text, Reading::Strict);
+    for finding in render::findings(&document) {
+        let (word, what) = (styled(YELLOW, "note"), escape(&finding.message));
+        console.talk(&format!("{word}: {what} ({})\n", finding.rule.id))?;
+    }
+    Ok(())
+}
+
 fn tell_copied(
     console: &mut Console,
     copied: &Result<Copied, ClipboardError>,
@@ -211,10 +248,10 @@ fn tell_copied(
 ) -> Result<(), Failure> {
     let receiver = escape(receiver);
     let text = match copied {
-        Ok(Copied::System) => format!("Copied to the clipboard: paste it into {receiver}.\n"),
-        Ok(Copied::Terminal) => format!(
-            "The terminal was asked to put it on your clipboard: paste it into {receiver}.\n"
-        ),
+        Ok(Copied::System) => format!("Copied to the clipboard: paste it to {receiver}.\n"),
+        Ok(Copied::Terminal) => {
+            format!("The terminal was asked to put it on your clipboard: paste it to {receiver}.\n")
+        }
         Err(ClipboardError::Off) => return Ok(()),
         Err(fault) => format!(
             "{}: {}\n",

@@ -8,9 +8,10 @@ use crosstalk_protocol::resolve;
 /// typed in small letters.
 pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
     let resolution = resolve(typed, config.names(), None);
-    match resolution.is_resolved() {
-        true => resolution.result,
-        false => capitals(typed),
+    // What the table says is written as it says.
+    match resolution.result == typed {
+        true => capitals(typed),
+        false => resolution.result,
     }
 }
 

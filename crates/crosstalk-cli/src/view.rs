@@ -55,11 +55,12 @@ impl Look {
     }
 }
 
-/// The beginning of an id that is enough to name it.
+/// The beginning of an id that is enough to name it, with nothing that a terminal would act on.
 pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
     // Ten characters hold the time to the millisecond: what is enough today still is tomorrow.
     let enough = store.shortest(id)?.max(10);
-    Ok(id.chars().take(enough).collect())
+    let short: String = id.chars().take(enough).collect();
+    Ok(escape(&short).into_owned())
 }
 
 /// When a message is from: one of an archive by its own words, else when it came.
@@ -76,14 +77,17 @@ fn time_of(record: &Record) -> Timestamp {
 /// Left and right on one line; the right side below, if there is no room.
 fn sides(left: (&str, usize), right: (&str, usize), width: usize) -> String {
     match width.saturating_sub(left.1 + right.1) {
-        0 | 1 => format!("{}\n{}\n", left.0, right.0),
+        0 | 1 => {
+            let pad = " ".repeat(width.saturating_sub(right.1));
+            format!("{}\n{pad}{}\n", left.0, right.0)
+        }
         free => format!("{}{}{}\n", left.0, " ".repeat(free), right.0),
     }
 }
 
 /// Shortens ids for showing; one that can't be looked up stays whole.
 pub(crate) fn shortener(store: &impl Store) -> impl Fn(&str) -> String {
-    |id| short(store, id).unwrap_or_else(|_| id.to_owned())
+    |id| short(store, id).unwrap_or_else(|_| escape(id).into_owned())
 }
 
 /// The first line of a text that says something, for one line of a list.

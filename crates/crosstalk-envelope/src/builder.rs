@@ -158,6 +158,22 @@ impl Builder {
         self
     }
 
+    /// Takes hidden characters out of headers and META values: what others wrote may be among them. The sides of the
+    /// direction line and the body stay as they are.
+    pub fn visible(mut self) -> Self {
+        let clean = |value: &mut String| {
+            if let std::borrow::Cow::Owned(clean) = crate::unicode::visible(value) {
+                *value = clean;
+            }
+        };
+        self.core.iter_mut().flatten().for_each(clean);
+        let blocks = self.blocks.iter_mut().flat_map(|(_, fields)| fields);
+        blocks
+            .chain(&mut self.headers)
+            .for_each(|(_, value)| clean(value));
+        self
+    }
+
     /// The text of the message.
     pub fn body(mut self, text: impl Into<String>) -> Self {
         self.body = text.into();

@@ -54,6 +54,19 @@ pub fn escape(text: &str) -> std::borrow::Cow<'_, str> {
     out.into()
 }
 
+/// The text without what is hidden: for text of others that goes into a message of one's own.
+///
+/// ```
+/// use crosstalk_envelope::unicode::visible;
+/// assert_eq!(visible("re\u{202e}lease\u{e0041}"), "release");
+/// ```
+pub fn visible(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.contains(is_hidden) {
+        true => text.replace(is_hidden, "").into(),
+        false => text.into(),
+    }
+}
+
 /// Whether a name mixes scripts in a way that makes look-alikes (UTS 39).
 ///
 /// ```

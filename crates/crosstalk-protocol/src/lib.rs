@@ -31,7 +31,7 @@ mod verify;
 
 pub use learn::{Learned, Unlearned, learn, pin_of};
 pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve};
-pub use primer::{Assistant, primer};
+pub use primer::{Assistant, is_primer_example, primer};
 pub use rotation::Rotation;
 pub use trust::{Domain, KnownKey, Origin, PinError, Standing, Trust, TrustFileError};
 pub use verdict::{Detail, KeyChange, Trusted, Verdict, VerdictReport, Word};

@@ -1,6 +1,8 @@
 //! The short text that teaches another AI the format: for the start of a chat, or for the place where a chat keeps
 //! standing instructions. The shortest of these places takes 1,500 characters.
 
+use crosstalk_envelope::Document;
+
 /// Whom the text is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assistant {
@@ -112,6 +114,19 @@ pub fn primer(assistant: Assistant) -> String {
     format!("{OPENING}\n\n```\n{example}```\n\n{CLOSING} {habit}\n{RULES}\n")
 }
 
+/// Whether an envelope is the example of such a text, which comes along when a whole chat is copied.
+///
+/// ```
+/// use crosstalk_envelope::{Reading, scan};
+/// use crosstalk_protocol::{Assistant, is_primer_example, primer};
+/// let text = primer(Assistant::Gemini);
+/// assert!(is_primer_example(&scan(&text, Reading::Paste).documents[0]));
+/// ```
+pub fn is_primer_example(document: &Document<'_>) -> bool {
+    let text = document.to_well_formed();
+    Assistant::ALL.into_iter().any(|a| example(a) == text)
+}
+
 /// The answer that the text shows.
 fn example(assistant: Assistant) -> String {
     let (name, user) = (assistant.name(), assistant.user());
@@ -125,9 +140,7 @@ fn example(assistant: Assistant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crosstalk_envelope::{
-        Diagnostic, Document, Intent, Reading, Severity, Signature, lint, scan,
-    };
+    use crosstalk_envelope::{Diagnostic, Intent, Reading, Severity, Signature, lint, scan};
 
     #[test]
     fn every_text_is_short_and_says_what_matters() {

@@ -5,17 +5,18 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
 use clap::Args;
-use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_envelope::{ErrorCode, Intent};
 use crosstalk_protocol::Word;
 
-/// Say what a rule, an error code or a verdict means
+/// Say what a rule, an intent, an error code or a verdict means
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk explain ENV-042\n  crosstalk explain E-CONSENT\n  crosstalk explain first-contact\n  crosstalk explain            # lists all rules"
 )]
 pub(crate) struct Explain {
-    /// A rule such as ENV-042, a code such as E-FORMAT or a verdict such as damaged; none lists all rules
+    /// A rule such as ENV-042, an intent such as POLL, a code such as E-FORMAT or a verdict such as damaged; none lists all
+    /// rules
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
@@ -32,13 +33,16 @@ impl Explain {
         let name = asked.to_ascii_uppercase();
         let text = if let Some(rule) = rule::ALL.iter().find(|r| r.id == name) {
             about_rule(rule)
+        } else if let Some(intent) = Intent::from_wire(&name) {
+            let head = styled(BOLD, intent.as_str());
+            format!("{head}\n{}", line("means", intent.summary()))
         } else if let Some(code) = ErrorCode::from_wire(&name) {
             about_code(code)
         } else if let Some(word) = verdict(&asked) {
             about_verdict(word)
         } else {
             return Err(Failure::Usage(format!(
-                "there is no rule, code or verdict `{asked}`: `crosstalk explain` lists all rules"
+                "there is no rule, intent, code or verdict `{asked}`: `crosstalk explain` lists all rules"
             )));
         };
         console.show(&text)?;

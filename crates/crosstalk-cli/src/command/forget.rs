@@ -40,7 +40,7 @@ impl Forget {
                 BOLD,
                 &escape(thread.context.as_deref().unwrap_or("a thread"))
             ),
-            thread.id
+            escape(&thread.id)
         );
         if !self.yes && !confirmed(console, &what)? {
             console.talk("nothing was erased\n")?;

@@ -147,7 +147,11 @@ impl Work<'_> {
         let input = match Input::read(path, console) {
             Ok(input) => input,
             Err(fault) => {
-                self.refuse(&name, &fault.to_string(), fault.exit());
+                let reason = match &fault {
+                    Failure::Io(_, why) => why.to_string(),
+                    other => other.to_string(),
+                };
+                self.refuse(&name, &reason, fault.exit());
                 return Ok(());
             }
         };

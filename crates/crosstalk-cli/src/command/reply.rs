@@ -1,6 +1,6 @@
 //! `crosstalk reply`: the answer to a message.
 
-use crate::console::Console;
+use crate::console::{Console, YELLOW, styled};
 use crate::content::Content;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
 use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait};
 use crosstalk_store::SqliteStore;
 
@@ -34,13 +35,25 @@ impl Reply {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
         let answered = match &self.id {
-            Some(reference) => desk::message(&store, reference)?,
+            Some(reference) => found(&store, reference)?,
             None => waiting(&store)?,
         };
         desk::require_open(&store, &answered.thread)?;
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
     }
+}
+
+/// The message that is meant; what looks like a text was not meant as an id.
+fn found(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
+    if reference.contains(char::is_whitespace) {
+        return Err(Failure::Usage(
+            "the first argument is the message to answer: `crosstalk reply last \"…\"`, or `crosstalk reply --body \"…\"` \
+             for the one that waits"
+                .into(),
+        ));
+    }
+    desk::message(store, reference)
 }
 
 /// The message that waits for an answer, the latest one first.
@@ -64,9 +77,21 @@ pub(super) fn answer(
     content: &Content,
     delivery: &Delivery,
 ) -> Result<Exit, Failure> {
+    delivery.require_key(desk)?;
+    if !is_sound(answered.verdict) {
+        let word = styled(YELLOW, "warning");
+        console.talk(&format!(
+            "{word}: you answer a message that must not be acted on\n"
+        ))?;
+    }
     let (sender, receiver) = sides(desk, answered, content)?;
     let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;
     letter.dispatch(console, desk, delivery)
+}
+
+/// Whether nothing speaks against a message.
+const fn is_sound(verdict: Word) -> bool {
+    !matches!(verdict, Word::Damaged | Word::NotVerified | Word::Revoked)
 }
 
 /// Who answers whom: the one who was asked answers; who goes on with a message of their own stays the sender; and into a

@@ -41,6 +41,7 @@ impl Send {
         if let Some(answered) = &answered {
             desk::require_open(&desk.kept(console)?, &answered.thread)?;
         }
+        self.delivery.require_key(&desk)?;
         let sender = self.content.sender(&desk.config)?;
         let letter = self
             .content

@@ -5,6 +5,7 @@ use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
+use crate::outgoing::with_primer;
 use crate::report::{Conversation, Message};
 use crate::schema::SHOW;
 use crate::view::{self, Look};
@@ -38,6 +39,9 @@ pub(crate) struct Show {
     /// Put the envelope on the clipboard, in a code fence
     #[arg(long)]
     copy: bool,
+    /// With the text in front that teaches its receiver the format
+    #[arg(long, requires = "copy")]
+    primer: bool,
     /// Print JSON of the form crosstalk.show/1
     #[arg(long)]
     json: bool,
@@ -65,7 +69,13 @@ impl Show {
             self.render(console, &store, thread.filter(|_| whole), &records)?;
         }
         if self.copy {
-            let texts: Vec<String> = records.iter().map(|r| fence(&r.text)).collect();
+            let texts: Vec<String> = records
+                .iter()
+                .map(|r| match self.primer {
+                    true => with_primer(&r.text, &r.receiver),
+                    false => fence(&r.text),
+                })
+                .collect();
             let mut clipboard = desk.clipboard()?;
             let copied = clipboard.write(&texts.join("\n"))?;
             console.talk(&format!("{}\n", copied.sentence()))?;

@@ -59,7 +59,10 @@ impl Threads {
             return Ok(Exit::SUCCESS);
         };
         if items.is_empty() {
-            console.talk("there is no such conversation\n")?;
+            console.talk(match self.waiting {
+                true => "nothing waits for you\n",
+                false => "there is no such conversation\n",
+            })?;
         }
         let short = view::shortener(&store);
         console.show(&view::threads(&items, short, &Look::of(console)))?;

@@ -1,6 +1,6 @@
 //! The consent that holds in a thread (MET-011, MET-021): what was granted, denied, withdrawn, and what has run out.
 
-use crate::store::{Record, Side};
+use crate::store::{Record, Side, party};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
@@ -64,6 +64,32 @@ pub struct HeldConsent {
     pub message: String,
     /// Whether it holds.
     pub standing: ConsentStanding,
+    voice: Voice,
+}
+
+/// Who says something about a consent, and how sure that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Voice {
+    party: String,
+    is_mine: bool,
+    is_verified: bool,
+}
+
+impl Voice {
+    fn of(record: &Record) -> Self {
+        Self {
+            party: party(&record.sender),
+            is_mine: record.side == Side::Mine,
+            is_verified: record.verdict == Word::Verified,
+        }
+    }
+
+    /// Whether this voice can give what that one has refused or let run out: the person here can, and the same party as
+    /// surely as it spoke before.
+    fn makes_up_for(&self, other: &Self) -> bool {
+        let is_sure = self.is_verified || !other.is_verified;
+        self.is_mine || (self.party == other.party && is_sure)
+    }
 }
 
 /// Whether a consent holds.
@@ -125,6 +151,7 @@ impl ConsentState {
             let later = self.consents.iter().skip(at + 1);
             let renewed = later
                 .filter(|c| c.standing == ConsentStanding::Holds)
+                .filter(|c| c.voice.makes_up_for(&consent.voice))
                 .any(|c| covers(&c.scopes, &consent.scopes));
             let breaks = consent.standing != ConsentStanding::Holds && matters(consent) && !renewed;
             breaks.then_some(consent)
@@ -227,7 +254,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
             let id = document.meta("revocation", "Consent-ID");
             withdrawn.extend(id.filter(|_| holds).into_iter().flat_map(names));
         }
-        read_block(&document, &record.id, &mut state);
+        read_block(&document, record, &mut state);
     }
     for consent in &mut state.consents {
         if consent.standing != ConsentStanding::Holds {
@@ -243,7 +270,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
 }
 
 /// What one message says in `meta: privacy`.
-fn read_block(document: &Document<'_>, message: &str, state: &mut ConsentState) {
+fn read_block(document: &Document<'_>, record: &Record, state: &mut ConsentState) {
     let envelope = document.envelope();
     let privacy = envelope.privacy();
     state.pii = state.pii.max(privacy.pii.and_then(Pii::parse));
@@ -266,7 +293,8 @@ fn read_block(document: &Document<'_>, message: &str, state: &mut ConsentState) 
             .into_iter()
             .map(Into::into)
             .collect(),
-        message: message.to_owned(),
+        message: record.id.clone(),
+        voice: Voice::of(record),
         standing: match given.kind {
             ConsentKind::ExplicitNo => ConsentStanding::Denied,
             ConsentKind::Unknown => ConsentStanding::Unclear,
@@ -282,7 +310,9 @@ fn read_block(document: &Document<'_>, message: &str, state: &mut ConsentState) 
             }
         }
     }
-    state.consents.retain(|c| !consent.is_same(c));
+    let is_said_again =
+        |c: &HeldConsent| consent.is_same(c) && consent.voice.makes_up_for(&c.voice);
+    state.consents.retain(|c| !is_said_again(c));
     state.consents.push(consent);
 }
 

@@ -122,10 +122,9 @@ fn defused(text: &str) -> String {
         while let Some((before, tail)) = rest.split_once(close) {
             // A marker begins at the last opening brackets before its end.
             match before.rsplit_once(&open) {
-                Some((before, inner)) if may_be_marker(inner) => {
-                    for piece in [before, written, bracket, inner] {
-                        out.push_str(piece);
-                    }
+                Some((_, inner)) if may_be_marker(inner) => {
+                    // All of them: what is left of an outer one would begin the marker then.
+                    out.push_str(&before.replace(&open, &format!("{written}{bracket}")));
                 }
                 _ => out.push_str(before),
             }
@@ -154,7 +153,8 @@ mod tests {
         for (text, shown) in [
             ("[[A→B v1]]", "\\u{5b}[A→B v1]]"),
             ("[[end]]", "\\u{5b}[end]]"),
-            ("[[[END]]]", "[\\u{5b}[END]]]"),
+            ("[[[END]]]", "\\u{5b}[[END]]]"),
+            ("[[ [[A→B v1]]", "\\u{5b}[ \\u{5b}[A→B v1]]"),
             ("［［END］］", "\\u{ff3b}［END］］"),
             ("\\[\\[A =&gt; B v1\\]\\]", "\\u{5b}\\[A =&gt; B v1\\]\\]"),
             ("if [[ -n $HOME ]]; then", "if [[ -n $HOME ]]; then"),

@@ -1,9 +1,9 @@
 //! The conversation so far as text: each message with a head line and its body, shortened where there is no room.
 
 use super::quote;
-use crate::store::{Record, Wait};
+use crate::store::{Record, Side, Wait};
 use crate::verdict::Word;
-use crosstalk_envelope::{Document, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 
 /// The most lines of a message that was shortened.
 const SHORT_LINES: usize = 4;
@@ -224,7 +224,7 @@ impl Entry {
                 if !attached.is_empty() {
                     head.push(format!("   Attached: {}", attached.join(", ")));
                 }
-                quote::lines(&document.body_text())
+                quote::lines(&own_words(record, &document.body_text()))
             }
         };
         Self {
@@ -271,6 +271,23 @@ impl Entry {
             ));
         }
         lines
+    }
+}
+
+/// The text of a message; of an earlier bundle without the conversation that it quotes, which stands above.
+fn own_words(record: &Record, body: &str) -> String {
+    let is_bundle = matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff));
+    let begins = |line: &str| line.starts_with(super::TRANSCRIPT);
+    match is_bundle && record.side == Side::Mine && body.lines().any(begins) {
+        true => {
+            let own = body.lines().take_while(|l| !begins(l));
+            let own = own.collect::<Vec<_>>().join("\n");
+            format!(
+                "{}\n\n(It quotes the conversation up to here.)",
+                own.trim_end()
+            )
+        }
+        false => body.to_owned(),
     }
 }
 

@@ -84,7 +84,7 @@ fn the_latest_word_of_each_consent_counts() {
     let no = "Consent=explicit_no;Consent-ID=a";
     let yes = format!("{YES};Consent-ID=a");
     let two =
-        |first: &str, second: &str| standing(&records(&[private(1, first), private(2, second)]));
+        |first: &str, second: &str| standing(&records(&[private(1, first), private(3, second)]));
     assert_eq!(two(&yes, no), [Denied]);
     assert_eq!(two(no, &yes), [Holds]);
     assert_eq!(two(&yes, &format!("{YES};Consent-ID=b")), [Holds, Holds]);
@@ -208,7 +208,7 @@ fn what_does_not_hold_stops_a_bundle() {
         // A later consent for the same makes up for it.
         let renewed = records(&[
             private(1, &format!("{consent};Scope=medical;Consent-ID=a")),
-            private(2, &format!("{YES};Scope=medical;Consent-ID=b")),
+            private(3, &format!("{YES};Scope=medical;Consent-ID=b")),
         ]);
         let fields = privacy_of(&escalate(&renewed).unwrap().build().unwrap());
         assert!(
@@ -221,6 +221,52 @@ fn what_does_not_hold_stops_a_bundle() {
         ]);
         assert!(escalate(&other).is_err());
     }
+}
+
+/// Nobody agrees in the name of who has refused, nor less surely than it was refused.
+#[test]
+fn only_who_refused_can_agree_again() {
+    use crosstalk_protocol::store::Side;
+    let no = "PII=present;Consent=explicit_no;Scope=medical;Consent-ID=a";
+    for id in ["a", "b"] {
+        let yes = format!("{YES};Scope=medical;Consent-ID={id}");
+        let thread = |by: usize, no_is: Word, yes_is: Word| {
+            let mut thread = records(&[private(1, no), private(by, &yes)]);
+            thread[0].verdict = no_is;
+            thread[1].verdict = yes_is;
+            thread
+        };
+        let agreed = |thread: &[Record]| escalate(thread).is_ok();
+        assert!(agreed(&thread(3, Word::Unsigned, Word::Unsigned)));
+        assert!(agreed(&thread(3, Word::Verified, Word::Verified)));
+        assert!(!agreed(&thread(3, Word::Verified, Word::Unsigned)));
+        assert!(!agreed(&thread(3, Word::Verified, Word::FirstContact)));
+        assert!(
+            !agreed(&thread(2, Word::Unsigned, Word::Verified)),
+            "a stranger"
+        );
+        let mut mine = thread(2, Word::Verified, Word::Unsigned);
+        mine[1].side = Side::Mine;
+        assert!(agreed(&mine), "the person here takes it on");
+    }
+}
+
+/// A bundle that is passed on again does not quote the conversation twice.
+#[test]
+fn a_bundle_in_a_bundle_is_its_own_words() {
+    let first = records(&[message(1, "REQUEST", "A rare word: xylomarimba.")]);
+    let bundle = escalate(&first).unwrap().build().unwrap();
+    let mut thread = first.clone();
+    let mut again = records(&[message(2, "ESCALATE", "x")]).remove(0);
+    again.text = bundle;
+    again.side = crosstalk_protocol::store::Side::Mine;
+    thread.push(again);
+    let text = escalate(&thread).unwrap().build().unwrap();
+    assert_eq!(text.matches("xylomarimba").count(), 1, "{text}");
+    assert!(
+        text.contains("| (It quotes the conversation up to here.)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -4,8 +4,7 @@ use super::Paste;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::input::Input;
-use std::io::IsTerminal as _;
+use crate::input::{Input, is_piped};
 use std::path::Path;
 
 /// The texts to take messages from.
@@ -27,22 +26,4 @@ pub(super) fn read(
     }
     let mut clipboard = desk.clipboard()?;
     Ok(vec![Input::of_text("clipboard", clipboard.read()?)])
-}
-
-/// Whether stdin brings something: a pipe or a file, and neither a terminal nor nothing.
-fn is_piped() -> bool {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return false;
-    }
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsFd as _;
-        use std::os::unix::fs::FileTypeExt as _;
-        let file = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
-        let kind = file.and_then(|f| f.metadata()).map(|m| m.file_type());
-        kind.is_ok_and(|k| k.is_fifo() || k.is_file() || k.is_socket())
-    }
-    #[cfg(not(unix))]
-    true
 }
