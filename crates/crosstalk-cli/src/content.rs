@@ -332,14 +332,17 @@ impl Content {
         answered: Option<&Record>,
     ) -> Result<(String, Option<Draft>), Failure> {
         match self.text.as_deref().or(self.body.as_deref()) {
-            Some(text) if text != "-" => Ok((require_text(text.to_owned())?, None)),
-            given if given.is_some() || is_piped() => {
-                let input = Input::read(Path::new("-"), console)?;
-                let text = input.text().map(str::to_owned);
-                let text = text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
-                Ok((require_text(text)?, None))
-            }
-            _ => {
+            Some("-") => Ok((require_text(stdin(console)?)?, None)),
+            Some(text) => Ok((require_text(text.to_owned())?, None)),
+            None => {
+                // What is piped in is the text; nothing in the pipe is nothing said.
+                let piped = match is_piped() {
+                    true => stdin(console)?,
+                    false => String::new(),
+                };
+                if !piped.trim().is_empty() {
+                    return Ok((require_text(piped)?, None));
+                }
                 let reference = answered.map(reference).unwrap_or_default();
                 console.flush()?;
                 match editor::compose("", &reference, config.editor().as_deref())? {
@@ -384,6 +387,13 @@ impl Content {
         }
         Ok((text, Vec::new()))
     }
+}
+
+/// All of stdin.
+fn stdin(console: &mut Console) -> Result<String, Failure> {
+    let input = Input::read(Path::new("-"), console)?;
+    let text = input.text().map(str::to_owned);
+    text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))
 }
 
 /// A text that is all white space says nothing.

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::passphrase::Passphrase;
 use crosstalk_envelope::registry::rule;
-use crosstalk_envelope::{Document, ErrorCode, PrivateKey, PublicKey, Signature, base64};
+use crosstalk_envelope::{ErrorCode, PrivateKey, PublicKey, base64};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{Rotation, Trust};
 use crosstalk_store::{Home, KeyStore, StoredKey, TrustFile};
@@ -36,22 +36,6 @@ impl Rooms {
     /// Whom to believe.
     pub(crate) fn trust(&self) -> Result<Trust, Failure> {
         Ok(self.trust.read()?)
-    }
-
-    /// The person's own key that an envelope says it was signed with, unless somebody is known under its id: what one
-    /// signed oneself needs no pin.
-    pub(crate) fn own_key(
-        &self,
-        document: &Document<'_>,
-        trust: &Trust,
-    ) -> Result<Option<PublicKey>, Failure> {
-        let pkid = match document.sig().map(Signature::parse) {
-            Some(Ok(Signature::Signed { pkid, .. })) if trust.of_id(pkid).is_empty() => pkid,
-            _ => return Ok(None),
-        };
-        let keys = self.keys.list()?.keys.into_iter();
-        let mut own = keys.filter(|k| k.facts.id == pkid);
-        Ok(own.next().map(|k| k.facts.public))
     }
 
     /// The key with this id, or the only one that may sign.

@@ -6,10 +6,10 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::lookup::{Look, Lookup};
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Document, id};
+use crosstalk_envelope::{Document, PublicKey, id};
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
 use crosstalk_protocol::{
-    KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of,
+    KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of, verify,
 };
 use crosstalk_store::TrustStoreError;
 
@@ -48,13 +48,20 @@ impl<'d> Incoming<'d> {
         way: Way,
     ) -> Result<Taken, Failure> {
         let at = clock::now();
-        let own = self.desk.rooms.own_key(document, &self.trust)?;
-        let question = Question {
-            key: own.as_ref(),
-            ..Question::at(at)
-        };
         let lookup = &mut self.lookup;
-        let verdict = lookup.judge(console, document, &mut self.trust, &question)?;
+        let question = Question::at(at);
+        let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
+        if let Some(own) = self.own_key(&verdict)? {
+            // What one signed oneself needs nobody to vouch for it.
+            let question = Question {
+                key: Some(&own),
+                ..question
+            };
+            let again = verify(document, &self.trust, &question);
+            if again.word() == Word::Verified {
+                verdict = again;
+            }
+        }
         let receipt = Receipt {
             at,
             way,
@@ -68,6 +75,16 @@ impl<'d> Incoming<'d> {
             arrival: Arrival::new(document, &verdict, receipt),
             verdict,
         })
+    }
+
+    /// The person's own key under the id that signed a message which nobody vouches for.
+    fn own_key(&self, verdict: &Verdict) -> Result<Option<PublicKey>, Failure> {
+        let is_open = matches!(verdict.word(), Word::FirstContact | Word::UnknownKey);
+        let Some(pkid) = verdict.pkid().filter(|_| is_open) else {
+            return Ok(None);
+        };
+        let mut keys = self.desk.rooms.keys.list()?.keys.into_iter();
+        Ok(keys.find(|k| k.facts.id == pkid).map(|k| k.facts.public))
     }
 
     /// Takes over what a kept message says about keys: pins one at first contact, if the settings allow it, and learns
@@ -88,6 +105,11 @@ impl<'d> Incoming<'d> {
                 })?;
                 Some(learned_sentence(&learned))
             }
+            // Somebody else under an id of one's own is never believed by the way.
+            (Err(_), Word::FirstContact) if self.own_key(verdict)?.is_some() => Some(
+                "Not pinned: the id is that of a key of your own, and this is another key."
+                    .to_owned(),
+            ),
             (Err(_), Word::FirstContact) if self.desk.config.pin() => match pin_of(verdict, now) {
                 Some(pin) => self.pin(pin)?,
                 None => None,
@@ -102,10 +124,11 @@ impl<'d> Incoming<'d> {
         self.change(|trust| result = trust.pin(pin.clone()))?;
         Ok(result.is_ok().then(|| {
             format!(
-                "Pinned at first contact: {} is {} from now on. Compare it with the sender by voice, then run `crosstalk \
-                 trust pin FILE --compared`.",
+                "Pinned at first contact: {} is {} from now on. Compare it with the sender by voice; then `crosstalk show {} \
+                 --envelope | crosstalk trust pin - --compared` says so.",
                 pin.id,
-                pin.key.fingerprint()
+                pin.key.fingerprint(),
+                pin.by.as_deref().unwrap_or("ID")
             )
         }))
     }

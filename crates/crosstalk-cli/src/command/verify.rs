@@ -51,7 +51,6 @@ pub(crate) struct Verify {
 /// What verdicts are made from, and what was printed so far.
 struct Session<'s> {
     command: &'s Verify,
-    rooms: &'s Rooms,
     key: Option<PublicKey>,
     trust: Trust,
     lookup: Lookup<'s>,
@@ -70,7 +69,6 @@ impl Verify {
         let rooms = Rooms::open()?;
         let mut session = Session {
             command: &self,
-            rooms: &rooms,
             key,
             trust: rooms.trust()?,
             lookup: Lookup::new(&self.look, &rooms)?,
@@ -134,12 +132,8 @@ impl Session<'_> {
         console: &mut Console,
         document: &Document<'_>,
     ) -> Result<Verdict, Failure> {
-        let own = match self.key {
-            Some(_) => None,
-            None => self.rooms.own_key(document, &self.trust)?,
-        };
         let question = Question {
-            key: self.key.as_ref().or(own.as_ref()),
+            key: self.key.as_ref(),
             ..Question::at(self.command.at.unwrap_or_else(clock::now))
         };
         self.lookup

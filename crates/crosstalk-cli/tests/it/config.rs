@@ -165,7 +165,11 @@ fn an_edited_text_takes_the_place_of_the_file_only_if_it_can_be_read() {
     // The editor fails after it wrote something.
     let ended = edit("sh -c 'echo half > \"$1\"; exit 3' x");
     assert_eq!(ended.code, 1);
-    assert!(ended.err.contains("ended with 3"), "{}", ended.err);
+    assert!(
+        ended.err.contains("ended with exit code 3"),
+        "{}",
+        ended.err
+    );
     assert_eq!(kept(&ended.err), "half\n");
     assert_eq!(file(&home), now);
 

@@ -181,16 +181,13 @@ impl Names {
         true
     }
 
-    /// Names what stands in the same order in both texts.
+    /// Names what stands in lines that are still the same.
     fn guess(&mut self, page: &str, real: &str) {
-        let all = |text: &str| -> Vec<String> {
-            let words = words(text);
-            let found = words.iter().zip(variables(&words)).filter(|(_, is)| *is);
-            found.map(|(w, _)| w.to_string()).collect()
-        };
-        let (page, real) = (all(page), all(real));
-        if page.len() == real.len() {
-            self.0.extend(page.into_iter().zip(real));
+        let mut rest: Vec<&str> = real.lines().collect();
+        for line in page.lines() {
+            if let Some(at) = rest.iter().position(|found| self.fits(line, found)) {
+                rest.drain(..=at);
+            }
         }
     }
 
