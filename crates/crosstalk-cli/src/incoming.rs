@@ -51,7 +51,8 @@ impl<'d> Incoming<'d> {
         let lookup = &mut self.lookup;
         let question = Question::at(at);
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
-        if let Some(own) = self.own_key(&verdict)? {
+        let is_open = !matches!(verdict.word(), Word::Verified | Word::Revoked);
+        if let Some(own) = self.own_key(verdict.pkid().filter(|_| is_open))? {
             // What one signed oneself needs nobody to vouch for it.
             let question = Question {
                 key: Some(&own),
@@ -77,10 +78,9 @@ impl<'d> Incoming<'d> {
         })
     }
 
-    /// The person's own key under the id that signed a message which nobody vouches for.
-    fn own_key(&self, verdict: &Verdict) -> Result<Option<PublicKey>, Failure> {
-        let is_open = matches!(verdict.word(), Word::FirstContact | Word::UnknownKey);
-        let Some(pkid) = verdict.pkid().filter(|_| is_open) else {
+    /// The person's own key of this id.
+    fn own_key(&self, pkid: Option<&str>) -> Result<Option<PublicKey>, Failure> {
+        let Some(pkid) = pkid else {
             return Ok(None);
         };
         let mut keys = self.desk.rooms.keys.list()?.keys.into_iter();
@@ -96,6 +96,12 @@ impl<'d> Incoming<'d> {
     ) -> Result<Option<String>, Failure> {
         let now = clock::now();
         let question = Question::at(now);
+        let own = self.own_key(verdict.pkid())?;
+        if own.is_some_and(|own| Some(own.fingerprint()) != verdict.fingerprint()) {
+            // Somebody else under an id of one's own teaches nothing.
+            let sentence = "Nothing was learned from it: its key id is that of a key of your own, and the key is another.";
+            return Ok(Some(sentence.to_owned()));
+        }
         let mut trial = self.trust.clone();
         let sentence = match (learn(document, &mut trial, &question), verdict.word()) {
             (Ok(learned), _) => {
@@ -105,11 +111,6 @@ impl<'d> Incoming<'d> {
                 })?;
                 Some(learned_sentence(&learned))
             }
-            // Somebody else under an id of one's own is never believed by the way.
-            (Err(_), Word::FirstContact) if self.own_key(verdict)?.is_some() => Some(
-                "Not pinned: the id is that of a key of your own, and this is another key."
-                    .to_owned(),
-            ),
             (Err(_), Word::FirstContact) if self.desk.config.pin() => match pin_of(verdict, now) {
                 Some(pin) => self.pin(pin)?,
                 None => None,

@@ -102,8 +102,12 @@ impl Delivery {
             let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
             return report(console, &record, &shown, &copied);
         }
-        console.text(&shown)?;
-        console.flush()?;
+        console.text(&shown).and_then(|()| console.flush()).map_err(|e| match e {
+            Failure::Io(what, why) => Failure::Failed(format!(
+                "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
+            )),
+            other => other,
+        })?;
         tell_copied(console, &copied, &receiver)?;
         let (id, thread) = (view::short(&store, &id)?, view::short(&store, &thread)?);
         console.talk(&format!(

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::console::Console;
 use crate::screen;
 use crosstalk_envelope::Timestamp;
-use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::unicode::{escape, imitates_ascii, mixes_scripts};
 use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
 /// How things are to look.
@@ -55,12 +55,29 @@ impl Look {
     }
 }
 
+/// Ids that take more room than this are none that a program makes.
+const LONGEST: usize = 40;
+
 /// The beginning of an id that is enough to name it, with nothing that a terminal would act on.
 pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
     // Ten characters hold the time to the millisecond: what is enough today still is tomorrow.
     let enough = store.shortest(id)?.max(10);
     let short: String = id.chars().take(enough).collect();
-    Ok(escape(&short).into_owned())
+    Ok(screen::clip_cells(&escape(&short), LONGEST))
+}
+
+/// The two sides of a message. A name that looks like another one is marked.
+fn parties(record: &Record) -> String {
+    format!("{} → {}", party(&record.sender), party(&record.receiver))
+}
+
+/// A name or an address, with a mark if its letters are of several scripts or only look like Latin ones.
+fn party(name: &str) -> String {
+    let shown = escape(name);
+    match mixes_scripts(name) || imitates_ascii(name) {
+        true => format!("{shown} (look-alike letters!)"),
+        false => shown.into_owned(),
+    }
 }
 
 /// When a message is from: one of an archive by its own words, else when it came.

@@ -16,9 +16,9 @@ use crate::lookup::Look;
 use crate::schema::PASTE;
 use clap::Args;
 use crosstalk_envelope::json::finding;
-use crosstalk_envelope::{Diagnostic, ErrorCode, LineIndex, Reading, Severity};
-use crosstalk_protocol::Word;
+use crosstalk_envelope::{Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity};
 use crosstalk_protocol::store::{Arrival, Outcome, Record, Store as _, Way};
+use crosstalk_protocol::{Word, is_primer_example};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -64,8 +64,10 @@ impl Paste {
             look: &self.look,
             way: Way::Pasted,
             new_id: self.new_id,
+            answers: None,
             unfold: self.unfold,
             quiet: self.json,
+            watches: false,
             kept: Vec::new(),
             messages: Vec::new(),
             errors: Vec::new(),
@@ -73,11 +75,7 @@ impl Paste {
         let mut exit = Exit::SUCCESS;
         for input in &inputs {
             let one = match &self.as_reply_to {
-                Some(reference) => {
-                    keeper.way = Way::Filed;
-                    let text = plain::envelope(console, &desk, input, reference)?;
-                    keeper.keep(console, &Input::of_text(&input.name, text))?
-                }
+                Some(reference) => self.answer(console, &mut keeper, input, reference)?,
                 None => keeper.keep(console, input)?,
             };
             exit = exit.worst(one);
@@ -91,15 +89,40 @@ impl Paste {
     }
 }
 
+impl Paste {
+    /// Files a text as the answer to a message: the envelopes in it, whatever they say that they answer, or else the text.
+    fn answer(
+        &self,
+        console: &mut Console,
+        keeper: &mut Keeper<'_>,
+        input: &Input,
+        reference: &str,
+    ) -> Result<Exit, Failure> {
+        let answered = plain::answered(console, keeper.desk, reference)?;
+        let (_, scan) = input.scan(Reading::Paste);
+        if !scan.documents.is_empty() {
+            keeper.answers = Some(answered.id);
+            return keeper.keep(console, input);
+        }
+        keeper.way = Way::Filed;
+        let text = plain::envelope(keeper.desk, input, &answered)?;
+        keeper.keep(console, &Input::of_text(&input.name, text))
+    }
+}
+
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(super) struct Keeper<'k> {
     pub(super) desk: &'k Desk,
     pub(super) look: &'k Look,
     pub(super) way: Way,
     pub(super) new_id: bool,
+    /// The message that everything answers, because a person says so.
+    answers: Option<String>,
     pub(super) unfold: bool,
     /// Nothing is said about what is kept.
     pub(super) quiet: bool,
+    /// Nothing is said about what was known: one's own messages come by as they are copied.
+    watches: bool,
     /// The messages that are new here.
     pub(super) kept: Vec<Record>,
     messages: Vec<Value>,
@@ -114,8 +137,10 @@ impl<'k> Keeper<'k> {
             look,
             way: Way::Pasted,
             new_id: false,
+            answers: None,
             unfold,
             quiet: false,
+            watches: true,
             kept: Vec::new(),
             messages: Vec::new(),
             errors: Vec::new(),
@@ -131,13 +156,23 @@ impl<'k> Keeper<'k> {
             return Ok(exit);
         }
         let mut incoming = Incoming::new(self.desk, self.look)?;
+        // The example of the primer comes along when a whole chat is copied.
+        let is_message = |d: &&Document<'_>| !is_primer_example(d);
+        let documents: Vec<&Document<'_>> = scan.documents.iter().filter(is_message).collect();
+        if documents.is_empty() {
+            console.talk("There is nothing but the example of the primer.\n")?;
+            return Ok(exit);
+        }
         let mut taken: Vec<Taken> = Vec::new();
-        for document in &scan.documents {
-            taken.push(incoming.take(console, document, self.way)?);
+        for document in &documents {
+            let mut one = incoming.take(console, document, self.way)?;
+            one.arrival.answers.clone_from(&self.answers);
+            taken.push(one);
         }
         let mut store = self.desk.store(console)?;
         let outcomes = self.accept(&mut store, &mut taken)?;
-        for ((document, taken), outcome) in scan.documents.iter().zip(&taken).zip(&outcomes) {
+        let all = documents.iter().zip(&taken).zip(&outcomes);
+        for (number, ((document, taken), outcome)) in all.enumerate() {
             let learned = match outcome {
                 Outcome::Conflict { .. } => None,
                 _ => incoming.learn(document, &taken.verdict)?,
@@ -152,6 +187,8 @@ impl<'k> Keeper<'k> {
                 outcome,
                 learned: learned.as_deref(),
                 lines: &lines,
+                number,
+                skips_known: self.watches,
             };
             match self.quiet {
                 true => self.messages.push(told.report(&store)?),
@@ -161,8 +198,8 @@ impl<'k> Keeper<'k> {
         Ok(exit)
     }
 
-    /// Hands the messages to the store. Where an id is taken and a new one is wanted, the envelope keeps the id that it
-    /// carries, and has another one here.
+    /// Hands the messages to the store. Where an id is taken and a new one is wanted, or the model wrote the id of the
+    /// question once more, the envelope keeps the id that it carries, and has another one here.
     fn accept(
         &self,
         store: &mut SqliteStore,
@@ -171,7 +208,16 @@ impl<'k> Keeper<'k> {
         let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
         let mut outcomes = store.accept(&arrivals)?;
         for (taken, outcome) in taken.iter_mut().zip(&mut outcomes) {
-            if self.new_id && matches!(outcome, Outcome::Conflict { .. }) {
+            let Outcome::Conflict { id, .. } = outcome else {
+                continue;
+            };
+            let copied = store
+                .message(id)?
+                .is_some_and(|m| taken.arrival.copies_id_of(&m));
+            if copied && taken.arrival.answers.is_none() {
+                taken.arrival.answers = Some(id.clone());
+            }
+            if self.new_id || copied {
                 taken.arrival.message = None;
                 let again = store.accept(std::slice::from_ref(&taken.arrival))?;
                 if let Some(again) = again.into_iter().next() {

@@ -7,9 +7,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait};
+use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// Answer a message
@@ -85,12 +86,25 @@ pub(super) fn answer(
         ))?;
     }
     let (sender, receiver) = sides(desk, answered, content)?;
+    if answered.side != Side::Mine
+        && !is_same_party(&receiver, &answered.sender)
+        && !is_same_party(&receiver, &answered.receiver)
+    {
+        let (word, to, from) = (
+            styled(YELLOW, "note"),
+            escape(&receiver),
+            escape(&answered.sender),
+        );
+        console.talk(&format!(
+            "{word}: the message wants its answer at {to} (X-Reply-To), not at {from}\n"
+        ))?;
+    }
     let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;
     letter.dispatch(console, desk, delivery)
 }
 
 /// Whether nothing speaks against a message.
-const fn is_sound(verdict: Word) -> bool {
+pub(super) const fn is_sound(verdict: Word) -> bool {
     !matches!(verdict, Word::Damaged | Word::NotVerified | Word::Revoked)
 }
 

@@ -1,6 +1,7 @@
 //! `crosstalk show`: a message, or a thread as a tree.
 
-use crate::console::Console;
+use super::reply::is_sound;
+use crate::console::{Console, YELLOW, styled};
 use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -69,6 +70,10 @@ impl Show {
             self.render(console, &store, thread.filter(|_| whole), &records)?;
         }
         if self.copy {
+            if !records.iter().all(|r| is_sound(r.verdict)) {
+                let word = styled(YELLOW, "warning");
+                console.talk(&format!("{word}: it must not be acted on\n"))?;
+            }
             let texts: Vec<String> = records
                 .iter()
                 .map(|r| match self.primer {

@@ -5,12 +5,22 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{ErrorCode, base64, limit};
 use std::path::Path;
 
+/// The largest file that is attached.
+const MOST: u64 = 256 << 20;
 /// The bytes that still fit on one line with their name and digest, in base64.
 const MOST_EMBEDDED: usize = 44 * 1024;
 
 /// The value of an attachment: `text/plain;name=plan.txt;digest=sha256:…`, and the bytes if they are to be embedded.
 pub(super) fn describe(path: &Path, embed: bool) -> Result<String, Failure> {
     let shown = path.to_string_lossy().into_owned();
+    let facts = std::fs::metadata(path).map_err(|e| Failure::Io(shown.clone(), e))?;
+    if !facts.is_file() || facts.len() > MOST {
+        let why = format!(
+            "{shown} can't be attached: only files of at most {} MiB can",
+            MOST >> 20
+        );
+        return Err(Failure::Refused(ErrorCode::TooLarge, why));
+    }
     let bytes = std::fs::read(path).map_err(|e| Failure::Io(shown.clone(), e))?;
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     let name: String = name.unwrap_or_default();

@@ -31,10 +31,12 @@ impl Draft {
         let mut content = draft.to_owned();
         if let Some(scissors) = &scissors {
             let reference = escape(reference);
+            // Some editors obey what they read in the last lines of a file: those are ours.
             content = format!(
-                "{}\n\n{scissors}\n{NOTE}\n\n{}\n",
+                "{}\n\n{scissors}\n{NOTE}\n\n{}\n\n{}",
                 draft.trim_end(),
-                reference.trim_end()
+                reference.trim_end(),
+                "#\n".repeat(6)
             );
         }
         private(&path)?.write_all(content.as_bytes())?;

@@ -1,7 +1,7 @@
 //! Lists: threads, and messages one below the other.
 
 use super::message::{badge, warning};
-use super::{Look, time_of};
+use super::{Look, parties, party, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::render;
@@ -15,12 +15,12 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
     let rows: Vec<[String; 5]> = threads
         .iter()
         .map(|t| {
-            let parties: Vec<_> = t.parties.iter().map(|p| escape(p)).collect();
+            let names: Vec<String> = t.parties.iter().map(|p| party(p)).collect();
             [
                 short(&t.id),
                 age(t.last_at, look.now),
                 t.messages.to_string(),
-                clip_cells(&parties.join(", "), look.width / 3),
+                clip_cells(&names.join(", "), look.width / 3),
                 escape(t.context.as_deref().unwrap_or("")).into_owned(),
             ]
         })
@@ -85,7 +85,7 @@ pub(crate) fn messages(
         }
         let document = Document::parse(&record.text, Reading::Paste);
         let (intent, color) = render::intent(&document.envelope());
-        let parties = format!("{} → {}", escape(&record.sender), escape(&record.receiver));
+        let sides_text = parties(record);
         let (badge, plain) = badge(record);
         let todo = match record.wait {
             Wait::Me => styled(YELLOW, " · answer it"),
@@ -95,7 +95,7 @@ pub(crate) fn messages(
         let context = escape(record.context.as_deref().unwrap_or("")).into_owned();
         let left = format!(
             "{}  {}{todo}",
-            styled(BOLD, &parties),
+            styled(BOLD, &sides_text),
             styled(color, &intent)
         );
         let tail = format!(
@@ -103,7 +103,7 @@ pub(crate) fn messages(
             age(time_of(record), look.now),
             short(&record.id)
         );
-        let used = cells(&parties) + 2 + cells(&intent) + visible(&todo);
+        let used = cells(&sides_text) + 2 + cells(&intent) + visible(&todo);
         out.push_str(&super::sides(
             (&left, used),
             (

@@ -1,6 +1,6 @@
 //! One message: who to whom, what for, how far it can be trusted, how old it is, and its text.
 
-use super::{Look, sides, time_of};
+use super::{Look, parties, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::render;
@@ -27,7 +27,7 @@ pub(crate) fn message(record: &Record, short: impl Fn(&str) -> String, look: &Lo
 
 /// `CHATGPT → KALLE  [RESPOND]                       ○ unsigned · just now`
 fn title(record: &Record, look: &Look) -> String {
-    let sides_text = format!("{} → {}", escape(&record.sender), escape(&record.receiver));
+    let sides_text = parties(record);
     let envelope = Document::parse(&record.text, Reading::Paste);
     let (intent, color) = render::intent(&envelope.envelope());
     let left = format!("{}  {}", styled(BOLD, &sides_text), styled(color, &intent));

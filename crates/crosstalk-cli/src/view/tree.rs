@@ -1,7 +1,7 @@
 //! A thread as a tree: each message below the one that it answers.
 
 use super::message::{badge, caution, lines, warning};
-use super::{Look, sides, time_of};
+use super::{Look, parties, party, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, RED, YELLOW, styled};
 use crate::paragraph::count;
@@ -41,16 +41,12 @@ fn head(thread: &Thread, id: &str, look: &Look) -> String {
         (&styled(DIM, &right), cells(&right)),
         look.width,
     );
-    let parties: Vec<String> = thread
-        .parties
-        .iter()
-        .map(|p| escape(p).into_owned())
-        .collect();
+    let names: Vec<String> = thread.parties.iter().map(|p| party(p)).collect();
     let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
     let facts = format!(
         "{} · {} · {}",
         count(number, "message"),
-        parties.join(", "),
+        names.join(", "),
         super::list::state(thread)
     );
     out.push_str(&format!("{}\n", clip_cells(&facts, look.width.max(40))));
@@ -95,15 +91,15 @@ fn order(records: &[Record]) -> Vec<(&Record, usize)> {
 fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look) {
     let document = Document::parse(&record.text, Reading::Paste);
     let (intent, color) = render::intent(&document.envelope());
-    let parties = format!("{} → {}", escape(&record.sender), escape(&record.receiver));
+    let who = parties(record);
     let (pad, mark) = (" ".repeat(indent), if indent == 0 { "" } else { "└ " });
     let left = format!(
         "{pad}{}{}  {}",
         styled(DIM, mark),
-        styled(BOLD, &parties),
+        styled(BOLD, &who),
         styled(color, &intent)
     );
-    let used = indent + cells(mark) + cells(&parties) + 2 + cells(&intent);
+    let used = indent + cells(mark) + cells(&who) + 2 + cells(&intent);
     let (badge, plain) = badge(record);
     let tail = format!("· {} · {id}", age(time_of(record), look.now));
     let right = format!("{badge} {}", styled(DIM, &tail));

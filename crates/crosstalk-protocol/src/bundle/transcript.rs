@@ -10,7 +10,7 @@ const SHORT_LINES: usize = 4;
 /// The most characters of a message that was shortened.
 const SHORT_CHARS: usize = 320;
 /// The most characters of a field of a head line.
-const FIELD_CHARS: usize = 200;
+const FIELD_CHARS: usize = 80;
 /// The most open messages that are named.
 const OPEN_NAMED: usize = 20;
 
@@ -308,7 +308,7 @@ fn head_line(number: usize, record: &Record) -> String {
 /// What META says that a reader needs: reasons, and a warning right before the body.
 fn said_in_meta(document: &Document<'_>) -> Vec<String> {
     let said = quote::said(document);
-    said.map(|(label, value)| format!("   {label}: {}", field(value)))
+    said.map(|(label, value)| format!("| {label}: {}", field(value)))
         .collect()
 }
 
@@ -326,11 +326,17 @@ fn is_open(record: &Record) -> bool {
     record.wait != Wait::Nobody
 }
 
+/// The intent; one that is no single word is not written among words of ours.
 fn intent(record: &Record) -> String {
-    record
-        .intent
-        .as_deref()
-        .map_or_else(|| "RESPOND".into(), field)
+    let written = record.intent.as_deref().unwrap_or("RESPOND");
+    let is_word = written.len() <= 24
+        && written
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-');
+    match is_word {
+        true => written.to_owned(),
+        false => "an intent that is no word".to_owned(),
+    }
 }
 
 fn field(value: &str) -> String {

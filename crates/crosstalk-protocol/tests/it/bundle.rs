@@ -248,9 +248,9 @@ fn a_warning_stands_before_the_body_and_in_the_head() {
     assert_eq!(safety.content_warning, Some("violence"));
     assert_eq!(safety.allowed_use, ["review"]);
     let body = document.body_text();
-    let warning = body.find("   Content warning: violence\n| Blood.");
+    let warning = body.find("| Content warning: violence\n| Blood.");
     assert!(warning.is_some(), "{body}");
-    assert!(body.contains("   Reason: not public yet"), "{body}");
+    assert!(body.contains("| Reason: not public yet"), "{body}");
 }
 
 #[test]

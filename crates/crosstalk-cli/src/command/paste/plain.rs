@@ -9,37 +9,34 @@ use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::store::Record;
 
-/// The envelope of the answer that stands in a text without one.
-pub(super) fn envelope(
+/// The message that is answered.
+pub(super) fn answered(
     console: &mut Console,
     desk: &Desk,
-    input: &Input,
     reference: &str,
-) -> Result<String, Failure> {
+) -> Result<Record, Failure> {
     let store = desk.kept(console)?;
-    let answered = match reference {
+    match reference {
         "" | desk::LAST => desk::latest_asked(&store)?.ok_or_else(|| {
             Failure::Failed(
                 "no message of yours waits for an answer: name the one that this text answers with --as-reply-to ID"
                     .into(),
             )
-        })?,
-        id => desk::message(&store, id)?,
-    };
+        }),
+        id => desk::message(&store, id),
+    }
+}
+
+/// The envelope of the answer that stands in a text without one.
+pub(super) fn envelope(desk: &Desk, input: &Input, answered: &Record) -> Result<String, Failure> {
     let text = input
         .text()
         .map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
-    let (_, scan) = input.scan(Reading::Paste);
-    if !scan.documents.is_empty() {
-        return Err(Failure::Usage(
-            "there is an envelope in the text: paste it without --as-reply-to".into(),
-        ));
-    }
     let body = text.trim_end().trim_start_matches(['\r', '\n']);
     if body.is_empty() {
         return Err(Failure::Failed("there is no text to file".into()));
     }
-    build(desk, &answered, body)
+    build(desk, answered, body)
 }
 
 fn build(desk: &Desk, answered: &Record, body: &str) -> Result<String, Failure> {

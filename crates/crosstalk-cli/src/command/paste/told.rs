@@ -10,9 +10,9 @@ use crate::report::Message;
 use crate::view::{self, Look};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, LineIndex};
+use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Outcome, Store as _, Wait};
+use crosstalk_protocol::store::{Outcome, Record, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -23,6 +23,10 @@ pub(super) struct Told<'t> {
     pub(super) outcome: &'t Outcome,
     pub(super) learned: Option<&'t str>,
     pub(super) lines: &'t LineIndex<'t>,
+    /// How many messages were told about before.
+    pub(super) number: usize,
+    /// Whether nothing is said about what is known already.
+    pub(super) skips_known: bool,
 }
 
 impl Told<'_> {
@@ -34,13 +38,21 @@ impl Told<'_> {
         unfold: bool,
     ) -> Result<(), Failure> {
         let short = view::shortener(store);
+        // Several messages stand apart.
+        if self.number > 0 {
+            console.show("\n")?;
+        }
         let look = Look {
             unfold,
             ..Look::of(console)
         };
         match self.outcome {
             Outcome::Filed {
-                id, thread, closed, ..
+                id,
+                thread,
+                closed,
+                displaced,
+                ..
             } => {
                 let Some(record) = store.message(id)? else {
                     return Ok(());
@@ -48,6 +60,15 @@ impl Told<'_> {
                 console.show(&view::message(&record, &short, &look))?;
                 self.repairs(console)?;
                 self.verdict(console)?;
+                self.remarks(console, store, &record)?;
+                if let Some(displaced) = displaced {
+                    let word = styled(YELLOW, "note");
+                    let text = format!(
+                        "a message that nobody vouches for had this id; it is {} now",
+                        short(displaced)
+                    );
+                    console.talk(&format!("{word}: {}\n", wrap(&text, 6, 0)))?;
+                }
                 if let Some(closed) = closed {
                     let word = styled(YELLOW, "note");
                     console.talk(&format!("{word}: the thread was closed on {closed}\n"))?;
@@ -66,6 +87,7 @@ impl Told<'_> {
                 console.flush()?;
                 console.talk(&format!("{word} in thread {thread}{next}\n"))
             }
+            Outcome::Known { .. } if self.skips_known => Ok(()),
             Outcome::Known {
                 id,
                 since,
@@ -85,15 +107,67 @@ impl Told<'_> {
             }
             Outcome::Conflict { id, .. } => {
                 let word = styled(RED, "not kept");
+                let damaged =
+                    matches!(self.taken.verdict.word(), Word::Damaged | Word::NotVerified);
+                if damaged {
+                    let text = format!(
+                        "{} A message with this id is here already (`crosstalk show {}`), and stays as it is (E-PERM)",
+                        self.taken.verdict.sentence(),
+                        short(id)
+                    );
+                    return console.talk(&format!("{word}: {}\n", wrap(&escape(&text), 10, 0)));
+                }
                 let text = format!(
                     "another message has the id {} (`crosstalk show {}`), and this one says something else. If a model \
-                     wrote the same id twice, keep it under a new one with --new-id; else ask the sender (E-PERM)",
+                     wrote the same id twice, keep it under a new one with `crosstalk paste --new-id`; else ask the sender \
+                     (E-PERM)",
                     escape(id),
                     short(id)
                 );
                 console.talk(&format!("{word}: {}\n", wrap(&text, 10, 0)))
             }
         }
+    }
+
+    /// What a model got wrong: the id of the question once more, sides that were not swapped, a question that is not here.
+    fn remarks(
+        &self,
+        console: &mut Console,
+        store: &SqliteStore,
+        record: &Record,
+    ) -> Result<(), Failure> {
+        let arrival = &self.taken.arrival;
+        let written = self.document.header(CoreHeader::Message);
+        let mut remarks = Vec::new();
+        if !record.carries_id && written.is_some() {
+            remarks.push(
+                "the id that it carries is another message's, or none: it has one of its own here"
+                    .to_owned(),
+            );
+        }
+        let parent = record.parent.as_deref();
+        let question = parent.map(|p| store.message(p)).transpose()?.flatten();
+        let named = self.document.header(CoreHeader::Parent);
+        if named.is_some() && named != parent && question.is_some() {
+            remarks.push("the message that it says it answers is not here: it was filed with the one that waits".to_owned());
+        } else if named.is_some() && question.is_none() {
+            remarks.push("the message that it answers is not here; `crosstalk paste --as-reply-to ID` files it with another one".to_owned());
+        }
+        let is_turned = |q: &Record| {
+            is_same_party(&q.sender, &arrival.sender)
+                && is_same_party(&q.receiver, &arrival.receiver)
+        };
+        if arrival.meaning == Some(Intent::Respond) && question.as_ref().is_some_and(is_turned) {
+            remarks.push(
+                "sender and receiver are those of the question: the model did not swap them"
+                    .to_owned(),
+            );
+        }
+        for remark in remarks {
+            let word = styled(YELLOW, "note");
+            console.talk(&format!("{word}: {}\n", wrap(&remark, 6, 0)))?;
+        }
+        Ok(())
     }
 
     fn repairs(&self, console: &mut Console) -> Result<(), Failure> {
