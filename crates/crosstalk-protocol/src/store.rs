@@ -8,17 +8,19 @@
 //! ```
 //!
 //! An adapter keeps and finds; which thread a message belongs to, what it settles and who has to act next is decided
-//! here ([`Arrival::choose_thread`], [`Arrival::wait`], [`Arrival::settles`]), so that every adapter decides alike.
+//! here ([`Arrival::choose_thread`], [`Arrival::wait`], [`Arrival::settles_question`]), so that every adapter decides alike.
 //!
 //! Ids are compared as bytes. Times are milliseconds. What [`Store::accept`] has answered for is on disk.
 
+mod answer;
 mod arrival;
+mod party;
 mod record;
 mod search;
 
-pub use arrival::{
-    Arrival, Kept, Mine, Receipt, Side, ThreadHints, Wait, Way, is_same_party, party,
-};
+pub use answer::{Answering, Asking};
+pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way};
+pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use record::{Found, Listing, Outcome, Page, Record, Thread, ThreadFilter};
 pub use search::{Field, Search, SearchError, Term, searchable};
 
@@ -41,8 +43,8 @@ pub trait Store {
     /// If the store can't be read.
     fn find(&self, reference: &str) -> Result<Found, StoreError>;
 
-    /// The message with this id. Of several under one id (only signed ones by different keys can be), the one that can
-    /// be trusted most, then the first.
+    /// The message with this id. There is one at most: what comes under the id of another message is refused, or, if it
+    /// is verified and the other one is not, takes the id, and the other one gets an id of its own.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -83,7 +85,8 @@ pub trait Store {
     /// If the store can't be read.
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError>;
 
-    /// Whether anything was ever exchanged with an address (as sender or receiver, simple names in any case).
+    /// Whether anything was ever exchanged with an address (as sender or receiver, simple names in any case), among the parties
+    /// that are kept of threads.
     ///
     /// # Errors
     /// If the store can't be read.

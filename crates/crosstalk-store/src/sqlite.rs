@@ -1,8 +1,9 @@
 //! The embedded store: one SQLite file, which several processes may use at once.
 //!
 //! ```text
-//! intake            what came: never derived, never changed but by a better verdict
+//! intake            what came: never derived, changed by a better verdict or a new place alone
 //!   ├─ message      what the texts say, in columns; who has to act next
+//!   ├─ answer       who has answered which message
 //!   ├─ thread       counted and dated
 //!   ├─ party        who is in which thread
 //!   └─ words        the index of words (FTS5)
@@ -12,6 +13,7 @@
 //! gets what it needs.
 
 mod accept;
+mod course;
 mod derive;
 mod fault;
 mod forget;
@@ -21,6 +23,7 @@ mod plan;
 mod query;
 mod reference;
 mod schema;
+mod settle;
 
 pub use migrate::Opened;
 
@@ -291,7 +294,7 @@ impl Store for SqliteStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        self.write(|db| batch.iter().map(|a| accept::accept(db, a)).collect())
+        self.write(|db| accept::accept_all(db, batch))
     }
 
     fn find(&self, reference: &str) -> Result<Found, StoreError> {

@@ -1,5 +1,6 @@
 //! A message on its way into a store: what is kept of it, where it belongs, what it settles and who acts next.
 
+use super::party::{Mine, is_placeholder, party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
@@ -26,9 +27,12 @@ pub struct Arrival {
     pub session: Option<String>,
     /// The conversation that the envelope names.
     pub thread: Option<String>,
-    /// The message that it answers.
+    /// The message that the envelope says it answers.
     pub parent: Option<String>,
-    /// The id that the envelope carries.
+    /// The message that it is taken to answer, whatever the envelope says: a person said so, or the store found the only
+    /// one that it can answer.
+    pub answers: Option<String>,
+    /// The id that the envelope carries; none if it is to be kept under an id of its own.
     pub message: Option<String>,
     /// What it is about.
     pub context: Option<String>,
@@ -165,50 +169,13 @@ impl Wait {
     }
 }
 
-/// The names and addresses of the person whose store it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mine {
-    addresses: Vec<String>,
-}
-
-impl Mine {
-    /// These names and addresses.
-    pub fn new(addresses: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            addresses: addresses.into_iter().collect(),
-        }
-    }
-
-    /// Whether an address is one of them.
-    pub fn has(&self, address: &str) -> bool {
-        self.addresses.iter().any(|a| is_same_party(a, address))
-    }
-}
-
-/// Whether two addresses name the same party: URLs as they are written, simple names in any ASCII case.
-pub fn is_same_party(one: &str, other: &str) -> bool {
-    one == other || party(one) == party(other)
-}
-
-/// An address in the form in which equal parties are equal: a simple name in upper case, anything else as it is.
-pub fn party(address: &str) -> String {
-    match is_name(address) {
-        true => address.to_ascii_uppercase(),
-        false => address.to_owned(),
-    }
-}
-
-fn is_name(address: &str) -> bool {
-    crosstalk_envelope::Address::split(address)
-        .scheme()
-        .is_none()
-}
-
 /// Where a message may belong, as far as the store knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadHints {
     /// The thread of the message that it answers.
     pub of_parent: Option<String>,
+    /// Whether the thread that it names is there.
+    pub named_is_known: bool,
     /// The latest thread of its session.
     pub of_session: Option<String>,
     /// The thread of a message that answers it and came before it.
@@ -232,6 +199,10 @@ pub struct Kept {
     pub way: Way,
     /// When it came.
     pub at: Timestamp,
+    /// Whether it is kept under the id that the envelope carries, if it carries one.
+    pub carried: bool,
+    /// The message that it is taken to answer, whatever the envelope says.
+    pub answers: Option<String>,
     /// The ids to use where the envelope has none.
     pub spare: ReceivedIds,
 }
@@ -265,6 +236,8 @@ impl Arrival {
             side: Side::Between,
             way: receipt.way,
             at: receipt.at,
+            carried: true,
+            answers: None,
             spare: receipt.spare,
             text,
         });
@@ -277,7 +250,8 @@ impl Arrival {
         arrival
     }
 
-    /// The arrival of a message that is kept already: what its text says is read again.
+    /// The arrival of a message that is kept already: what its text says is read again. What stands where an id belongs
+    /// and names nothing ([`is_placeholder`]) counts as absent.
     ///
     /// ```
     /// use crosstalk_envelope::{Timestamp, reply::ReceivedIds};
@@ -290,6 +264,8 @@ impl Arrival {
     ///     side: Side::Between,
     ///     way: Way::Pasted,
     ///     at: Timestamp::from_millis(0),
+    ///     carried: true,
+    ///     answers: None,
     ///     spare: ReceivedIds { thread: "T".into(), message: "M".into() },
     /// };
     /// let arrival = Arrival::recall(kept);
@@ -299,6 +275,7 @@ impl Arrival {
         let reading = Document::parse(&kept.text, Reading::Paste);
         let envelope = reading.envelope();
         let header = |core| reading.header(core).map(str::to_owned);
+        let id = |core| header(core).filter(|id| !is_placeholder(id));
         let targets = envelope.routing().target_list();
         let holds = matches!(kept.verdict, Word::Verified | Word::FirstContact);
         let signed_at = envelope.integrity().and_then(|i| i.signed_at);
@@ -311,9 +288,10 @@ impl Arrival {
             receiver: reading.receiver().to_owned(),
             user: header(CoreHeader::User),
             session: header(CoreHeader::Session),
-            thread: header(CoreHeader::Thread),
-            parent: header(CoreHeader::Parent),
-            message: header(CoreHeader::Message),
+            thread: id(CoreHeader::Thread),
+            parent: id(CoreHeader::Parent),
+            answers: kept.answers,
+            message: id(CoreHeader::Message).filter(|_| kept.carried),
             context: header(CoreHeader::Context),
             intent: header(CoreHeader::Intent),
             meaning: envelope.meaning(),
@@ -336,19 +314,34 @@ impl Arrival {
         self.message.as_deref().unwrap_or(&self.spare.message)
     }
 
-    /// Who answers for its content, for finding a message again: the key that signed it, or nobody. A copy that nobody
-    /// signed never stands in the way of a signed one.
-    pub fn peer(&self) -> &str {
-        self.pkid.as_deref().unwrap_or("")
+    /// The message that it answers: what it is taken to answer, else what its envelope says.
+    pub fn answered(&self) -> Option<&str> {
+        self.answers.as_deref().or(self.parent.as_deref())
+    }
+
+    /// Whether its signature holds, whoever vouches for the key.
+    pub fn holds(&self) -> bool {
+        matches!(self.verdict, Word::Verified | Word::FirstContact)
+    }
+
+    /// Whether ids in it may be made up: models write ids that nobody gave out. What is signed says what it means, and
+    /// in an archive answers may stand before their questions.
+    pub fn may_make_up(&self) -> bool {
+        self.way == Way::Pasted && !self.holds()
     }
 
     /// The thread that it belongs to: that of the message it answers, else the one it names, else that of its session,
-    /// else that of an answer to it that came before, else a new one. A thread that is no id (`<as above>`) names nothing
-    /// if the session is known.
+    /// else that of an answer to it that came before, else a new one. If the session is known, a thread names nothing
+    /// that has not the form of an id, or that an answer may have made up ([`Self::may_make_up`]) and nobody knows.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
+        let answers = matches!(
+            self.meaning,
+            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
+        );
+        let is_made_up = answers && self.may_make_up() && !known.named_is_known;
+        let is_id = |t: &&str| IdForm::of(t) != IdForm::Opaque && !is_made_up;
         let named = self.thread.as_deref();
-        let is_id = named.is_some_and(|t| IdForm::of(t) != IdForm::Opaque);
-        let named = named.filter(|_| is_id || known.of_session.is_none());
+        let named = named.filter(|t| known.of_session.is_none() || is_id(t));
         let chosen = known.of_parent.as_deref().or(named);
         let chosen = chosen.or(known.of_session.as_deref());
         let chosen = chosen.or(known.of_answer.as_deref());
@@ -393,27 +386,27 @@ impl Arrival {
         ends && self.counts()
     }
 
-    /// Whether it settles, though it names no message, the only one of its thread that waits for its sender: v1.0
-    /// answers name none.
-    pub fn answers_unnamed(&self) -> bool {
-        self.meaning == Some(Intent::Respond) && self.parent.is_none() && self.counts()
+    /// Whether it answers, though it names no message, the only one of its thread that waits for its sender: v1.0
+    /// answers name none, and models name some that nobody knows ([`Self::may_make_up`]).
+    pub fn answers_unnamed(&self, parent_is_known: bool) -> bool {
+        let names_none = match self.parent {
+            None => true,
+            Some(_) => self.may_make_up() && !parent_is_known,
+        };
+        let is_answer = self.meaning == Some(Intent::Respond) && self.counts();
+        is_answer && names_none && self.answers.is_none()
     }
 
-    /// How many different senders have to answer until it is settled: a POLL waits for all whom it asks.
+    /// How many different senders have to answer until it is settled: a POLL waits for all whom it asks, and one that
+    /// asks the person of this store for that person only.
     pub fn answers_needed(&self) -> usize {
         let mut asked: Vec<String> = self.targets.iter().map(|t| party(t)).collect();
         asked.sort_unstable();
         asked.dedup();
-        match self.meaning {
-            Some(Intent::Poll) => asked.len().max(1),
+        match (self.meaning, self.side) {
+            (Some(Intent::Poll), Side::Mine | Side::Between) => asked.len().max(1),
             _ => 1,
         }
-    }
-
-    /// Whether an answer from here is enough, whoever else is asked: a POLL that asks the person of this store waits for
-    /// that person only.
-    pub fn own_answer_is_enough(&self) -> bool {
-        self.side == Side::ToMe
     }
 
     /// Whether more is known about a message by this arrival than by an earlier one of the same content: a signature
@@ -422,9 +415,25 @@ impl Arrival {
         matches!(self.verdict, Word::Verified | Word::FirstContact) && self.verdict < earlier
     }
 
-    /// Whether it ends its thread.
+    /// Whether it takes the id of a message with other content that is kept: only a verified one does, and only from one
+    /// that is neither verified nor written here.
+    pub fn displaces(&self, kept: Word, side: Side) -> bool {
+        self.verdict == Word::Verified && kept != Word::Verified && side != Side::Mine
+    }
+
+    /// Whether it ends its thread, if it was written here or its sender is a party of the thread already.
     pub fn closes(&self) -> bool {
         self.meaning == Some(Intent::Close) && self.counts()
+    }
+
+    /// Whether a thread that was closed goes on with it: something other than a CLOSE was written here.
+    pub fn reopens(&self) -> bool {
+        self.side == Side::Mine && self.meaning != Some(Intent::Close) && self.counts()
+    }
+
+    /// Whether it ends, where it ends its thread, also what verified messages wait for.
+    pub fn is_firm(&self) -> bool {
+        self.side == Side::Mine || self.verdict == Word::Verified
     }
 }
 

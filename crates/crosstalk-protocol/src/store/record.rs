@@ -18,6 +18,9 @@ pub enum Outcome {
         settled: Option<String>,
         /// Since when the thread was closed, if it was before this message came.
         closed: Option<Timestamp>,
+        /// The id under which another message is kept now that had this id before: this one is verified, and that one
+        /// was not.
+        displaced: Option<String>,
     },
     /// It was there already: the same id and the same content.
     Known {
@@ -46,11 +49,11 @@ pub struct Record {
     pub seq: u64,
     /// The id under which it is kept.
     pub id: String,
-    /// Whether the envelope carries that id.
+    /// Whether that is the id which the envelope carries.
     pub carries_id: bool,
     /// The thread that it belongs to.
     pub thread: String,
-    /// The message that it answers.
+    /// The message that it is taken to answer, else the one that its envelope says it answers.
     pub parent: Option<String>,
     /// The v1.0 conversation.
     pub session: Option<String>,
@@ -97,7 +100,8 @@ pub struct Thread {
     pub context: Option<String>,
     /// The session of its first message.
     pub session: Option<String>,
-    /// Everyone who sent or was sent a message in it, in order of appearance; at most sixteen.
+    /// Everyone who sent or was sent a message in it, in order of appearance; at most sixteen. Of a thread
+    /// with many, the first 64 are kept.
     pub parties: Vec<String>,
     /// How many messages it has.
     pub messages: u64,

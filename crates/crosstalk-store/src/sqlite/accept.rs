@@ -2,76 +2,105 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Outcome, ThreadHints, party};
+use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
+use super::{course, settle};
 
-/// A message that is there and may be the one that comes.
+/// A message that is there and may be the one that comes, or has its id.
 struct Known {
     seq: i64,
     id: String,
-    peer: String,
+    spare: String,
     digest: [u8; 32],
     verdict: Word,
+    side: Side,
     thread: String,
     since: Timestamp,
 }
 
-const KNOWN: &str = "SELECT seq, id, pkid, digest, verdict, thread, at FROM intake";
+const KNOWN: &str = "SELECT seq, id, spare_message, digest, verdict, side, thread, at FROM intake";
 
 fn known(row: &Row<'_>) -> Step<Known> {
     Ok(Known {
         seq: row.get("seq")?,
         id: row.get("id")?,
-        peer: row.get("pkid")?,
+        spare: row.get("spare_message")?,
         digest: row.get("digest")?,
         verdict: derive::word(row, "verdict", derive::verdict_of)?,
+        side: derive::word(row, "side", Side::parse)?,
         thread: row.get("thread")?,
         since: Timestamp::from_millis(row.get("at")?),
     })
 }
 
-/// Takes one message in. Only inside of a transaction.
-pub(super) fn accept(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
-    let rows = candidates(db, arrival)?;
-    let same = |k: &&Known| k.digest == arrival.digest.0;
-    let is_peer = |k: &&Known| k.peer == arrival.peer();
-    let found = rows.iter().filter(same);
-    let found = found.clone().find(is_peer).or_else(|| found.clone().next());
-    let other = rows.iter().find(|k| is_peer(k) && !same(k));
-    match (found, other) {
-        (Some(found), None) => again(db, found, arrival),
-        // Its content is known, and that the key which signed it has signed another message under this id as well.
-        (Some(found), Some(_)) if !arrival.improves(found.verdict) => again(db, found, arrival),
-        (_, Some(other)) => Ok(Outcome::Conflict {
-            id: other.id.clone(),
-            thread: other.thread.clone(),
-        }),
-        (None, None) => file(db, arrival),
+/// Takes messages in. Only inside of a transaction.
+pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome>> {
+    let outcomes = batch.iter().map(|arrival| accept(db, arrival));
+    let outcomes = outcomes.collect::<Step<Vec<Outcome>>>()?;
+    let filed = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Filed { thread, .. } => Some(thread.as_str()),
+        Outcome::Known { .. } | Outcome::Conflict { .. } => None,
+    });
+    for thread in filed.collect::<BTreeSet<&str>>() {
+        course::date(db, thread)?;
+    }
+    Ok(outcomes)
+}
+
+fn accept(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
+    let Some(found) = candidate(db, arrival)? else {
+        return file(db, arrival, None);
+    };
+    if found.digest == arrival.digest.0 {
+        return again(db, &found, arrival);
+    }
+    if arrival.displaces(found.verdict, found.side) && by_id(db, &found.spare)?.is_none() {
+        displace(db, &found)?;
+        return file(db, arrival, Some(found.spare));
+    }
+    Ok(Outcome::Conflict {
+        id: found.id,
+        thread: found.thread,
+    })
+}
+
+/// The message with its id, or with its content and an id of its own.
+fn candidate(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
+    let by_content = || {
+        let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1 ORDER BY seq LIMIT 1");
+        let mut find = db.prepare_cached(&sql)?;
+        find.query_row(params![arrival.digest.0], known).optional()
+    };
+    let found = match &arrival.message {
+        Some(id) => by_id(db, id)?,
+        None => by_content()?,
+    };
+    match (found, &arrival.message) {
+        (Some(found), _) => Ok(Some(found)),
+        (None, Some(_)) => by_content(),
+        (None, None) => by_id(db, arrival.id()),
     }
 }
 
-/// The messages with its id; without an id, those with its content that have none either.
-fn candidates(db: &Connection, arrival: &Arrival) -> Step<Vec<Known>> {
-    let mut rows = match &arrival.message {
-        Some(_) => Vec::new(),
-        None => {
-            let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1");
-            let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![arrival.digest.0], known)?;
-            rows.collect::<Step<Vec<_>>>()?
-        }
-    };
-    if rows.is_empty() {
-        let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
-        let found = find.query_map(params![arrival.id()], known)?;
-        rows = found.collect::<Step<_>>()?;
+fn by_id(db: &Connection, id: &str) -> Step<Option<Known>> {
+    let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
+    find.query_row(params![id], known).optional()
+}
+
+/// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.
+fn displace(db: &Connection, found: &Known) -> Step<()> {
+    for sql in [
+        "UPDATE intake SET id = ?2, carried = 0 WHERE seq = ?1",
+        "UPDATE message SET id = ?2 WHERE seq = ?1",
+    ] {
+        db.prepare_cached(sql)?
+            .execute(params![found.seq, found.spare])?;
     }
-    rows.sort_by_key(|row| row.seq);
-    Ok(rows)
+    settle::judge(db, &found.spare)
 }
 
 /// A message that is there: kept is what is known better now, with the text that shows it.
@@ -85,14 +114,14 @@ fn again(db: &Connection, found: &Known, arrival: &Arrival) -> Step<Outcome> {
         )?
         .execute(params![
             found.seq,
-            arrival.peer(),
+            arrival.pkid.as_deref().unwrap_or_default(),
             arrival.verdict.as_str(),
             arrival.text,
             arrival.received
         ])?;
         let now = row(db, found.seq)?;
-        derive::index(db, found.seq, &now)?;
-        derive::recount(db, &now.thread)?;
+        derive::columns(db, found.seq, &now)?;
+        course::recount(db, &now.thread)?;
         take_effect(db, found.seq, &now)?;
     }
     let thread = row(db, found.seq)?.thread;
@@ -110,19 +139,20 @@ fn row(db: &Connection, seq: i64) -> Step<Filed> {
         .query_row(params![seq], derive::filed)
 }
 
-fn file(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
-    let thread = arrival.choose_thread(&hints(db, arrival)?);
-    let closed = db
-        .prepare_cached("SELECT closed_at FROM thread WHERE id = ?1")?
-        .query_row(params![thread], |row| row.get::<_, Option<i64>>(0))
-        .optional()?
-        .flatten();
+fn file(db: &Connection, arrival: &Arrival, displaced: Option<String>) -> Step<Outcome> {
+    let hints = hints(db, arrival)?;
+    let thread = arrival.choose_thread(&hints);
+    let closed = course::closed_at(db, &thread)?;
+    let mut arrival = arrival.clone();
+    if arrival.answers_unnamed(hints.of_parent.is_some()) {
+        arrival.answers = settle::only_one(db, &thread, &arrival.sender)?;
+    }
     let filed = Filed {
         seq: 0,
-        inferred: inferred(db, arrival, &thread)?,
-        arrival: arrival.clone(),
+        arrival,
         thread,
     };
+    let arrival = &filed.arrival;
     db.prepare_cached(
         "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
          inferred, text, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -130,7 +160,7 @@ fn file(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
     .execute(params![
         arrival.id(),
         arrival.message.is_some(),
-        arrival.peer(),
+        arrival.pkid.as_deref().unwrap_or_default(),
         arrival.digest.0,
         arrival.at.as_millis(),
         arrival.way.as_str(),
@@ -139,7 +169,7 @@ fn file(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
         arrival.spare.thread,
         arrival.spare.message,
         filed.thread,
-        filed.inferred,
+        arrival.answers,
         arrival.text,
         arrival.received,
     ])?;
@@ -148,9 +178,10 @@ fn file(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
     let settled = take_effect(db, seq, &filed)?;
     Ok(Outcome::Filed {
         id: arrival.id().to_owned(),
-        thread: filed.thread,
+        thread: filed.thread.clone(),
         settled,
-        closed: closed.map(Timestamp::from_millis),
+        closed,
+        displaced,
     })
 }
 
@@ -161,36 +192,31 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
         let mut find = db.prepare_cached(sql)?;
         find.query_row(params![key], |row| row.get(0)).optional()
     };
+    let named = ask(
+        "SELECT id FROM thread WHERE id = ?1",
+        arrival.thread.as_deref(),
+    )?;
+    // What nobody signed leads nothing that is verified into its thread.
+    let of_answer = match arrival.verdict {
+        Word::Verified => {
+            "SELECT thread FROM message WHERE parent = ?1 AND names IS NOT thread AND trust = 0 ORDER BY thread LIMIT 1"
+        }
+        _ => {
+            "SELECT thread FROM message WHERE parent = ?1 AND names IS NOT thread ORDER BY thread LIMIT 1"
+        }
+    };
     Ok(ThreadHints {
         of_parent: ask(
-            "SELECT thread FROM message WHERE id = ?1 ORDER BY trust, seq LIMIT 1",
-            arrival.parent.as_deref(),
+            "SELECT thread FROM message WHERE id = ?1",
+            arrival.answered(),
         )?,
+        named_is_known: named.is_some(),
         of_session: ask(
             "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
             arrival.session.as_deref(),
         )?,
-        of_answer: ask(
-            "SELECT thread FROM message WHERE parent = ?1 AND named = 0 LIMIT 1",
-            Some(arrival.id()),
-        )?,
+        of_answer: ask(of_answer, Some(arrival.id()))?,
     })
-}
-
-/// The message that an answer without a parent answers: the only one of its thread that waits for its sender.
-fn inferred(db: &Connection, arrival: &Arrival, thread: &str) -> Step<Option<String>> {
-    if !arrival.answers_unnamed() {
-        return Ok(None);
-    }
-    let sender = party(&arrival.sender);
-    let mut find = db.prepare_cached(
-        "SELECT DISTINCT id FROM message WHERE thread = ?1 AND wait <> 0 \
-         AND (receiver_party = ?2 OR instr(targets, ?3) > 0) LIMIT 2",
-    )?;
-    let in_list = format!("\n{sender}\n");
-    let rows = find.query_map(params![thread, sender, in_list], |row| row.get(0))?;
-    let mut rows = rows.collect::<Step<Vec<String>>>()?;
-    Ok(rows.pop().filter(|_| rows.is_empty()))
 }
 
 /// What a message changes about others, and others about it. The message that it settles.
@@ -199,55 +225,53 @@ fn take_effect(db: &Connection, seq: i64, filed: &Filed) -> Step<Option<String>>
     if !arrival.counts() {
         return Ok(None);
     }
-    let answered = arrival.parent.as_ref().or(filed.inferred.as_ref());
-    let answered = answered.filter(|_| arrival.settles());
-    let before = waiting(db, answered)?;
-    gather(db, seq, arrival.id(), &filed.thread)?;
-    derive::refresh(db, arrival.id())?;
+    let answered = arrival.answered().filter(|_| arrival.settles());
+    let waited = settle::waits(db, answered)?;
+    gather(db, filed)?;
+    settle::judge(db, arrival.id())?;
     if let Some(id) = answered {
-        derive::refresh(db, id)?;
+        settle::count(db, id, seq, arrival)?;
     }
     if arrival.closes() {
-        derive::settle_closed(db, &filed.thread)?;
+        settle::close(db, &filed.thread, seq)?;
     }
-    let is_settled = waiting(db, answered)? < before;
-    Ok(answered.filter(|_| is_settled).cloned())
-}
-
-/// How many messages of an id wait.
-fn waiting(db: &Connection, id: Option<&String>) -> Step<i64> {
-    let mut count =
-        db.prepare_cached("SELECT count(*) FROM message WHERE id = ?1 AND wait <> 0")?;
-    count.query_row(params![id], |row| row.get(0))
+    let is_settled = waited && !settle::waits(db, answered)?;
+    Ok(answered.filter(|_| is_settled).map(str::to_owned))
 }
 
 /// Brings answers that came before their message into its thread, with what answers them, unless they named a thread of
-/// their own or another message that counts had this id before.
-fn gather(db: &Connection, seq: i64, id: &str, thread: &str) -> Step<()> {
+/// their own. A verified one follows a verified one alone.
+fn gather(db: &Connection, filed: &Filed) -> Step<()> {
+    let Filed {
+        arrival, thread, ..
+    } = filed;
     let mut find = db.prepare_cached(
-        "SELECT DISTINCT thread FROM message WHERE parent = ?1 AND named = 0 AND thread <> ?2 \
-         AND NOT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND counts = 1 AND seq <> ?3)",
+        "WITH RECURSIVE moved (seq, id, thread, trust) AS ( \
+         SELECT seq, id, thread, trust FROM message WHERE parent = ?1 AND names IS NOT thread AND thread <> ?2 \
+         AND (trust > 0 OR ?3) UNION \
+         SELECT m.seq, m.id, m.thread, m.trust FROM moved JOIN message m ON m.parent = moved.id \
+         AND m.thread = moved.thread WHERE m.trust > 0 OR moved.trust = 0) \
+         SELECT seq, thread FROM moved",
     )?;
-    let rows = find.query_map(params![id, thread, seq], |row| row.get(0))?;
-    let left: BTreeSet<String> = rows.collect::<Step<_>>()?;
-    if left.is_empty() {
-        return Ok(());
-    }
-    let mut find = db.prepare_cached(
-        "WITH RECURSIVE moved (seq, id, thread) AS ( \
-         SELECT seq, id, thread FROM message WHERE parent = ?1 AND named = 0 AND thread <> ?2 UNION \
-         SELECT m.seq, m.id, m.thread FROM moved JOIN message m ON m.parent = moved.id AND m.thread = moved.thread) \
-         SELECT seq FROM moved",
-    )?;
-    let rows = find.query_map(params![id, thread], |row| row.get(0))?;
-    for seq in rows.collect::<Step<Vec<i64>>>()? {
-        for table in ["intake", "message"] {
-            let sql = format!("UPDATE {table} SET thread = ?2 WHERE seq = ?1");
-            db.prepare_cached(&sql)?.execute(params![seq, thread])?;
+    let is_verified = arrival.verdict == Word::Verified;
+    let asked = params![arrival.id(), thread, is_verified];
+    let rows = find.query_map(asked, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let moved = rows.collect::<Step<Vec<(i64, String)>>>()?;
+    let mut left = BTreeSet::new();
+    for (seq, from) in moved {
+        for sql in [
+            "UPDATE intake SET thread = ?2 WHERE seq = ?1",
+            "UPDATE message SET thread = ?2 WHERE seq = ?1",
+        ] {
+            db.prepare_cached(sql)?.execute(params![seq, thread])?;
         }
+        left.insert(from);
     }
-    for thread in left.iter().map(String::as_str).chain([thread]) {
-        derive::recount(db, thread)?;
+    if !left.is_empty() {
+        left.insert(thread.clone());
+    }
+    for thread in &left {
+        course::recount(db, thread)?;
     }
     Ok(())
 }

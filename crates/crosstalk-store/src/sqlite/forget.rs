@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
+use super::settle;
 
 /// Erases a thread. Only inside of a transaction.
 pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
@@ -18,7 +19,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
         derive::unindex(db, seq, &row.arrival)?;
         db.prepare_cached("DELETE FROM intake WHERE seq = ?1")?
             .execute(params![seq])?;
-        answered.extend(row.arrival.parent.clone().or(row.inferred));
+        answered.extend(row.arrival.answered().map(str::to_owned));
         count += 1;
     }
     for table in ["party WHERE thread", "thread WHERE id"] {
@@ -26,7 +27,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     }
     // What they settled elsewhere is open again.
     for id in answered {
-        derive::refresh(db, &id)?;
+        settle::judge(db, &id)?;
     }
     Ok(count)
 }
@@ -38,7 +39,7 @@ pub(super) fn dismiss(db: &Connection, id: &str) -> Step<bool> {
         params![id],
     )?;
     if changed > 0 {
-        derive::refresh(db, id)?;
+        settle::judge(db, id)?;
     }
     Ok(changed > 0)
 }

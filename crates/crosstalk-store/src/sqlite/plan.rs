@@ -30,6 +30,8 @@ fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
         side: Side::ToMe,
         way: Way::Pasted,
         at: Timestamp::from_millis(1),
+        carried: true,
+        answers: None,
         spare: ReceivedIds {
             thread: format!("thread {id}"),
             message: id.to_owned(),

@@ -50,9 +50,7 @@ fn record(row: &Row<'_>) -> Step<Record> {
 }
 
 pub(super) fn message(db: &Connection, id: &str) -> Step<Option<Record>> {
-    let sql = format!(
-        "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.id = ?1 ORDER BY m.trust, m.seq LIMIT 1"
-    );
+    let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.id = ?1");
     let mut find = db.prepare_cached(&sql)?;
     find.query_row(params![id], record).optional()
 }

@@ -55,7 +55,7 @@ fn find_prefix(db: &Connection, prefix: &str) -> Step<Found> {
     };
     let messages = match threads.len() {
         0 | 1 => ask(
-            "SELECT DISTINCT id FROM message WHERE id >= ?1 AND id < ?2 AND thread <> ?3 ORDER BY id LIMIT ?4",
+            "SELECT id FROM message WHERE id >= ?1 AND id < ?2 AND thread <> ?3 ORDER BY id LIMIT ?4",
             apart,
         )?,
         _ => Vec::new(),

@@ -23,6 +23,8 @@ pub(crate) struct Letter {
     side: Side,
     way: Way,
     seconds: i64,
+    carried: bool,
+    answers: Option<String>,
     spare: ReceivedIds,
 }
 
@@ -47,6 +49,8 @@ pub(crate) fn nameless() -> Letter {
         side: Side::Between,
         way: Way::Pasted,
         seconds: i64::try_from(number).unwrap(),
+        carried: true,
+        answers: None,
         spare: ReceivedIds {
             thread: format!("spare-thread-{number:06}"),
             message: format!("spare-message-{number:06}"),
@@ -110,6 +114,28 @@ impl Letter {
         self
     }
 
+    pub(crate) fn way(mut self, way: Way) -> Self {
+        self.way = way;
+        self
+    }
+
+    /// What a person says it answers.
+    pub(crate) fn answers(mut self, id: &str) -> Self {
+        self.answers = Some(id.to_owned());
+        self
+    }
+
+    /// Kept under an id of its own, whatever the envelope carries.
+    pub(crate) fn own_id(mut self, id: &str) -> Self {
+        self.carried = false;
+        self.spare_message(id)
+    }
+
+    pub(crate) fn spare_message(mut self, id: &str) -> Self {
+        self.spare.message = id.to_owned();
+        self
+    }
+
     pub(crate) fn verdict(mut self, verdict: Word, pkid: Option<&str>) -> Self {
         (self.verdict, self.pkid) = (verdict, pkid.map(str::to_owned));
         self
@@ -162,6 +188,8 @@ impl Letter {
             side: self.side,
             way: self.way,
             at: at(self.seconds),
+            carried: self.carried,
+            answers: self.answers.clone(),
             spare: self.spare.clone(),
         })
     }

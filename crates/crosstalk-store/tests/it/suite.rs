@@ -20,6 +20,13 @@ macro_rules! store_suite {
             the_same_again_is_known
             another_content_under_an_id_is_refused
             a_copy_that_nobody_signed_is_in_nobodys_way
+            answers_stay_with_the_id
+            what_is_mine_keeps_its_id
+            a_message_stays_under_an_id_of_its_own
+            placeholders_are_no_ids
+            a_person_says_what_it_answers
+            made_up_threads_of_answers_give_way_to_the_session
+            made_up_parents_are_none
             more_is_known_when_the_signature_comes
             a_stripped_copy_does_not_replace_a_signed_one
             one_key_signs_one_message_under_an_id
@@ -32,9 +39,11 @@ macro_rules! store_suite {
             answers_that_came_first_join_their_message
             answers_that_came_first_bring_their_own_answers
             answers_stay_in_the_thread_that_they_name
-            nobody_moves_answers_with_a_second_message_of_that_id
+            nobody_moves_answers_who_must_not
+            what_nobody_signed_moves_nothing_that_is_verified
             a_thread_is_counted_and_dated
             parties_are_named_once_and_sixteen_at_most
+            a_thread_with_many_parties_keeps_the_first
             ids_are_bytes
         }
         store_suite! { $make; settling:
@@ -47,6 +56,10 @@ macro_rules! store_suite {
             a_poll_to_me_waits_for_me_alone
             an_answer_without_a_parent_settles_the_only_one
             an_answer_without_a_parent_settles_none_of_two
+            only_who_was_asked_settles
+            an_answer_counts_when_its_verdict_does
+            only_a_party_closes_a_thread
+            a_message_of_mine_opens_a_thread_again
             a_close_settles_the_thread
             what_comes_after_a_close_waits
             a_better_verdict_takes_effect
@@ -60,7 +73,7 @@ macro_rules! store_suite {
             short_beginnings_find_nothing
             lower_case_finds_capitals
             the_shortest_beginning_tells_neighbours_apart
-            the_most_trusted_of_one_id_comes_first
+            an_id_is_there_once
             threads_are_listed_latest_first
             threads_are_filtered
             pages_go_through_everything_once

@@ -2,10 +2,11 @@
 
 use super::Sqlite;
 use crate::letter::{Letter, letter, nameless};
+use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
     Arrival, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
-    party,
+    Way, party,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Row {
     arrival: Arrival,
     thread: String,
-    answers: Option<String>,
     dismissed: bool,
 }
 
@@ -24,84 +24,92 @@ struct Model {
     rows: Vec<Row>,
 }
 
+/// Whether a thread is closed, and up to which messages nothing waits any more.
+#[derive(Default)]
+struct Course {
+    closed_at: Option<Timestamp>,
+    closed: Option<usize>,
+    firm: Option<usize>,
+}
+
 impl Model {
     fn accept(&mut self, new: &Arrival) -> Outcome {
-        let named = new.message.is_some();
-        let twin = |r: &Row| {
-            let same_id = if named {
-                r.arrival.id() == new.id()
-            } else {
-                r.arrival.message.is_none()
-            };
-            same_id && r.arrival.digest == new.digest
+        let by_id = |id: &str| self.rows.iter().position(|r| r.arrival.id() == id);
+        let alike = |r: &Row| r.arrival.message.is_none() && r.arrival.digest == new.digest;
+        let by_content = || self.rows.iter().position(alike);
+        let place = match &new.message {
+            Some(id) => by_id(id).or_else(by_content),
+            None => by_content().or_else(|| by_id(new.id())),
         };
-        let of_peer = |r: &Row| r.arrival.peer() == new.peer();
-        let place = self.rows.iter().position(|r| twin(r) && of_peer(r));
-        let place = place.or_else(|| self.rows.iter().position(twin));
-        let other = self.rows.iter().find(|r| {
-            named && r.arrival.id() == new.id() && of_peer(r) && r.arrival.digest != new.digest
-        });
+        let mut displaced = None;
         if let Some(place) = place {
-            let improved = new.improves(self.rows[place].arrival.verdict);
-            if let (true, Some(other)) = (improved, other) {
-                return conflict(other);
-            }
-            if improved {
-                let old = &mut self.rows[place].arrival;
-                (old.verdict, old.pkid, old.text) =
-                    (new.verdict, new.pkid.clone(), new.text.clone());
-                self.gather(place);
-            }
             let row = &self.rows[place];
-            return Outcome::Known {
-                id: row.arrival.id().to_owned(),
-                thread: row.thread.clone(),
-                since: row.arrival.at,
-                improved,
-            };
+            let (verdict, spare) = (row.arrival.verdict, &row.arrival.spare.message);
+            if row.arrival.digest == new.digest {
+                return self.again(place, new);
+            }
+            let takes = new.verdict == Word::Verified && verdict != Word::Verified;
+            if !takes || row.arrival.side == Side::Mine || by_id(spare).is_some() {
+                return Outcome::Conflict {
+                    id: row.arrival.id().to_owned(),
+                    thread: row.thread.clone(),
+                };
+            }
+            displaced = Some(spare.clone());
+            self.rows[place].arrival.message = None;
         }
-        if let Some(other) = other {
-            return conflict(other);
-        }
-        let thread = new.choose_thread(&self.hints(new));
-        let closed = self
-            .closed(&thread)
-            .map(|(first, _)| self.rows[first].arrival.at);
-        let mut answers = new.parent.clone();
-        if new.answers_unnamed() {
-            let asked = |r: &Row| {
-                let names = r.arrival.targets.iter().chain([&r.arrival.receiver]);
-                names.map(|n| party(n)).any(|n| n == party(&new.sender))
-            };
+        let hints = self.hints(new);
+        let thread = new.choose_thread(&hints);
+        let closed = self.course(&thread).closed_at;
+        let mut new = new.clone();
+        if new.answers_unnamed(hints.of_parent.is_some()) {
             let open = (0..self.rows.len()).filter(|n| {
                 let row = &self.rows[*n];
-                row.thread == thread && asked(row) && self.wait(*n) != Wait::Nobody
+                let asks = row.arrival.asking().asks(&new.sender);
+                row.thread == thread && asks && self.wait(*n) != Wait::Nobody
             });
-            let open: BTreeSet<&str> = open.map(|n| self.rows[n].arrival.id()).collect();
-            answers = open
+            let open: Vec<&str> = open.map(|n| self.rows[n].arrival.id()).collect();
+            new.answers = open
                 .first()
                 .filter(|_| open.len() == 1)
                 .map(|id| (*id).to_owned());
         }
-        let waited = |model: &Self, id: &Option<String>| {
-            let rows = (0..model.rows.len())
-                .filter(|n| Some(model.rows[*n].arrival.id()) == id.as_deref());
-            rows.filter(|n| model.wait(*n) != Wait::Nobody).count()
+        let answered = new.answered().map(str::to_owned);
+        let waits = |model: &Self| {
+            let mut rows = 0..model.rows.len();
+            let place = rows.find(|n| Some(model.rows[*n].arrival.id()) == answered.as_deref());
+            place.is_some_and(|n| model.wait(n) != Wait::Nobody)
         };
-        let before = waited(self, &answers);
+        let waited = waits(self);
         self.rows.push(Row {
             arrival: new.clone(),
             thread: thread.clone(),
-            answers: answers.clone(),
             dismissed: false,
         });
         self.gather(self.rows.len() - 1);
-        let is_settled = new.settles() && waited(self, &answers) < before;
+        let is_settled = new.settles() && waited && !waits(self);
         Outcome::Filed {
             id: new.id().to_owned(),
             thread,
-            settled: answers.filter(|_| is_settled),
+            settled: answered.filter(|_| is_settled),
             closed,
+            displaced,
+        }
+    }
+
+    fn again(&mut self, place: usize, new: &Arrival) -> Outcome {
+        let improved = new.improves(self.rows[place].arrival.verdict);
+        if improved {
+            let old = &mut self.rows[place].arrival;
+            (old.verdict, old.pkid, old.text) = (new.verdict, new.pkid.clone(), new.text.clone());
+            self.gather(place);
+        }
+        let row = &self.rows[place];
+        Outcome::Known {
+            id: row.arrival.id().to_owned(),
+            thread: row.thread.clone(),
+            since: row.arrival.at,
+            improved,
         }
     }
 
@@ -110,15 +118,19 @@ impl Model {
         let parents = self
             .rows
             .iter()
-            .filter(|r| Some(r.arrival.id()) == new.parent.as_deref());
+            .filter(|r| Some(r.arrival.id()) == new.answered());
         let session = |r: &&Row| r.arrival.session.is_some() && r.arrival.session == new.session;
         let sessions = || self.rows.iter().rev().filter(session);
-        let answer = self
-            .rows
-            .iter()
-            .filter(|r| r.arrival.parent.as_deref() == Some(new.id()) && !is_named(r));
+        let answer = self.rows.iter().filter(|r| {
+            let leads = new.verdict != Word::Verified || r.arrival.verdict == Word::Verified;
+            r.arrival.answered() == Some(new.id()) && !is_named(r) && leads
+        });
         ThreadHints {
-            of_parent: parents.min_by_key(|r| r.arrival.verdict).map(thread),
+            of_parent: parents.map(thread).next(),
+            named_is_known: self
+                .rows
+                .iter()
+                .any(|r| Some(&r.thread) == new.thread.as_ref()),
             of_session: sessions()
                 .find(|r| r.arrival.counts())
                 .or_else(|| sessions().next())
@@ -132,27 +144,26 @@ impl Model {
             self.rows[place].arrival.id().to_owned(),
             self.rows[place].thread.clone(),
         );
-        let has_id = |r: &Row| r.arrival.id() == id && r.arrival.counts();
-        if !has_id(&self.rows[place])
-            || self
-                .rows
-                .iter()
-                .enumerate()
-                .any(|(n, r)| n != place && has_id(r))
-        {
+        let is_verified = |n: usize| self.rows[n].arrival.verdict == Word::Verified;
+        if !self.rows[place].arrival.counts() {
             return;
         }
-        let child =
-            |r: &Row| r.arrival.parent.as_ref() == Some(&id) && !is_named(r) && r.thread != thread;
-        let mut moved: BTreeSet<usize> = (0..self.rows.len())
-            .filter(|n| child(&self.rows[*n]))
-            .collect();
+        let child = |n: &usize| {
+            let r = &self.rows[*n];
+            let follows = is_verified(place) || !is_verified(*n);
+            r.arrival.answered() == Some(id.as_str())
+                && !is_named(r)
+                && r.thread != thread
+                && follows
+        };
+        let mut moved: BTreeSet<usize> = (0..self.rows.len()).filter(child).collect();
         loop {
             let follows = |n: &usize| {
                 moved.iter().any(|m| {
                     let (row, above) = (&self.rows[*n], &self.rows[*m]);
                     row.thread == above.thread
-                        && row.arrival.parent.as_deref() == Some(above.arrival.id())
+                        && row.arrival.answered() == Some(above.arrival.id())
+                        && (is_verified(*m) || !is_verified(*n))
                 })
             };
             let more: Vec<usize> = (0..self.rows.len())
@@ -169,26 +180,49 @@ impl Model {
         }
     }
 
-    fn closed(&self, thread: &str) -> Option<(usize, usize)> {
-        let mut closes = (0..self.rows.len())
-            .filter(|n| self.rows[*n].thread == thread && self.rows[*n].arrival.closes());
-        let first = closes.next()?;
-        Some((first, closes.next_back().unwrap_or(first)))
+    fn course(&self, thread: &str) -> Course {
+        let mut course = Course::default();
+        let mut parties: BTreeSet<String> = BTreeSet::new();
+        for (n, row) in self.rows.iter().enumerate() {
+            let a = &row.arrival;
+            if row.thread != thread || !a.counts() {
+                continue;
+            }
+            let is_mine = a.side == Side::Mine;
+            match a.meaning {
+                Some(Intent::Close) if is_mine || parties.contains(&party(&a.sender)) => {
+                    course.closed_at = course.closed_at.or(Some(a.at));
+                    course.closed = Some(n);
+                    if is_mine || a.verdict == Word::Verified {
+                        course.firm = Some(n);
+                    }
+                }
+                Some(Intent::Close) => {}
+                _ if is_mine => course.closed_at = None,
+                _ => {}
+            }
+            let names = [&a.sender, &a.receiver].into_iter().chain(&a.targets);
+            parties.extend(names.map(|name| party(name)));
+        }
+        course
     }
 
     fn wait(&self, place: usize) -> Wait {
         let row = &self.rows[place];
+        let asking = row.arrival.asking();
         let answers = self.rows.iter().enumerate().filter(|(n, r)| {
-            *n != place && r.arrival.settles() && r.answers.as_deref() == Some(row.arrival.id())
+            *n != place
+                && r.arrival.answered() == Some(row.arrival.id())
+                && r.arrival.settles_question(&asking)
         });
-        let answers: Vec<&Arrival> = answers.map(|(_, r)| &r.arrival).collect();
-        let senders: BTreeSet<String> = answers.iter().map(|a| party(&a.sender)).collect();
-        let mine = answers.iter().any(|a| a.side == Side::Mine);
-        let is_closed = self
-            .closed(&row.thread)
-            .is_some_and(|(_, last)| last > place);
-        let is_settled = senders.len() >= row.arrival.answers_needed()
-            || (mine && row.arrival.own_answer_is_enough());
+        let senders: BTreeSet<String> = answers.map(|(_, r)| party(&r.arrival.sender)).collect();
+        let course = self.course(&row.thread);
+        let closed = match row.arrival.verdict {
+            Word::Verified => course.firm,
+            _ => course.closed,
+        };
+        let is_closed = closed.is_some_and(|last| last > place);
+        let is_settled = senders.len() >= row.arrival.answers_needed();
         match row.dismissed || is_closed || is_settled {
             true => Wait::Nobody,
             false => row.arrival.wait(),
@@ -199,13 +233,6 @@ impl Model {
         let before = self.rows.len();
         self.rows.retain(|r| r.thread != thread);
         (before - self.rows.len()) as u64
-    }
-}
-
-fn conflict(other: &Row) -> Outcome {
-    Outcome::Conflict {
-        id: other.arrival.id().to_owned(),
-        thread: other.thread.clone(),
     }
 }
 
@@ -272,6 +299,7 @@ fn compare(store: &dyn Store, model: &Model) {
                 r.verdict,
                 r.wait,
                 r.text.as_str(),
+                (r.parent.as_deref(), r.carries_id),
             )
         })
         .collect();
@@ -286,6 +314,7 @@ fn compare(store: &dyn Store, model: &Model) {
                 r.arrival.verdict,
                 model.wait(n),
                 r.arrival.text.as_str(),
+                (r.arrival.answered(), r.arrival.message.is_some()),
             )
         })
         .collect();
@@ -307,9 +336,7 @@ fn compare(store: &dyn Store, model: &Model) {
             thread.id
         );
         assert_eq!(thread.asked, waits(&[Wait::Them]), "{}", thread.id);
-        let closed = model
-            .closed(&thread.id)
-            .map(|(first, _)| model.rows[first].arrival.at);
+        let closed = model.course(&thread.id).closed_at;
         assert_eq!(thread.closed_at, closed, "{}", thread.id);
         let last = rows
             .iter()
@@ -338,7 +365,7 @@ fn compare(store: &dyn Store, model: &Model) {
     );
 }
 
-const NAMES: [&str; 5] = ["ANN", "ann", "BOB", "EVE", "agent://x/eve"];
+const NAMES: [&str; 5] = ["ANN", "ann", "BOB", "AGENT", "agent://x/eve"];
 const INTENTS: [&str; 9] = [
     "REQUEST", "RESPOND", "POLL", "NOTE", "ANSWER", "CLOSE", "ESCALATE", "NACK", "ACK",
 ];
@@ -360,15 +387,19 @@ fn a_letter() -> impl Strategy<Value = Letter> {
         0..3_usize,
         0..20_usize,
     );
-    let how = (0..7_usize, 0..3_usize, 0..50_i64);
+    let how = (0..7_usize, 0..3_usize, 0..50_i64, 0..12_usize);
     (ids, what, how).prop_map(
-        |((id, parent, thread, session), (from, to, intent, body, targets), (word, side, at))| {
+        |(
+            (id, parent, thread, session),
+            (from, to, intent, body, targets),
+            (word, side, at, other),
+        )| {
             let mut one = if id == 8 {
                 nameless()
             } else {
                 letter(&format!("M{id}"))
             };
-            if parent < 8 {
+            if parent < 8 && thread != 7 {
                 one = one.parent(&format!("M{parent}"));
             }
             one = match thread {
@@ -397,6 +428,13 @@ fn a_letter() -> impl Strategy<Value = Letter> {
             ][word];
             let key = ["k1", "k2"][at as usize % 2];
             one = one.verdict(word, (word < Word::Unsigned).then_some(key));
+            one = match other {
+                0 => one.own_id(&format!("own-{at}")),
+                1 => one.answers(&format!("M{}", at % 8)),
+                2 => one.thread("<as above>"),
+                3 | 4 => one.way(Way::Imported),
+                _ => one,
+            };
             one.side([Side::Mine, Side::ToMe, Side::Between][side])
         },
     )

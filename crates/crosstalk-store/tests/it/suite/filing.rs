@@ -2,7 +2,7 @@
 
 use super::{file, ids, put, thread_of};
 use crate::at;
-use crate::letter::{letter, nameless};
+use crate::letter::{Letter, letter, nameless};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Outcome, Page, Side, Store, ThreadFilter, Wait, Way};
 
@@ -25,6 +25,7 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
         thread: "T1".to_owned(),
         settled: None,
         closed: None,
+        displaced: None,
     };
     assert_eq!(outcome, [filed]);
     let record = store.message("M1").unwrap().unwrap();
@@ -76,21 +77,197 @@ pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn Store) {
 }
 
 pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store) {
-    file(store, &letter("M1").thread("T1").body("forged"));
+    let forged = letter("M1").thread("T1").body("forged");
+    let forged = forged.side(Side::ToMe).spare_message("own");
+    file(store, &forged);
+    file(store, &letter("A1").parent("M1").intent("NOTE"));
     let signed = letter("M1")
         .thread("T1")
+        .side(Side::ToMe)
         .verdict(Word::Verified, Some("ann"));
-    file(store, &signed);
+    let filed = Outcome::Filed {
+        id: "M1".to_owned(),
+        thread: "T1".to_owned(),
+        settled: None,
+        closed: None,
+        displaced: Some("own".to_owned()),
+    };
+    assert_eq!(put(store, &signed), filed);
     assert_eq!(store.message("M1").unwrap().unwrap().text, signed.text());
+    let own = store.message("own").unwrap().unwrap();
+    assert_eq!((own.text, own.carries_id), (forged.text(), false));
+    assert_eq!(ids(store, "T1"), ["own", "A1", "M1"]);
     let copy = letter("M1").thread("T1");
     assert!(matches!(put(store, &copy), Outcome::Known { .. }));
-    let other_signer = letter("M1")
-        .thread("T1")
-        .body("mine")
-        .verdict(Word::FirstContact, Some("bob"));
-    file(store, &other_signer);
+    // It is known where it is, and can't come back under that id.
+    assert!(matches!(put(store, &forged), Outcome::Conflict { .. }));
+    let known = put(store, &forged.clone().own_id("other"));
+    assert!(matches!(known, Outcome::Known { id, .. } if id == "own"));
+    for word in [Word::FirstContact, Word::Verified] {
+        let other_signer = letter("M1").thread("T1").body("mine");
+        let other_signer = other_signer.verdict(word, Some("bob"));
+        assert!(matches!(
+            put(store, &other_signer),
+            Outcome::Conflict { .. }
+        ));
+    }
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 3);
-    assert_eq!(store.message("M1").unwrap().unwrap().text, signed.text());
+    // An answer is one to the message that has the id now.
+    let mine = letter("A2").parent("M1").intent("RESPOND").side(Side::Mine);
+    assert_eq!(super::settled(store, &mine).as_deref(), Some("M1"));
+    assert_eq!(super::wait(store, "own"), Wait::Me);
+}
+
+pub(crate) fn answers_stay_with_the_id(store: &mut dyn Store) {
+    let forged = letter("M1").thread("T1").body("forged");
+    file(store, &forged.side(Side::ToMe).spare_message("own"));
+    let mine = letter("A1").parent("M1").intent("RESPOND");
+    file(store, &mine.side(Side::Mine));
+    assert_eq!(super::wait(store, "M1"), Wait::Nobody);
+    let real = letter("M1").thread("T2").side(Side::ToMe);
+    file(store, &real.verdict(Word::Verified, Some("ann")));
+    let waits = (super::wait(store, "own"), super::wait(store, "M1"));
+    assert_eq!(waits, (Wait::Me, Wait::Nobody));
+    assert_eq!(
+        (ids(store, "T1"), thread_of(store, "A1")),
+        (vec!["own".to_owned()], "T2".to_owned())
+    );
+}
+
+pub(crate) fn what_is_mine_keeps_its_id(store: &mut dyn Store) {
+    file(store, &letter("M1").thread("T1").side(Side::Mine));
+    let other = letter("M1").thread("T1").body("x");
+    let other = other.verdict(Word::Verified, Some("ann"));
+    assert!(matches!(put(store, &other), Outcome::Conflict { .. }));
+    // Nor does one move whose own id is taken.
+    file(store, &letter("M2").thread("T1").spare_message("M1"));
+    let other = letter("M2").thread("T1").body("x");
+    let other = other.verdict(Word::Verified, Some("ann"));
+    assert!(matches!(put(store, &other), Outcome::Conflict { .. }));
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
+}
+
+pub(crate) fn a_message_stays_under_an_id_of_its_own(store: &mut dyn Store) {
+    file(store, &letter("M1").thread("T1").body("first"));
+    let second = letter("M1").thread("T1").body("second");
+    assert!(matches!(put(store, &second), Outcome::Conflict { .. }));
+    file(store, &second.clone().own_id("own-1"));
+    let record = store.message("own-1").unwrap().unwrap();
+    assert_eq!((record.text, record.carries_id), (second.text(), false));
+    // A better verdict leaves it there.
+    let better = second.clone().own_id("own-2");
+    let better = better.verdict(Word::FirstContact, Some("ann"));
+    let known = put(store, &better);
+    assert!(matches!(known, Outcome::Known { id, improved: true, .. } if id == "own-1"));
+    assert_eq!(ids(store, "T1"), ["M1", "own-1"]);
+    assert!(!store.message("own-1").unwrap().unwrap().carries_id);
+    // It is known by its content where nothing has the id that it carries.
+    let third = letter("M3").thread("T1");
+    file(store, &third.clone().own_id("own-3"));
+    assert!(matches!(put(store, &third), Outcome::Known { id, .. } if id == "own-3"));
+}
+
+pub(crate) fn placeholders_are_no_ids(store: &mut dyn Store) {
+    let one = letter("<message id>").thread("<as above>").parent("...");
+    let one = one.spare("new").spare_message("own");
+    assert_eq!(file(store, &one), "new");
+    let record = store.message("own").unwrap().unwrap();
+    assert_eq!((record.parent, record.carries_id), (None, false));
+    assert!(matches!(put(store, &one), Outcome::Known { .. }));
+    // Another one with the same words in the place of an id is another message.
+    let two = letter("<message id>").body("two").spare("newer");
+    assert_eq!(file(store, &two), "newer");
+    // What is no ULID and no UUID may still be an id.
+    assert_eq!(
+        file(store, &letter("ticket-7").thread("T 7").spare("x")),
+        "x"
+    );
+    assert_eq!(file(store, &letter("ticket-8").parent("ticket-7")), "x");
+}
+
+pub(crate) fn a_person_says_what_it_answers(store: &mut dyn Store) {
+    let ask = |id: &str, thread: &str| letter(id).thread(thread).side(Side::Mine);
+    file(store, &ask("M1", "T1"));
+    file(store, &ask("M2", "T2"));
+    let reply = letter("A1").thread("T2").parent("M2").intent("RESPOND");
+    let reply = reply.between("CLAUDE", "KALLE").answers("M1");
+    assert_eq!(super::settled(store, &reply).as_deref(), Some("M1"));
+    let record = store.message("A1").unwrap().unwrap();
+    assert_eq!(
+        (record.thread.as_str(), record.parent.as_deref()),
+        ("T1", Some("M1"))
+    );
+    assert_eq!(super::wait(store, "M2"), Wait::Them);
+    // Whatever is found out about it later.
+    put(store, &reply.verdict(Word::Verified, Some("claude")));
+    let record = store.message("A1").unwrap().unwrap();
+    assert_eq!(record.parent.as_deref(), Some("M1"));
+    assert_eq!(store.forget("T1").unwrap(), 2);
+}
+
+pub(crate) fn made_up_threads_of_answers_give_way_to_the_session(store: &mut dyn Store) {
+    let made_up = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
+    let first = file(store, &nameless().session("S1").side(Side::Mine));
+    let by = |id: &str, intent: &str| {
+        let one = letter(id)
+            .session("S1")
+            .thread(made_up)
+            .parent("nobody-knows");
+        one.between("BOB", "KALLE").intent(intent)
+    };
+    for (n, intent) in ["RESPOND", "ACK", "NACK", "ERROR"].into_iter().enumerate() {
+        assert_eq!(
+            file(store, &by(&format!("A{n}"), intent)),
+            first,
+            "{intent}"
+        );
+    }
+    // What is signed means what it says, and in an archive its thread may come later.
+    let imported = by("B1", "RESPOND").way(Way::Imported);
+    for (one, thread) in [
+        (
+            by("B0", "RESPOND").verdict(Word::NotVerified, None),
+            first.as_str(),
+        ),
+        (imported, made_up),
+    ] {
+        assert_eq!(file(store, &one), thread);
+    }
+    assert_eq!(store.forget(made_up).unwrap(), 1);
+    let signed = by("B2", "RESPOND").verdict(Word::FirstContact, Some("bob"));
+    assert_eq!(file(store, &signed), made_up);
+    // Now that thread is known.
+    assert_eq!(file(store, &by("B3", "RESPOND")), made_up);
+    assert_eq!(store.forget(made_up).unwrap(), 2);
+    // Other messages begin threads.
+    assert_eq!(file(store, &by("B4", "REQUEST")), made_up);
+}
+
+pub(crate) fn made_up_parents_are_none(store: &mut dyn Store) {
+    let ask = |id: &str| letter(id).thread("T1").side(Side::Mine);
+    let by = |id: &str| {
+        let one = letter(id).thread("T1").parent("nobody-knows");
+        one.between("CLAUDE", "KALLE").intent("RESPOND")
+    };
+    file(store, &ask("M1"));
+    file(store, &ask("O1").between("KALLE", "BOB"));
+    let signed = by("A1").verdict(Word::Verified, Some("claude"));
+    assert_eq!(super::settled(store, &signed), None);
+    assert_eq!(super::settled(store, &by("A2").way(Way::Imported)), None);
+    assert_eq!(super::settled(store, &by("A3").intent("NACK")), None);
+    assert_eq!(super::settled(store, &by("A4")).as_deref(), Some("M1"));
+    let parent = |id: &str| store.message(id).unwrap().unwrap().parent;
+    assert_eq!(parent("A4").as_deref(), Some("M1"));
+    assert_eq!(parent("A1").as_deref(), Some("nobody-knows"));
+    // With two that wait, nobody can tell which one it means.
+    file(store, &ask("M2"));
+    file(store, &ask("M3"));
+    assert_eq!(super::settled(store, &by("A5")), None);
+    // A parent that is known is meant.
+    assert_eq!(
+        super::settled(store, &by("A6").parent("M3")).as_deref(),
+        Some("M3")
+    );
 }
 
 pub(crate) fn more_is_known_when_the_signature_comes(store: &mut dyn Store) {
@@ -145,11 +322,10 @@ pub(crate) fn a_stripped_copy_does_not_replace_a_signed_one(store: &mut dyn Stor
 pub(crate) fn one_key_signs_one_message_under_an_id(store: &mut dyn Store) {
     let one = letter("M1").thread("T1");
     let two = one.clone().body("Which door?");
-    file(store, &one);
     file(store, &two.verdict(Word::Verified, Some("ann")));
     let also = one.clone().verdict(Word::Verified, Some("ann"));
     assert!(matches!(put(store, &also), Outcome::Conflict { .. }));
-    assert!(matches!(put(store, &one), Outcome::Known { .. }));
+    assert!(matches!(put(store, &one), Outcome::Conflict { .. }));
 }
 
 pub(crate) fn messages_without_an_id_are_known_by_their_content(store: &mut dyn Store) {
@@ -179,7 +355,7 @@ pub(crate) fn a_message_belongs_to_the_thread_of_its_parent(store: &mut dyn Stor
     assert_eq!(file(store, &letter("M3").parent("M2")), "T1");
     assert_eq!(file(store, &letter("M4").spare("new")), "new");
     assert_eq!(ids(store, "T1"), ["M1", "M2", "M3"]);
-    // Of two messages with the id of the parent, the one that can be trusted.
+    // The parent is the one that has the id.
     let signed = letter("M1").thread("T7").body("x");
     file(store, &signed.verdict(Word::Verified, Some("ann")));
     assert_eq!(file(store, &letter("M5").parent("M1")), "T7");
@@ -195,8 +371,9 @@ pub(crate) fn sessions_join_a_thread(store: &mut dyn Store) {
     assert_eq!(file(store, &vague), first);
     let elsewhere = letter("M4")
         .session("2025-10-09T16Z abd")
-        .thread("<as above>");
-    assert_eq!(file(store, &elsewhere), "<as above>");
+        .thread("<as above>")
+        .spare("new");
+    assert_eq!(file(store, &elsewhere), "new");
     // The latest thread of a session is the one that goes on.
     let named = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
     file(
@@ -284,18 +461,23 @@ pub(crate) fn answers_that_came_first_bring_their_own_answers(store: &mut dyn St
 pub(crate) fn answers_stay_in_the_thread_that_they_name(store: &mut dyn Store) {
     file(
         store,
-        &letter("M2").parent("M1").thread("T2").intent("RESPOND"),
+        &letter("M2")
+            .parent("M1")
+            .thread("T2")
+            .intent("RESPOND")
+            .between("CLAUDE", "KALLE"),
     );
     file(store, &letter("M1").thread("T1"));
     assert_eq!(thread_of(store, "M2"), "T2");
     assert_eq!(super::wait(store, "M1"), Wait::Nobody);
 }
 
-pub(crate) fn nobody_moves_answers_with_a_second_message_of_that_id(store: &mut dyn Store) {
+pub(crate) fn nobody_moves_answers_who_must_not(store: &mut dyn Store) {
     file(store, &letter("M1").thread("T1"));
     file(store, &letter("M2").parent("M1"));
     let second = letter("M1").thread("T2").body("mine");
-    file(store, &second.verdict(Word::FirstContact, Some("eve")));
+    let second = put(store, &second.verdict(Word::FirstContact, Some("eve")));
+    assert!(matches!(second, Outcome::Conflict { .. }));
     assert_eq!(thread_of(store, "M2"), "T1");
     // Nor does one that must not be acted on.
     file(store, &letter("N2").parent("N1").spare("apart"));
@@ -307,6 +489,32 @@ pub(crate) fn nobody_moves_answers_with_a_second_message_of_that_id(store: &mut 
         .verdict(Word::Verified, Some("ann"));
     file(store, &real.body("real"));
     assert_eq!(thread_of(store, "N2"), "T4");
+}
+
+pub(crate) fn what_nobody_signed_moves_nothing_that_is_verified(store: &mut dyn Store) {
+    let signed = |one: Letter| one.verdict(Word::Verified, Some("ann"));
+    file(store, &signed(letter("M2").parent("M1").spare("apart")));
+    file(store, &signed(letter("M3").parent("M2")));
+    file(store, &letter("M4").parent("M1").spare("loose"));
+    file(store, &signed(letter("M5").parent("M4")));
+    let root = letter("M1").thread("T1");
+    file(store, &root);
+    assert_eq!(ids(store, "T1"), ["M4", "M1"]);
+    assert_eq!(
+        (ids(store, "apart"), ids(store, "loose")),
+        (
+            vec!["M2".to_owned(), "M3".to_owned()],
+            vec!["M5".to_owned()]
+        )
+    );
+    // When it is verified, they come; what answers something that nobody signed stays.
+    put(store, &signed(root));
+    assert_eq!(ids(store, "T1"), ["M2", "M3", "M4", "M1"]);
+    assert_eq!(ids(store, "loose"), ["M5"]);
+    // An answer that nobody signed leads no verified message into its thread either.
+    file(store, &letter("N2").parent("N1").spare("lure"));
+    assert_eq!(file(store, &signed(letter("N1").spare("new"))), "new");
+    assert_eq!(thread_of(store, "N2"), "new");
 }
 
 pub(crate) fn a_thread_is_counted_and_dated(store: &mut dyn Store) {
@@ -376,6 +584,35 @@ pub(crate) fn parties_are_named_once_and_sixteen_at_most(store: &mut dyn Store) 
         (parties.len(), parties[4].as_str(), parties[15].as_str()),
         (16, "P00", "P11")
     );
+}
+
+pub(crate) fn a_thread_with_many_parties_keeps_the_first(store: &mut dyn Store) {
+    let ask = letter("M0").thread("T1").intent("POLL").side(Side::Mine);
+    let many: Vec<String> = (0..100).map(|n| format!("P{n:04}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    file(store, &ask.targets(&many));
+    // Senders, answers to one message and words of strangers: each is one step.
+    let by = |n: usize| {
+        let from = format!("P{n:04}");
+        let one = letter(&format!("N{n}"))
+            .thread("T1")
+            .between(&from, "KALLE");
+        one.parent("M0")
+            .intent(["RESPOND", "REQUEST", "CLOSE", "NACK"][n % 4])
+    };
+    let batch: Vec<_> = (0..4000).map(|n| by(n).arrival()).collect();
+    assert_eq!(store.accept(&batch).unwrap().len(), 4000);
+    let thread = store.thread("T1").unwrap().unwrap();
+    assert_eq!((thread.messages, thread.parties.len()), (4001, 16));
+    let met = |name: &str| store.knows(name).unwrap();
+    assert!(met("KALLE") && met("CLAUDE") && met("P0061"));
+    assert!(!met("P0062") && !met("P3999"));
+    let filter = ThreadFilter {
+        with: Some("P0061".to_owned()),
+        ..ThreadFilter::default()
+    };
+    let found = store.threads(&filter, Page::first(9)).unwrap().items;
+    assert_eq!(found, [thread]);
 }
 
 pub(crate) fn ids_are_bytes(store: &mut dyn Store) {

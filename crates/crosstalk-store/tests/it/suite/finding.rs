@@ -122,19 +122,21 @@ pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Stor
     assert_eq!(store.shortest("short-but-not-so").unwrap(), 11);
 }
 
-pub(crate) fn the_most_trusted_of_one_id_comes_first(store: &mut dyn Store) {
+pub(crate) fn an_id_is_there_once(store: &mut dyn Store) {
     let words = [
-        (Word::FirstContact, "b"),
-        (Word::Verified, "c"),
-        (Word::Verified, "d"),
+        (Word::FirstContact, "b", "b", true),
+        (Word::Verified, "c", "c", true),
+        (Word::Verified, "d", "d", false),
     ];
-    for (word, key) in words {
-        let one = letter("M1").thread("T1").body(key);
-        file(store, &one.verdict(word, Some(key)));
+    for (word, key, own, is_kept) in words {
+        let one = letter("M1").thread("T1").body(key).spare_message(own);
+        let outcome = put(store, &one.verdict(word, Some(key)));
+        assert_eq!(matches!(outcome, Outcome::Filed { .. }), is_kept, "{key}");
     }
     let first = store.message("M1").unwrap().unwrap();
     assert_eq!(first.pkid.as_deref(), Some("c"));
-    assert_eq!(ids(store, "T1"), ["M1", "M1", "M1"]);
+    assert_eq!(ids(store, "T1"), ["b", "M1"]);
+    assert_eq!(store.find("M1").unwrap(), Found::Message("M1".to_owned()));
 }
 
 fn listed(store: &dyn Store, filter: &ThreadFilter) -> Vec<String> {

@@ -100,7 +100,11 @@ pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Nobody);
     // Only a poll does: a request with targets has its answer with the first.
     file(store, &letter("M2").thread("T1").targets(&["ANN", "BOB"]));
-    assert_eq!(settled(store, &answer("N4", "M2")), Some("M2".to_owned()));
+    assert_eq!(settled(store, &by("N5", "MALLORY").parent("M2")), None);
+    assert_eq!(
+        settled(store, &by("N4", "BOB").parent("M2")),
+        Some("M2".to_owned())
+    );
 }
 
 pub(crate) fn a_poll_to_me_waits_for_me_alone(store: &mut dyn Store) {
@@ -164,6 +168,102 @@ pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Sto
     assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 2);
 }
 
+pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
+    let signed = |id: &str| request(id).verdict(Word::Verified, Some("kalle"));
+    file(store, &signed("M1"));
+    for (n, intent) in ["RESPOND", "NACK", "ERROR", "ESCALATE", "HANDOFF", "CLOSE"]
+        .into_iter()
+        .enumerate()
+    {
+        let stranger = answer(&format!("S{n}"), "M1").between("MALLORY", "ZED");
+        assert_eq!(settled(store, &stranger.intent(intent)), None, "{intent}");
+        // A copy that nobody signed says nothing about a question that somebody did.
+        let copy = answer(&format!("C{n}"), "M1").intent(intent);
+        assert_eq!(settled(store, &copy), None, "{intent}");
+    }
+    assert_eq!(wait(store, "M1"), Wait::Me);
+    let copy = answer("A1", "M1").verdict(Word::Verified, Some("claude"));
+    assert_eq!(settled(store, &copy).as_deref(), Some("M1"));
+    file(store, &signed("M2"));
+    let mine = answer("A2", "M2").side(Side::Mine);
+    assert_eq!(settled(store, &mine).as_deref(), Some("M2"));
+    // A model answers by its name.
+    let ask = |id: &str, to: &str| letter(id).thread("T2").side(Side::Mine).between("ME", to);
+    file(store, &ask("M3", "chatgpt://thread/x"));
+    let by = |id: &str, from: &str| answer(id, "M3").thread("T2").between(from, "ME");
+    assert_eq!(settled(store, &by("B1", "claude")), None);
+    assert_eq!(settled(store, &by("B2", "ChatGPT")).as_deref(), Some("M3"));
+    file(store, &ask("M4", "chatgpt://thread/x"));
+    let unnamed = nameless().thread("T2").between("CHATGPT", "ME");
+    let unnamed = unnamed.intent("RESPOND");
+    assert_eq!(settled(store, &unnamed).as_deref(), Some("M4"));
+}
+
+pub(crate) fn an_answer_counts_when_its_verdict_does(store: &mut dyn Store) {
+    // Signed by a key that somebody vouches for later.
+    file(store, &request("M1").verdict(Word::Verified, Some("kalle")));
+    let copy = answer("A1", "M1").verdict(Word::FirstContact, Some("claude"));
+    assert_eq!(settled(store, &copy), None);
+    put(store, &copy.verdict(Word::Verified, Some("claude")));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+    // A question that turns out to be signed waits again.
+    file(store, &request("M2"));
+    assert!(settled(store, &answer("A2", "M2")).is_some());
+    put(store, &request("M2").verdict(Word::Verified, Some("kalle")));
+    assert_eq!(wait(store, "M2"), Wait::Me);
+}
+
+pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
+    let end = |id: &str, from: &str| {
+        let one = letter(id).thread("T1").between(from, "ZED");
+        one.intent("CLOSE").at(50)
+    };
+    let closed = |store: &dyn Store| store.thread("T1").unwrap().unwrap().closed_at;
+    // Its own CLOSE makes nobody a party, and neither does what must not be acted on.
+    file(store, &end("E0", "MALLORY"));
+    assert_eq!(closed(store), None);
+    file(store, &request("M1").verdict(Word::Verified, Some("kalle")));
+    file(store, &request("M2"));
+    let forged = request("M3").between("EVE", "CLAUDE");
+    file(store, &forged.verdict(Word::NotVerified, None));
+    file(store, &end("E1", "EVE"));
+    assert_eq!((closed(store), wait(store, "M2")), (None, Wait::Me));
+    // A party's word that nobody signed does not speak for who signed.
+    file(store, &end("E2", "Kalle"));
+    assert_eq!(closed(store), Some(at(50)));
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Me, Wait::Nobody)
+    );
+    put(
+        store,
+        &end("E2", "Kalle").verdict(Word::Verified, Some("kalle")),
+    );
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+}
+
+pub(crate) fn a_message_of_mine_opens_a_thread_again(store: &mut dyn Store) {
+    let open = |store: &dyn Store| store.thread("T1").unwrap().unwrap().closed_at;
+    file(store, &request("M1"));
+    let end = |id: &str, at| letter(id).thread("T1").intent("CLOSE").at(at);
+    file(store, &end("E1", 50));
+    file(store, &request("M2").intent("NOTE"));
+    assert_eq!(open(store), Some(at(50)));
+    let mine = letter("M3").thread("T1").intent("NOTE").side(Side::Mine);
+    match put(store, &mine) {
+        Outcome::Filed { closed, .. } => assert_eq!(closed, Some(at(50))),
+        other => panic!("{other:?}"),
+    }
+    // What was settled stays so.
+    assert_eq!((open(store), wait(store, "M1")), (None, Wait::Nobody));
+    // The same if the thread is gone through again.
+    file(store, &letter("N2").parent("N1").spare("apart"));
+    file(store, &letter("N1").thread("T1"));
+    assert_eq!(open(store), None);
+    file(store, &end("E2", 70).side(Side::Mine));
+    assert_eq!(open(store), Some(at(70)));
+}
+
 pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
     file(store, &request("M1"));
     file(store, &request("M2").side(Side::Mine));
@@ -185,7 +285,8 @@ pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
 }
 
 pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
-    file(store, &letter("M1").thread("T1").intent("CLOSE").at(5));
+    let end = letter("M1").thread("T1").intent("CLOSE").at(5);
+    file(store, &end.side(Side::Mine));
     match put(store, &request("M2")) {
         Outcome::Filed { closed, .. } => assert_eq!(closed, Some(at(5))),
         other => panic!("{other:?}"),

@@ -1,0 +1,140 @@
+//! Which answer settles which question.
+
+use super::arrival::{Arrival, Side, Wait};
+use super::party::{is_same_party, may_answer};
+use crate::verdict::Word;
+
+/// What counts of a message that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking<'a> {
+    /// The right side of its direction line.
+    pub receiver: &'a str,
+    /// Whom a POLL or a BROADCAST asks.
+    pub targets: Vec<&'a str>,
+    /// Who has to act on it as long as nothing has settled it.
+    pub wait: Wait,
+    /// What was found out about its signature.
+    pub verdict: Word,
+}
+
+/// What counts of an answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answering<'a> {
+    /// The left side of its direction line.
+    pub sender: &'a str,
+    /// Whether it was written here.
+    pub is_mine: bool,
+    /// What was found out about its signature.
+    pub verdict: Word,
+}
+
+impl<'a> Asking<'a> {
+    /// Whether it asks the sender of another message.
+    pub fn asks(&self, sender: &str) -> bool {
+        let mut asked = [self.receiver]
+            .into_iter()
+            .chain(self.targets.iter().copied());
+        asked.any(|a| may_answer(a, sender))
+    }
+}
+
+impl Answering<'_> {
+    /// Whether it settles a question, if its intent does at all. Only who was asked can: what waits for me is settled by
+    /// what was written here, or by a copy of it that is signed as well as the question; anything else by those whom it
+    /// asks, or from here.
+    pub fn settles(&self, question: &Asking<'_>) -> bool {
+        match question.wait {
+            _ if self.is_mine => true,
+            Wait::Me => {
+                is_same_party(self.sender, question.receiver)
+                    && rank(self.verdict) <= rank(question.verdict)
+            }
+            Wait::Nobody | Wait::Carry | Wait::Them => question.asks(self.sender),
+        }
+    }
+}
+
+/// How much a signature says: a trusted key, a key, nothing.
+const fn rank(verdict: Word) -> u8 {
+    match verdict {
+        Word::Verified => 0,
+        Word::FirstContact => 1,
+        _ => 2,
+    }
+}
+
+impl Arrival {
+    /// What counts of it as a question.
+    pub fn asking(&self) -> Asking<'_> {
+        Asking {
+            receiver: &self.receiver,
+            targets: self.targets.iter().map(String::as_str).collect(),
+            wait: self.wait(),
+            verdict: self.verdict,
+        }
+    }
+
+    /// What counts of it as an answer.
+    pub fn answering(&self) -> Answering<'_> {
+        Answering {
+            sender: &self.sender,
+            is_mine: self.side == Side::Mine,
+            verdict: self.verdict,
+        }
+    }
+
+    /// Whether it settles a question that it answers.
+    pub fn settles_question(&self, question: &Asking<'_>) -> bool {
+        self.settles() && self.answering().settles(question)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_was_asked_can_settle() {
+        use Wait::{Carry, Me, Them};
+        use Word::{FirstContact, UnknownKey, Unsigned, Verified};
+        // The question: who has to act, its verdict. The answer: its sender, whether it is mine, its verdict.
+        for (wait, asked, sender, is_mine, verdict, settles) in [
+            (Them, Verified, "claude", false, Unsigned, true),
+            (Them, Unsigned, "claude://chat/7", false, Unsigned, true),
+            (Them, Unsigned, "BOB", false, Unsigned, true),
+            (Them, Unsigned, "chatgpt", false, Unsigned, true),
+            (Them, Unsigned, "MALLORY", false, Verified, false),
+            (Them, Unsigned, "MALLORY", true, Unsigned, true),
+            (Carry, Verified, "CLAUDE", false, Unsigned, true),
+            (Carry, Verified, "MALLORY", false, Verified, false),
+            (Me, Verified, "ME", true, Unsigned, true),
+            (Me, Unsigned, "Claude", false, Unsigned, true),
+            (Me, Unsigned, "Claude", false, UnknownKey, true),
+            (Me, Unsigned, "Claude", false, Verified, true),
+            (Me, FirstContact, "Claude", false, Unsigned, false),
+            (Me, Verified, "Claude", false, FirstContact, false),
+            (Me, Verified, "Claude", false, Verified, true),
+            // Another target answers for itself, not for me.
+            (Me, Unsigned, "BOB", false, Verified, false),
+            (Me, Unsigned, "claude://chat/7", false, Verified, false),
+            (Me, Unsigned, "MALLORY", false, Verified, false),
+        ] {
+            let question = Asking {
+                receiver: "CLAUDE",
+                targets: vec!["bob", "chatgpt://thread/x"],
+                wait,
+                verdict: asked,
+            };
+            let answer = Answering {
+                sender,
+                is_mine,
+                verdict,
+            };
+            assert_eq!(
+                answer.settles(&question),
+                settles,
+                "{question:?} {answer:?}"
+            );
+        }
+    }
+}

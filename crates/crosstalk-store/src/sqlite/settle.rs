@@ -1,0 +1,193 @@
+//! Who has to act next: what settles a message, and what opens it again.
+
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Answering, Arrival, Asking, party};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::derive::{unknown, wait_of};
+use super::fault::Step;
+
+/// More waiting messages of a thread than these are not looked at: which of so many an answer means, nobody can tell.
+const WAITING: usize = 64;
+
+/// A message that asks, as its columns have it.
+struct Question {
+    seq: i64,
+    id: String,
+    receiver: String,
+    targets: String,
+    asks: i64,
+    trust: i64,
+    answered: i64,
+    needs: i64,
+}
+
+const QUESTION: &str =
+    "SELECT seq, id, receiver, targets, asks, trust, answered, needs FROM message";
+
+fn question(row: &Row<'_>) -> Step<Question> {
+    Ok(Question {
+        seq: row.get("seq")?,
+        id: row.get("id")?,
+        receiver: row.get("receiver")?,
+        targets: row.get::<_, Option<String>>("targets")?.unwrap_or_default(),
+        asks: row.get("asks")?,
+        trust: row.get("trust")?,
+        answered: row.get("answered")?,
+        needs: row.get("needs")?,
+    })
+}
+
+impl Question {
+    fn asking(&self) -> Step<Asking<'_>> {
+        Ok(Asking {
+            receiver: &self.receiver,
+            targets: self.targets.lines().collect(),
+            wait: wait_of(self.asks)?,
+            verdict: verdict(self.trust)?,
+        })
+    }
+}
+
+/// The verdict at its place among all.
+fn verdict(trust: i64) -> Step<Word> {
+    let found = usize::try_from(trust).ok().and_then(|n| Word::ALL.get(n));
+    found
+        .copied()
+        .ok_or_else(|| unknown("trust", &trust.to_string()))
+}
+
+fn find(db: &Connection, id: &str) -> Step<Option<Question>> {
+    let sql = format!("{QUESTION} WHERE id = ?1 AND asks <> 0");
+    db.prepare_cached(&sql)?
+        .query_row(params![id], question)
+        .optional()
+}
+
+/// Whether the message of an id waits.
+pub(super) fn waits(db: &Connection, id: Option<&str>) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND wait <> 0")?
+        .exists(params![id])
+}
+
+/// Counts one answer to a message. Others that came before are not looked at.
+pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> Step<()> {
+    let Some(question) = find(db, id)?.filter(|q| q.seq != seq && q.answered < q.needs) else {
+        return Ok(());
+    };
+    if answer.settles_question(&question.asking()?) && note(db, question.seq, &answer.sender)? {
+        refresh(db, question.seq)?;
+    }
+    Ok(())
+}
+
+/// Writes down that somebody has answered. False if that was known.
+fn note(db: &Connection, question: i64, sender: &str) -> Step<bool> {
+    let mut add =
+        db.prepare_cached("INSERT OR IGNORE INTO answer (question, party) VALUES (?1, ?2)")?;
+    let is_new = add.execute(params![question, party(sender)])? > 0;
+    if is_new {
+        db.prepare_cached("UPDATE message SET answered = answered + 1 WHERE seq = ?1")?
+            .execute(params![question])?;
+    }
+    Ok(is_new)
+}
+
+/// Counts all answers to the message of an id again.
+pub(super) fn judge(db: &Connection, id: &str) -> Step<()> {
+    let Some(question) = find(db, id)? else {
+        return Ok(());
+    };
+    for sql in [
+        "DELETE FROM answer WHERE question = ?1",
+        "UPDATE message SET answered = 0 WHERE seq = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute(params![question.seq])?;
+    }
+    let asking = question.asking()?;
+    let mut answers = db.prepare_cached(
+        "SELECT sender, mine, trust FROM message WHERE settles = 1 AND parent = ?1 AND seq <> ?2",
+    )?;
+    let mut rows = answers.query(params![id, question.seq])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let sender: String = row.get("sender")?;
+        let answer = Answering {
+            sender: &sender,
+            is_mine: row.get("mine")?,
+            verdict: verdict(row.get("trust")?)?,
+        };
+        if answer.settles(&asking) && note(db, question.seq, &sender)? {
+            count += 1;
+        }
+        if count >= question.needs {
+            break;
+        }
+    }
+    refresh(db, question.seq)
+}
+
+/// Decides again who has to act on a message, by what was counted.
+pub(super) fn refresh(db: &Connection, seq: i64) -> Step<()> {
+    let mut look = db.prepare_cached(
+        "SELECT m.thread, m.wait, m.asks, i.dismissed = 0 AND m.answered < m.needs \
+         AND coalesce(iif(m.trust = 0, t.firm_seq, t.closed_seq), 0) < m.seq \
+         FROM message m JOIN intake i ON i.seq = m.seq JOIN thread t ON t.id = m.thread WHERE m.seq = ?1",
+    )?;
+    let (thread, before, asks, open): (String, i64, i64, bool) = look
+        .query_row(params![seq], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?;
+    let after = if open { asks } else { 0 };
+    if after != before {
+        db.prepare_cached("UPDATE message SET wait = ?2 WHERE seq = ?1")?
+            .execute(params![seq, after])?;
+        db.prepare_cached(
+            "UPDATE thread SET waiting = waiting + (?3 IN (1, 2)) - (?2 IN (1, 2)), asked = asked + (?3 = 3) - (?2 = 3) \
+             WHERE id = ?1",
+        )?
+        .execute(params![thread, before, after])?;
+    }
+    Ok(())
+}
+
+/// Clears the waits of a thread up to the message that closed it; those of verified messages up to one that is firm.
+/// Nothing if that message closed nothing.
+pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> Step<()> {
+    let mut look = db.prepare_cached("SELECT 1 FROM thread WHERE id = ?1 AND closed_seq = ?2")?;
+    if !look.exists(params![thread, seq])? {
+        return Ok(());
+    }
+    let mut find = db.prepare_cached(
+        "SELECT seq FROM message WHERE thread = ?1 AND wait <> 0 AND trust > 0 \
+         AND seq < (SELECT coalesce(closed_seq, 0) FROM thread WHERE id = ?1) UNION ALL \
+         SELECT seq FROM message WHERE thread = ?1 AND wait <> 0 AND trust = 0 \
+         AND seq < (SELECT coalesce(firm_seq, 0) FROM thread WHERE id = ?1)",
+    )?;
+    let rows = find.query_map(params![thread], |row| row.get(0))?;
+    for seq in rows.collect::<Step<Vec<i64>>>()? {
+        refresh(db, seq)?;
+    }
+    Ok(())
+}
+
+/// The only message of a thread that waits for a sender.
+pub(super) fn only_one(db: &Connection, thread: &str, sender: &str) -> Step<Option<String>> {
+    let limit = i64::try_from(WAITING).unwrap_or(i64::MAX).saturating_add(1);
+    let sql = format!("{QUESTION} WHERE thread = ?1 AND wait <> 0 LIMIT ?2");
+    let mut find = db.prepare_cached(&sql)?;
+    let rows = find.query_map(params![thread, limit], question)?;
+    let rows = rows.collect::<Step<Vec<Question>>>()?;
+    if rows.len() > WAITING {
+        return Ok(None);
+    }
+    let mut found = None;
+    for row in &rows {
+        match (row.asking()?.asks(sender), &found) {
+            (true, Some(_)) => return Ok(None),
+            (true, None) => found = Some(row.id.clone()),
+            (false, _) => {}
+        }
+    }
+    Ok(found)
+}
