@@ -1,9 +1,9 @@
 //! Ids, listings, pages, and what is gone.
 
-use super::{file, ids};
+use super::{file, ids, put};
 use crate::letter::letter;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Found, Page, Side, Store, ThreadFilter};
+use crosstalk_protocol::store::{Found, Outcome, Page, Side, Store, ThreadFilter};
 
 fn found(store: &dyn Store, reference: &str) -> Found {
     store.find(reference).unwrap()
