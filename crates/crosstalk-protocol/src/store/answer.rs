@@ -1,7 +1,8 @@
 //! Which answer settles which question.
 
-use super::arrival::{Arrival, Side, Wait};
+use super::arrival::{Arrival, Wait, Way};
 use super::party::{is_same_party, may_answer};
+use super::record::Record;
 use crate::verdict::Word;
 
 /// What counts of a message that waits for an answer.
@@ -63,6 +64,18 @@ const fn rank(verdict: Word) -> u8 {
     }
 }
 
+impl Record {
+    /// What counts of a kept message as a question.
+    pub fn asking(&self) -> Asking<'_> {
+        Asking {
+            receiver: &self.receiver,
+            targets: Vec::new(),
+            wait: self.wait,
+            verdict: self.verdict,
+        }
+    }
+}
+
 impl Arrival {
     /// What counts of it as a question.
     pub fn asking(&self) -> Asking<'_> {
@@ -78,7 +91,7 @@ impl Arrival {
     pub fn answering(&self) -> Answering<'_> {
         Answering {
             sender: &self.sender,
-            is_mine: self.side == Side::Mine,
+            is_mine: self.way == Way::Sent,
             verdict: self.verdict,
         }
     }

@@ -1,11 +1,13 @@
 //! A message on its way into a store: what is kept of it, where it belongs, what it settles and who acts next.
 
 use super::party::{Mine, is_placeholder, party};
+use super::record::Record;
 use crate::verdict::{Verdict, Word};
+use crosstalk_envelope::canonical::{is_hop_key, is_hop_namespace};
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{CoreHeader, Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Block, CoreHeader, Document, Intent, Reading, Timestamp};
 
 /// A message as a store takes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -242,7 +244,8 @@ impl Arrival {
             text,
         });
         let is_for = |a: &str| receipt.mine.has(a);
-        if receipt.way == Way::Sent {
+        let is_archive = matches!(receipt.way, Way::Imported | Way::Filed);
+        if receipt.way == Way::Sent || (is_archive && is_for(&arrival.sender)) {
             arrival.side = Side::Mine;
         } else if is_for(&arrival.receiver) || arrival.targets.iter().any(|t| is_for(t)) {
             arrival.side = Side::ToMe;
@@ -297,7 +300,11 @@ impl Arrival {
             meaning: envelope.meaning(),
             targets: targets.into_iter().map(Into::into).collect(),
             body: reading.body_text(),
-            written_at: signed_at.filter(|_| holds).or_else(own_time),
+            // Ids that are made from what was said have no time in them.
+            written_at: signed_at
+                .filter(|_| holds)
+                .or_else(own_time)
+                .filter(|t| t.as_millis() > 0),
             received: kept.received,
             verdict: kept.verdict,
             pkid: kept.pkid,
@@ -415,10 +422,24 @@ impl Arrival {
         matches!(self.verdict, Word::Verified | Word::FirstContact) && self.verdict < earlier
     }
 
-    /// Whether it takes the id of a message with other content that is kept: only a verified one does, and only from one
-    /// that is neither verified nor written here.
+    /// Whether it takes the id of a message with other content that is kept and was not written here: a verified one
+    /// does, from one that is not; and one that counts, from one that must not be acted on.
     pub fn displaces(&self, kept: Word, side: Side) -> bool {
-        self.verdict == Word::Verified && kept != Word::Verified && side != Side::Mine
+        let is_better = self.verdict == Word::Verified && kept != Word::Verified;
+        let is_junk = matches!(kept, Word::Damaged | Word::NotVerified | Word::Revoked);
+        side != Side::Mine && (is_better || (self.counts() && is_junk))
+    }
+
+    /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is
+    /// signed says what it means.
+    pub fn copies_id_of(&self, question: &Record) -> bool {
+        let is_answer = matches!(
+            self.meaning,
+            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
+        );
+        let names_it = self.parent.as_deref().is_none_or(|p| p == question.id);
+        let may_answer = question.asking().asks(&self.sender) || question.side == Side::Mine;
+        is_answer && names_it && may_answer && self.may_make_up()
     }
 
     /// Whether it ends its thread, if it was written here or its sender is a party of the thread already.
@@ -443,9 +464,15 @@ fn kept(document: &Document<'_>, verdict: &Verdict) -> String {
     let mut strict = Document::parse(source, Reading::Strict);
     strict.check();
     let as_came = strict.is_accepted().then(|| source.to_owned());
+    // What hops wrote is signed by nobody: it stays with what came, and is not part of a signed text.
+    let is_hop = |b: &Block<'_>| {
+        let namespace = b.namespace();
+        is_hop_namespace(namespace) || b.fields().any(|(key, _)| is_hop_key(namespace, key))
+    };
     match verdict.verified() {
         Some(verified) => as_came
             .filter(|_| strict.canonical().is_ok_and(|c| c == verified.canonical()))
+            .filter(|_| !strict.blocks().any(|b| is_hop(&b)))
             .unwrap_or_else(|| verified.to_envelope()),
         None => as_came.unwrap_or_else(|| document.to_well_formed()),
     }

@@ -67,8 +67,10 @@ pub fn may_answer(asked: &str, sender: &str) -> bool {
 /// ```
 pub fn is_placeholder(id: &str) -> bool {
     let is_odd =
-        |c: char| c.is_whitespace() || c.is_control() || is_hidden(c) || "<>{}[]()\"…".contains(c);
-    id.is_empty() || id.len() > LONGEST_ID || id.contains("...") || id.contains(is_odd)
+        |c: char| c.is_whitespace() || c.is_control() || is_hidden(c) || "<>{}[]()\"`…".contains(c);
+    // `last` is what people type for the latest message.
+    let is_word = id.eq_ignore_ascii_case("last");
+    id.is_empty() || is_word || id.len() > LONGEST_ID || id.contains("...") || id.contains(is_odd)
 }
 
 #[cfg(test)]
@@ -94,6 +96,8 @@ mod tests {
             "\"id\"",
             "01J…",
             "01J...",
+            "`01J`",
+            "last",
             &long,
         ];
         for id in odd {

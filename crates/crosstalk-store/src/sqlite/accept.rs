@@ -39,28 +39,37 @@ fn known(row: &Row<'_>) -> Step<Known> {
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome>> {
-    let outcomes = batch.iter().map(|arrival| accept(db, arrival));
+    let mut stale = BTreeSet::new();
+    let outcomes = batch.iter().map(|a| accept(db, a, &mut stale));
     let outcomes = outcomes.collect::<Step<Vec<Outcome>>>()?;
     let filed = outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Filed { thread, .. } => Some(thread.as_str()),
         Outcome::Known { .. } | Outcome::Conflict { .. } => None,
     });
-    for thread in filed.collect::<BTreeSet<&str>>() {
+    for thread in filed
+        .filter(|t| !stale.contains(*t))
+        .collect::<BTreeSet<&str>>()
+    {
         course::date(db, thread)?;
+    }
+    // Once for everything that came: a thread is gone through as often as there are batches, not messages.
+    for thread in &stale {
+        course::recount(db, thread)?;
     }
     Ok(outcomes)
 }
 
-fn accept(db: &Connection, arrival: &Arrival) -> Step<Outcome> {
+/// Takes one message in. `stale` are the threads that have to be counted again.
+fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> Step<Outcome> {
     let Some(found) = candidate(db, arrival)? else {
-        return file(db, arrival, None);
+        return file(db, arrival, None, stale);
     };
     if found.digest == arrival.digest.0 {
-        return again(db, &found, arrival);
+        return again(db, &found, arrival, stale);
     }
     if arrival.displaces(found.verdict, found.side) && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
-        return file(db, arrival, Some(found.spare));
+        return file(db, arrival, Some(found.spare), stale);
     }
     Ok(Outcome::Conflict {
         id: found.id,
@@ -104,7 +113,12 @@ fn displace(db: &Connection, found: &Known) -> Step<()> {
 }
 
 /// A message that is there: kept is what is known better now, with the text that shows it.
-fn again(db: &Connection, found: &Known, arrival: &Arrival) -> Step<Outcome> {
+fn again(
+    db: &Connection,
+    found: &Known,
+    arrival: &Arrival,
+    stale: &mut BTreeSet<String>,
+) -> Step<Outcome> {
     let improved = arrival.improves(found.verdict);
     if improved {
         let before = row(db, found.seq)?;
@@ -121,8 +135,8 @@ fn again(db: &Connection, found: &Known, arrival: &Arrival) -> Step<Outcome> {
         ])?;
         let now = row(db, found.seq)?;
         derive::columns(db, found.seq, &now)?;
-        course::recount(db, &now.thread)?;
-        take_effect(db, found.seq, &now)?;
+        stale.insert(now.thread.clone());
+        take_effect(db, found.seq, &now, stale)?;
     }
     let thread = row(db, found.seq)?.thread;
     Ok(Outcome::Known {
@@ -139,11 +153,23 @@ fn row(db: &Connection, seq: i64) -> Step<Filed> {
         .query_row(params![seq], derive::filed)
 }
 
-fn file(db: &Connection, arrival: &Arrival, displaced: Option<String>) -> Step<Outcome> {
-    let hints = hints(db, arrival)?;
+fn file(
+    db: &Connection,
+    arrival: &Arrival,
+    displaced: Option<String>,
+    stale: &mut BTreeSet<String>,
+) -> Step<Outcome> {
+    let mut arrival = arrival.clone();
+    // One id names one thing: no thread is named after a message of another one, and no message after another thread.
+    if names_a_message(db, arrival.thread.as_deref(), arrival.id())? {
+        arrival.thread = None;
+    }
+    let hints = hints(db, &arrival)?;
     let thread = arrival.choose_thread(&hints);
     let closed = course::closed_at(db, &thread)?;
-    let mut arrival = arrival.clone();
+    if arrival.id() != thread && is_thread(db, arrival.id())? {
+        arrival.message = None;
+    }
     if arrival.answers_unnamed(hints.of_parent.is_some()) {
         arrival.answers = settle::only_one(db, &thread, &arrival.sender)?;
     }
@@ -175,7 +201,7 @@ fn file(db: &Connection, arrival: &Arrival, displaced: Option<String>) -> Step<O
     ])?;
     let seq = db.last_insert_rowid();
     derive::index(db, seq, &filed)?;
-    let settled = take_effect(db, seq, &filed)?;
+    let settled = take_effect(db, seq, &filed, stale)?;
     Ok(Outcome::Filed {
         id: arrival.id().to_owned(),
         thread: filed.thread.clone(),
@@ -183,6 +209,18 @@ fn file(db: &Connection, arrival: &Arrival, displaced: Option<String>) -> Step<O
         closed,
         displaced,
     })
+}
+
+/// Whether a named thread is a message, other than the one that names it.
+fn names_a_message(db: &Connection, thread: Option<&str>, id: &str) -> Step<bool> {
+    let mut find =
+        db.prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND ?1 <> ?2 AND thread <> ?1")?;
+    find.exists(params![thread, id])
+}
+
+fn is_thread(db: &Connection, id: &str) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM thread WHERE id = ?1")?
+        .exists(params![id])
 }
 
 /// Where it may belong. Messages that must not be acted on come last.
@@ -220,14 +258,19 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
 }
 
 /// What a message changes about others, and others about it. The message that it settles.
-fn take_effect(db: &Connection, seq: i64, filed: &Filed) -> Step<Option<String>> {
+fn take_effect(
+    db: &Connection,
+    seq: i64,
+    filed: &Filed,
+    stale: &mut BTreeSet<String>,
+) -> Step<Option<String>> {
     let arrival = &filed.arrival;
     if !arrival.counts() {
         return Ok(None);
     }
     let answered = arrival.answered().filter(|_| arrival.settles());
     let waited = settle::waits(db, answered)?;
-    gather(db, filed)?;
+    gather(db, filed, stale)?;
     settle::judge(db, arrival.id())?;
     if let Some(id) = answered {
         settle::count(db, id, seq, arrival)?;
@@ -241,7 +284,7 @@ fn take_effect(db: &Connection, seq: i64, filed: &Filed) -> Step<Option<String>>
 
 /// Brings answers that came before their message into its thread, with what answers them, unless they named a thread of
 /// their own. A verified one follows a verified one alone.
-fn gather(db: &Connection, filed: &Filed) -> Step<()> {
+fn gather(db: &Connection, filed: &Filed, stale: &mut BTreeSet<String>) -> Step<()> {
     let Filed {
         arrival, thread, ..
     } = filed;
@@ -257,7 +300,9 @@ fn gather(db: &Connection, filed: &Filed) -> Step<()> {
     let asked = params![arrival.id(), thread, is_verified];
     let rows = find.query_map(asked, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let moved = rows.collect::<Step<Vec<(i64, String)>>>()?;
-    let mut left = BTreeSet::new();
+    if !moved.is_empty() {
+        stale.insert(thread.clone());
+    }
     for (seq, from) in moved {
         for sql in [
             "UPDATE intake SET thread = ?2 WHERE seq = ?1",
@@ -265,13 +310,7 @@ fn gather(db: &Connection, filed: &Filed) -> Step<()> {
         ] {
             db.prepare_cached(sql)?.execute(params![seq, thread])?;
         }
-        left.insert(from);
-    }
-    if !left.is_empty() {
-        left.insert(thread.clone());
-    }
-    for thread in &left {
-        course::recount(db, thread)?;
+        stale.insert(from);
     }
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     for table in ["party WHERE thread", "thread WHERE id"] {
         db.execute(&format!("DELETE FROM {table} = ?1"), params![thread])?;
     }
+    // Words that begin a page of the index are its keys, and outlive what they were written for: all pages anew.
+    db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
     // What they settled elsewhere is open again.
     for id in answered {
         settle::judge(db, &id)?;

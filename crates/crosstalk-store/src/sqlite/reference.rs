@@ -1,5 +1,6 @@
 //! Ids as people type them: whole, or their beginning.
 
+use crosstalk_envelope::id::IdForm;
 use crosstalk_protocol::store::Found;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -24,11 +25,19 @@ pub(super) fn find(db: &Connection, reference: &str) -> Step<Found> {
 
 fn find_exactly(db: &Connection, reference: &str) -> Step<Found> {
     let has = |sql| -> Step<bool> { db.prepare_cached(sql)?.exists(params![reference]) };
-    if has("SELECT 1 FROM thread WHERE id = ?1")? {
-        return Ok(Found::Thread(reference.to_owned()));
-    }
-    if has("SELECT 1 FROM message WHERE id = ?1")? {
-        return Ok(Found::Message(reference.to_owned()));
+    let exact = if has("SELECT 1 FROM thread WHERE id = ?1")? {
+        Some(Found::Thread(reference.to_owned()))
+    } else if has("SELECT 1 FROM message WHERE id = ?1")? {
+        Some(Found::Message(reference.to_owned()))
+    } else {
+        None
+    };
+    if let Some(exact) = exact {
+        // An id that anybody may have written, and that others begin with, must not pass for what was shown of them.
+        return match (IdForm::of(reference), find_prefix(db, reference)?) {
+            (IdForm::Opaque, several @ Found::Several(_)) => Ok(several),
+            _ => Ok(exact),
+        };
     }
     match reference.chars().count() < LEAST_TYPED {
         true => Ok(Found::Nothing),
