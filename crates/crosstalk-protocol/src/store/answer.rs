@@ -1,6 +1,6 @@
 //! Which answer settles which question.
 
-use super::arrival::{Arrival, Wait, Way};
+use super::arrival::{Arrival, Wait};
 use super::party::{is_same_party, may_answer};
 use super::record::Record;
 use crate::verdict::Word;
@@ -91,7 +91,7 @@ impl Arrival {
     pub fn answering(&self) -> Answering<'_> {
         Answering {
             sender: &self.sender,
-            is_mine: self.way == Way::Sent,
+            is_mine: self.is_written_here(),
             verdict: self.verdict,
         }
     }

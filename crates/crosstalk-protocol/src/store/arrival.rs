@@ -326,6 +326,11 @@ impl Arrival {
         self.answers.as_deref().or(self.parent.as_deref())
     }
 
+    /// Whether it was written here, and does not only say so: an archive can say anything.
+    pub fn is_written_here(&self) -> bool {
+        self.side == Side::Mine && !matches!(self.way, Way::Imported | Way::Filed)
+    }
+
     /// Whether its signature holds, whoever vouches for the key.
     pub fn holds(&self) -> bool {
         matches!(self.verdict, Word::Verified | Word::FirstContact)

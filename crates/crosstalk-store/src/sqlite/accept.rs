@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
-use super::{course, settle};
+use super::{course, reference, settle};
 
 /// A message that is there and may be the one that comes, or has its id.
 struct Known {
@@ -167,7 +167,8 @@ fn file(
     let hints = hints(db, &arrival)?;
     let thread = arrival.choose_thread(&hints);
     let closed = course::closed_at(db, &thread)?;
-    if arrival.id() != thread && is_thread(db, arrival.id())? {
+    let is_taken = arrival.id() != thread && is_thread(db, arrival.id())?;
+    if is_taken || reference::imitates(db, arrival.id())? {
         arrival.message = None;
     }
     if arrival.answers_unnamed(hints.of_parent.is_some()) {

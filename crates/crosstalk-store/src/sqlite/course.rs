@@ -1,7 +1,7 @@
 //! The course of a thread: how many messages, from when to when, who is in it, whether it was closed.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::store::{Arrival, Way, party};
+use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ impl Turn {
             counts: a.counts(),
             closes: a.closes(),
             reopens: a.reopens(),
-            mine: a.way == Way::Sent,
+            mine: a.is_written_here(),
             trust: trust(a.verdict),
             sender: a.sender.clone(),
             receiver: a.receiver.clone(),

@@ -127,7 +127,7 @@ pub(super) fn columns(db: &Connection, seq: i64, filed: &Filed) -> Step<()> {
         a.settles(),
         a.closes(),
         a.reopens(),
-        a.way == Way::Sent,
+        a.is_written_here(),
         number(a.wait()),
         i64::try_from(a.answers_needed()).unwrap_or(i64::MAX),
     ])?;

@@ -1,6 +1,5 @@
 //! Ids as people type them: whole, or their beginning.
 
-use crosstalk_envelope::id::IdForm;
 use crosstalk_protocol::store::Found;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -25,19 +24,11 @@ pub(super) fn find(db: &Connection, reference: &str) -> Step<Found> {
 
 fn find_exactly(db: &Connection, reference: &str) -> Step<Found> {
     let has = |sql| -> Step<bool> { db.prepare_cached(sql)?.exists(params![reference]) };
-    let exact = if has("SELECT 1 FROM thread WHERE id = ?1")? {
-        Some(Found::Thread(reference.to_owned()))
-    } else if has("SELECT 1 FROM message WHERE id = ?1")? {
-        Some(Found::Message(reference.to_owned()))
-    } else {
-        None
-    };
-    if let Some(exact) = exact {
-        // An id that anybody may have written, and that others begin with, must not pass for what was shown of them.
-        return match (IdForm::of(reference), find_prefix(db, reference)?) {
-            (IdForm::Opaque, several @ Found::Several(_)) => Ok(several),
-            _ => Ok(exact),
-        };
+    if has("SELECT 1 FROM thread WHERE id = ?1")? {
+        return Ok(Found::Thread(reference.to_owned()));
+    }
+    if has("SELECT 1 FROM message WHERE id = ?1")? {
+        return Ok(Found::Message(reference.to_owned()));
     }
     match reference.chars().count() < LEAST_TYPED {
         true => Ok(Found::Nothing),
@@ -75,6 +66,16 @@ fn find_prefix(db: &Connection, prefix: &str) -> Step<Found> {
         ([], [message]) => Found::Message(message.clone()),
         _ => Found::Several(threads.into_iter().chain(messages).take(MOST).collect()),
     })
+}
+
+/// Whether an id could pass for what is shown of another one that is here: the beginning of a ULID.
+pub(super) fn imitates(db: &Connection, id: &str) -> Step<bool> {
+    let is_beginning = (LEAST_SHOWN..26).contains(&id.len())
+        && id.starts_with(|c: char| ('0'..='7').contains(&c))
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+    Ok(is_beginning && find_prefix(db, id)? != Found::Nothing)
 }
 
 /// How many characters tell an id from its neighbours.

@@ -48,8 +48,7 @@ impl Model {
             if row.arrival.digest == new.digest {
                 return self.again(place, new);
             }
-            let takes = new.verdict == Word::Verified && verdict != Word::Verified;
-            if !takes || row.arrival.side == Side::Mine || by_id(spare).is_some() {
+            if !new.displaces(verdict, row.arrival.side) || by_id(spare).is_some() {
                 return Outcome::Conflict {
                     id: row.arrival.id().to_owned(),
                     thread: row.thread.clone(),
