@@ -6,6 +6,7 @@
 
 pub(crate) mod filing;
 pub(crate) mod finding;
+pub(crate) mod knowing;
 pub(crate) mod searching;
 pub(crate) mod settling;
 
@@ -17,20 +18,9 @@ macro_rules! store_suite {
     ($make:path) => {
         store_suite! { $make; filing:
             a_message_is_kept_with_all_that_is_known
-            the_same_again_is_known
-            another_content_under_an_id_is_refused
-            a_copy_that_nobody_signed_is_in_nobodys_way
-            answers_stay_with_the_id
-            what_is_mine_keeps_its_id
-            a_message_stays_under_an_id_of_its_own
-            placeholders_are_no_ids
             a_person_says_what_it_answers
             made_up_threads_of_answers_give_way_to_the_session
             made_up_parents_are_none
-            more_is_known_when_the_signature_comes
-            a_stripped_copy_does_not_replace_a_signed_one
-            one_key_signs_one_message_under_an_id
-            messages_without_an_id_are_known_by_their_content
             a_message_belongs_to_the_thread_of_its_parent
             sessions_join_a_thread
             a_message_that_does_not_count_leads_no_session_away
@@ -45,6 +35,19 @@ macro_rules! store_suite {
             parties_are_named_once_and_sixteen_at_most
             a_thread_with_many_parties_keeps_the_first
             ids_are_bytes
+        }
+        store_suite! { $make; knowing:
+            the_same_again_is_known
+            another_content_under_an_id_is_refused
+            a_copy_that_nobody_signed_is_in_nobodys_way
+            answers_stay_with_the_id
+            what_is_mine_keeps_its_id
+            a_message_stays_under_an_id_of_its_own
+            placeholders_are_no_ids
+            more_is_known_when_the_signature_comes
+            a_stripped_copy_does_not_replace_a_signed_one
+            one_key_signs_one_message_under_an_id
+            messages_without_an_id_are_known_by_their_content
         }
         store_suite! { $make; settling:
             a_request_waits_by_its_side

@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::again;
 use crate::letter::letter;
-use crosstalk_protocol::store::{Outcome, Page, Search, Store as _, StoreFault};
+use crosstalk_protocol::store::{Outcome, Page, Search, Store as _, StoreFault, Way};
 use crosstalk_store::{Home, SqliteStore};
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
@@ -43,7 +43,12 @@ fn written() {
         let own = letter(&format!("W{name}-{batch:03}")).thread(&format!("T{name}"));
         let other = format!("S{:03}", batch.wrapping_sub(1));
         let answer = letter(&format!("A{name}-{batch:03}")).parent(&other);
-        let answer = answer.intent("RESPOND").thread("shared");
+        let answer = answer
+            .intent("RESPOND")
+            .thread("shared")
+            .between("CLAUDE", "KALLE")
+            // The first one answers nothing, whatever else waits then.
+            .way(Way::Imported);
         let batch = [shared.arrival(), own.arrival(), answer.arrival()];
         let outcomes = store.accept(&batch).unwrap();
         assert!(

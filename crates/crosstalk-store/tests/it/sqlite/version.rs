@@ -20,6 +20,7 @@ fn old(place: &Place, messages: usize) {
                 _ => one
                     .parent(&format!("M{:04}", n - 1))
                     .intent("RESPOND")
+                    .between("CLAUDE", "KALLE")
                     .arrival(),
             }
         })
@@ -28,7 +29,8 @@ fn old(place: &Place, messages: usize) {
     drop(store);
     let db = Connection::open(place.home().store()).unwrap();
     db.execute_batch(
-        "DROP TABLE message; DROP TABLE thread; DROP TABLE party; DROP TABLE words; PRAGMA user_version = 1;",
+        "DROP TABLE message; DROP TABLE answer; DROP TABLE thread; DROP TABLE party; DROP TABLE words; \
+         PRAGMA user_version = 1;",
     )
     .unwrap();
 }

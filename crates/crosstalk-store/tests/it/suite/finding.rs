@@ -174,7 +174,8 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
             .thread("T4")
             .at(4)
             .intent("CLOSE")
-            .between("ANN", "KALLE"),
+            .between("ANN", "KALLE")
+            .side(Side::Mine),
     );
     file(store, &letter("M5").thread("T5").at(5).side(Side::Mine));
     file(
