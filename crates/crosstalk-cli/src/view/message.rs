@@ -46,8 +46,8 @@ pub(crate) fn badge(record: &Record) -> (String, String) {
     let signer = record.pkid.as_deref().map(|p| escape(p).into_owned());
     let by = signer.map_or(String::new(), |p| format!(" {p}"));
     let (style, text) = match (record.verdict, record.side, record.way) {
-        (Word::Unsigned, Side::Mine, _) => (DIM, "sent".to_owned()),
-        (Word::Verified, Side::Mine, _) => (DIM, "sent, signed".to_owned()),
+        (Word::Unsigned, Side::Mine, Way::Sent) => (DIM, "sent".to_owned()),
+        (Word::Verified, Side::Mine, Way::Sent) => (DIM, "sent, signed".to_owned()),
         (Word::Unsigned, _, Way::Filed) => (YELLOW, "○ filed from plain text".to_owned()),
         (Word::Verified, ..) => (GREEN, format!("✓ verified{by}")),
         (Word::FirstContact, ..) => (YELLOW, format!("◔ first contact{by}")),

@@ -15,6 +15,7 @@ mod dns;
 mod help;
 mod hostile;
 mod key;
+mod mistake;
 mod resolve;
 mod run;
 mod schema;

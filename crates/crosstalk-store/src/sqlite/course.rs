@@ -69,10 +69,15 @@ pub(super) fn follow(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
     add_parties(db, thread, turn)
 }
 
-/// Whether a message that counts has named somebody in a thread before.
+/// Whether somebody takes part in a thread: began it, or was written to by somebody who does.
 fn is_in(db: &Connection, thread: &str, sender: &str) -> Step<bool> {
     db.prepare_cached("SELECT 1 FROM party WHERE thread = ?1 AND party = ?2 AND counts = 1")?
         .exists(params![thread, party(sender)])
+}
+
+fn has_party(db: &Connection, thread: &str) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM party WHERE thread = ?1 AND counts = 1")?
+        .exists(params![thread])
 }
 
 /// Adds the sender, the receiver and the targets, as long as there is room.
@@ -80,6 +85,9 @@ fn add_parties(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
     let targets = turn.targets.as_deref().unwrap_or_default();
     let names = [turn.sender.as_str(), turn.receiver.as_str()].into_iter();
     let names = names.chain(targets.lines());
+    // Who begins a thread is in it, and whoever is in it brings in those whom they write to. Nobody joins by writing.
+    let brings =
+        turn.counts && (turn.mine || is_in(db, thread, &turn.sender)? || !has_party(db, thread)?);
     let mut seen = BTreeSet::new();
     let fresh = names.filter(|name| seen.insert(party(name)));
     let named: Vec<&str> = fresh.take(PARTIES).collect();
@@ -90,7 +98,7 @@ fn add_parties(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
             .prepare_cached("SELECT counts FROM party WHERE thread = ?1 AND party = ?2")?
             .query_row(params![thread, key], |row| row.get::<_, bool>(0))
             .optional()?;
-        if known == Some(false) && turn.counts {
+        if known == Some(false) && brings {
             db.prepare_cached("UPDATE party SET counts = 1 WHERE thread = ?1 AND party = ?2")?
                 .execute(params![thread, key])?;
         }
@@ -108,7 +116,7 @@ fn add_parties(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
                 "INSERT INTO party (thread, party, address, first_seq, place, counts, last_at, last_seq) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0)",
             )?
-            .execute(params![thread, key, address, turn.seq, place, turn.counts])?;
+            .execute(params![thread, key, address, turn.seq, place, brings])?;
         }
     }
     Ok(())

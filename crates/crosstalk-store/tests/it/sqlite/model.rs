@@ -200,8 +200,10 @@ impl Model {
                 _ if is_mine => course.closed_at = None,
                 _ => {}
             }
-            let names = [&a.sender, &a.receiver].into_iter().chain(&a.targets);
-            parties.extend(names.map(|name| party(name)));
+            if is_mine || parties.is_empty() || parties.contains(&party(&a.sender)) {
+                let names = [&a.sender, &a.receiver].into_iter().chain(&a.targets);
+                parties.extend(names.map(|name| party(name)));
+            }
         }
         course
     }
