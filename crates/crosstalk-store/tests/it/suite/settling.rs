@@ -235,6 +235,13 @@ pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
         (wait(store, "M1"), wait(store, "M2")),
         (Wait::Me, Wait::Nobody)
     );
+    // The same if the thread is gone through again.
+    file(store, &letter("N2").parent("N1").spare("apart"));
+    file(store, &letter("N1").thread("T1"));
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Me, Wait::Nobody)
+    );
     put(
         store,
         &end("E2", "Kalle").verdict(Word::Verified, Some("kalle")),
