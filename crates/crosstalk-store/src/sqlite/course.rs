@@ -85,9 +85,11 @@ fn add_parties(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
     let targets = turn.targets.as_deref().unwrap_or_default();
     let names = [turn.sender.as_str(), turn.receiver.as_str()].into_iter();
     let names = names.chain(targets.lines());
-    // Who begins a thread is in it, and whoever is in it brings in those whom they write to. Nobody joins by writing.
-    let brings =
-        turn.counts && (turn.mine || is_in(db, thread, &turn.sender)? || !has_party(db, thread)?);
+    // Who begins a thread is in it, and so is who signs; they bring in those whom they write to. Nobody else joins by
+    // writing.
+    let is_sure = turn.mine || turn.trust == 0;
+    let begins = !turn.closes && !has_party(db, thread)?;
+    let brings = turn.counts && (is_sure || begins || is_in(db, thread, &turn.sender)?);
     let mut seen = BTreeSet::new();
     let fresh = names.filter(|name| seen.insert(party(name)));
     let named: Vec<&str> = fresh.take(PARTIES).collect();
