@@ -3,20 +3,21 @@
 use crosstalk_envelope::Timestamp;
 
 const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
 
 /// `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date; a time that is still to come is written out.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     let passed = now.as_millis().saturating_sub(then.as_millis());
-    match passed {
-        _ if passed <= -MINUTE => then.to_string(),
-        ..MINUTE => "just now".to_owned(),
-        ..HOUR => format!("{} min ago", passed / MINUTE),
-        ..DAY => format!("{} h ago", passed / HOUR),
-        _ if passed < 30 * DAY => format!("{} d ago", passed / DAY),
-        _ => then.to_string().chars().take(10).collect(),
+    if passed <= -MINUTE {
+        return then.to_string();
     }
+    let (number, unit) = match passed / MINUTE {
+        ..1 => return "just now".to_owned(),
+        minutes @ 1..60 => (minutes, "min"),
+        minutes @ 60..1440 => (minutes / 60, "h"),
+        minutes if minutes < 30 * 1440 => (minutes / 1440, "d"),
+        _ => return then.to_string().chars().take(10).collect(),
+    };
+    format!("{number} {unit} ago")
 }
 
 #[cfg(test)]
