@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(source(&config, Key::Sender), "line 1");
         assert_eq!(config.ids(), Ids::Uuid);
         assert_eq!(source(&config, Key::Fence), "default");
-        assert!(config.fence());
+        assert!(!config.fence());
 
         let config = read(text, Some("work"), &[]);
         assert_eq!(config.sender().unwrap(), "B");

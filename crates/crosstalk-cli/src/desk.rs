@@ -159,7 +159,9 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
     match closed {
         Some(at) => Err(Failure::Refused(
             ErrorCode::Perm,
-            format!("the thread was closed on {at}: begin a new one with `crosstalk send`"),
+            format!(
+                "the thread was closed on {at}: begin a new one with `crosstalk send`, or go on with --reopen"
+            ),
         )),
         None => Ok(()),
     }

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::command::sign::require_verified;
 use crate::config::WithKey;
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
-use crate::desk::Desk;
+use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::home::block_of;
@@ -28,6 +28,7 @@ use crosstalk_envelope::{
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
 use crosstalk_protocol::{Assistant, primer};
 use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_store::SqliteStore;
 use serde_json::json;
 
 /// How a message leaves.
@@ -63,6 +64,9 @@ pub(crate) struct Delivery {
     /// Leave the clipboard alone
     #[arg(long)]
     no_copy: bool,
+    /// Go on with a thread that was closed
+    #[arg(long)]
+    reopen: bool,
     /// Print JSON of the form crosstalk.sent/1
     #[arg(long)]
     pub(crate) json: bool,
@@ -134,6 +138,14 @@ impl Delivery {
             desk.rooms.signing_key(wanted.as_deref())?;
         }
         Ok(())
+    }
+
+    /// A closed thread takes no new messages, unless it goes on.
+    pub(crate) fn require_open(&self, store: &SqliteStore, thread: &str) -> Result<(), Failure> {
+        match self.reopen {
+            true => Ok(()),
+            false => desk::require_open(store, thread),
+        }
     }
 
     fn signs(&self, desk: &Desk) -> bool {

@@ -33,7 +33,7 @@ pub(crate) struct Escalate {
 impl Escalate {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let passed = self.passing.look_up(console, &desk)?;
+        let passed = self.passing.look_up(console, &desk, &self.delivery)?;
         let request = Escalation {
             bundle: self.passing.bundle(&passed),
             reason: &self.reason,

@@ -136,6 +136,7 @@ fn page(rule: &Rule) -> &'static str {
         Some("CAN") => "canonical.md",
         Some("SIG") => "signing.md",
         Some("TRU") => "trust.md",
+        Some("RED") => "redaction.md",
         _ => "envelope.md",
     }
 }

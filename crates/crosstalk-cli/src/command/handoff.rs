@@ -30,7 +30,7 @@ pub(crate) struct Handoff {
 impl Handoff {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let passed = self.passing.look_up(console, &desk)?;
+        let passed = self.passing.look_up(console, &desk, &self.delivery)?;
         let request = bundle::Handoff {
             bundle: self.passing.bundle(&passed),
             approved: self.approve_transfer,

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::{self, Desk};
 use crate::failure::Failure;
+use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
@@ -49,10 +50,16 @@ pub(super) struct Passed {
 
 impl Passing {
     /// Looks up the conversation and the two sides.
-    pub(super) fn look_up(&self, console: &mut Console, desk: &Desk) -> Result<Passed, Failure> {
+    pub(super) fn look_up(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        delivery: &Delivery,
+    ) -> Result<Passed, Failure> {
+        delivery.require_key(desk)?;
         let store = desk.kept(console)?;
         let thread = desk::thread(&store, &self.thread)?;
-        desk::require_open(&store, &thread.id)?;
+        delivery.require_open(&store, &thread.id)?;
         let sender = match &self.from {
             Some(from) => resolve_typed(&desk.config, from),
             None => desk.config.sender()?,

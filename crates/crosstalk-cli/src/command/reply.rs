@@ -39,7 +39,7 @@ impl Reply {
             Some(reference) => found(&store, reference)?,
             None => waiting(&store)?,
         };
-        desk::require_open(&store, &answered.thread)?;
+        self.delivery.require_open(&store, &answered.thread)?;
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
     }

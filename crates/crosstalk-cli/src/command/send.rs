@@ -39,7 +39,8 @@ impl Send {
             None => None,
         };
         if let Some(answered) = &answered {
-            desk::require_open(&desk.kept(console)?, &answered.thread)?;
+            self.delivery
+                .require_open(&desk.kept(console)?, &answered.thread)?;
         }
         self.delivery.require_key(&desk)?;
         let sender = self.content.sender(&desk.config)?;

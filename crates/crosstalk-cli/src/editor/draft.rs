@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             content,
             format!(
-                "mine\n\n# ------------------------ >8 ------------------------\n{NOTE}\n\ntheirs\\u{{202e}}\n# and more\n"
+                "mine\n\n# ------------------------ >8 ------------------------\n{NOTE}\n\ntheirs\\u{{202e}}\n# and more\n\n#\n#\n#\n#\n#\n#\n"
             )
         );
         let plain = Draft::new("mine", "\n").unwrap();

@@ -250,6 +250,9 @@ fn a_closed_thread_takes_no_new_message_and_keeps_what_comes() {
     );
     let threads = json(&home, &["threads", "--json", "--open"], "");
     assert_eq!(threads["threads"].as_array().unwrap().len(), 0);
+    json(&home, &["reply", &asked, "--reopen", "--json", "More?"], "");
+    let threads = json(&home, &["threads", "--json", "--open"], "");
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
 }
 
 #[test]
