@@ -134,12 +134,6 @@ impl Clipboard {
         Ok(Self(way))
     }
 
-    /// Whether a text can be copied.
-    #[allow(dead_code, reason = "for commands that print what they can't copy")]
-    pub(crate) const fn is_there(&self) -> bool {
-        !matches!(self.0, Way::None(_))
-    }
-
     /// The text on it, as it is: with the line ends that it has, and never empty.
     pub(crate) fn read(&mut self) -> Result<String, ClipboardError> {
         match &mut self.0 {
@@ -194,7 +188,6 @@ mod tests {
     #[test]
     fn a_clipboard_that_is_switched_off_says_so() {
         let mut off = Clipboard::open(Choice::None).unwrap();
-        assert!(!off.is_there());
         assert_eq!(off.read().unwrap_err(), ClipboardError::Off);
         assert_eq!(off.write("x").unwrap_err(), ClipboardError::Off);
     }

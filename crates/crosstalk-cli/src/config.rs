@@ -90,7 +90,6 @@ pub(crate) struct Config {
     identity: OnceCell<Option<Identity>>,
 }
 
-#[allow(dead_code, reason = "for the commands that write messages")]
 impl Config {
     /// The settings of `CROSSTALK_HOME` or of the platform, with this profile if one was asked for.
     pub(crate) fn load(profile: Option<&str>) -> Result<Self, Failure> {
@@ -209,17 +208,6 @@ impl Config {
                 all.join(", ")
             ),
         }))
-    }
-
-    /// An argument of the command outdoes everything else.
-    pub(crate) fn set_flag(&mut self, key: Key, text: Option<&str>) -> Result<(), Failure> {
-        let Some((text, setting)) = text.zip(setting_of(key)) else {
-            return Ok(());
-        };
-        let value = setting.parse(text);
-        let value = value.map_err(|what| Failure::Usage(format!("the {} {what}", setting.name)))?;
-        self.values.insert(key, (value, Source::Flag));
-        Ok(())
     }
 
     /// The value of a setting and where it comes from; no value if nobody says anything.
@@ -404,16 +392,9 @@ mod tests {
         assert_eq!(source(&config, Key::Sender), "profile work, line 4");
         assert_eq!(source(&config, Key::Ids), "line 2");
 
-        let mut config = read(text, Some("work"), &[("CROSSTALK_SENDER", "C")]);
+        let config = read(text, Some("work"), &[("CROSSTALK_SENDER", "C")]);
         assert_eq!(config.sender().unwrap(), "C");
         assert_eq!(source(&config, Key::Sender), "CROSSTALK_SENDER");
-
-        config.set_flag(Key::Sender, Some("D")).unwrap();
-        config.set_flag(Key::Ids, None).unwrap();
-        assert_eq!(config.sender().unwrap(), "D");
-        assert_eq!(source(&config, Key::Sender), "the command");
-        assert_eq!(config.ids(), Ids::Uuid);
-        assert!(config.set_flag(Key::Sender, Some("A→B")).is_err());
     }
 
     #[test]

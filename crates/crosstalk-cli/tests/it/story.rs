@@ -191,6 +191,12 @@ impl Names {
         }
     }
 
+    /// A text with the real words, as long as they were shown.
+    fn as_named(&self, text: &str) -> String {
+        let put = |word: &str| self.0.get(word).cloned().unwrap_or_else(|| word.to_owned());
+        words(text).into_iter().map(put).collect()
+    }
+
     /// A text with the real words; of an id, as much as is known.
     fn put_in(&self, text: &str) -> String {
         let put = |word: &str| match self.0.get(word) {
@@ -272,6 +278,7 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
                     } else {
                         format!("? {ended}\n")
                     };
+                    let typed = names.as_named(&line);
                     out.push_str(&format!("$ {typed}\n{code}{}\n\n", real.trim_end()));
                     continue;
                 }
