@@ -233,6 +233,7 @@ mod tests {
             "intents",
             "keys",
             "namespaces",
+            "redactions",
             "rules",
             "schemes",
         ] {

@@ -13,6 +13,7 @@ mod clipboard;
 mod config;
 mod conversation;
 mod dns;
+mod forgery;
 mod help;
 mod hostile;
 mod key;

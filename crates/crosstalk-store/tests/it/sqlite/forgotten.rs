@@ -108,3 +108,34 @@ fn a_store_that_is_closed_is_one_file() {
         "THREADRARE"
     );
 }
+
+/// Words that begin a page of the index are written into the pages above it, too.
+#[test]
+fn the_keys_of_a_large_index_go_too() {
+    let mut made = Sqlite::new();
+    let folder = made.place.path().to_owned();
+    let mut state = 1_u64;
+    let mut word = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("w{:x}", state >> 40)
+    };
+    for batch in 0..8 {
+        let letters: Vec<_> = (0..250)
+            .map(|n| {
+                let words: Vec<String> = (0..30).map(|_| word()).collect();
+                let (thread, secret) = match n % 10 {
+                    0 => ("SECRET", format!("zebrasecret{batch}x{n}")),
+                    _ => ("OTHER", String::new()),
+                };
+                let one = letter(&format!("ID-{batch}-{n}")).thread(thread);
+                one.body(&format!("{secret} {}", words.join(" "))).arrival()
+            })
+            .collect();
+        made.store.accept(&letters).unwrap();
+    }
+    assert!(!files_with(&folder, "zebrasecret").is_empty());
+    assert_eq!(made.store.forget("SECRET").unwrap(), 200);
+    assert_eq!(files_with(&folder, "zebrasecret"), Vec::<String>::new());
+}
