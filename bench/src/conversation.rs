@@ -122,17 +122,21 @@ fn envelope(number: usize) -> String {
     text
 }
 
-const COMMANDS: [(&str, &[&str]); 6] = [
+const COMMANDS: [(&str, &[&str]); 7] = [
     ("threads", &["threads"]),
     ("show THREAD", &["show", "01K80000000000000000000042"]),
-    ("search, rare words", &["search", "word7", "expiry"]),
+    (
+        "search, a rare word and a common one",
+        &["search", "777", "expiry"],
+    ),
     ("search, a word of every message", &["search", "tokens"]),
-    ("search, a beginning", &["search", "sess*"]),
+    ("search, a short beginning", &["search", "sess*"]),
+    ("search, a long beginning", &["search", "session*"]),
     ("inbox", &["inbox"]),
 ];
 
 fn compare(few: &Store, many: &Store) {
-    println!("{:<34} {:>9} {:>9} {:>7}", "", FEW, MANY, "ratio");
+    println!("{:<38} {:>9} {:>9} {:>7}", "", FEW, MANY, "ratio");
     let mut worst: f64 = 0.0;
     for (name, arguments) in COMMANDS {
         let mut subjects = [
@@ -144,7 +148,7 @@ fn compare(few: &Store, many: &Store) {
             return;
         };
         println!(
-            "{name:<34} {:>9.2} {:>9.2} {:>7.2}",
+            "{name:<38} {:>9.2} {:>9.2} {:>7.2}",
             few / 1e6,
             many / 1e6,
             many / few

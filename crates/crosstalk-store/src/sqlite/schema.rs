@@ -36,7 +36,8 @@ CREATE INDEX intake_uncarried ON intake (digest) WHERE carried = 0;
 /// envelope names, `targets` has an address a line. `answer` has who has answered a message so that it counts, and
 /// `answered` how many they are, as far as the message `needs` them. `closed_seq` is the latest message that closed the
 /// thread, `firm_seq` the latest that closed it for verified messages as well. The words have no content of their
-/// own: to remove a message from them, its text is read again.
+/// own: to remove a message from them, its text is read again. Beginnings of up to ten characters are words of their own, so
+/// that looking for one does not gather all that begin so.
 pub(super) const DERIVED: &str = "
 CREATE TABLE message (
     seq INTEGER PRIMARY KEY REFERENCES intake (seq),
@@ -111,7 +112,7 @@ CREATE INDEX party_last ON party (party, last_at, last_seq);
 
 CREATE VIRTUAL TABLE words USING fts5 (
     body, context, sender, receiver, intent,
-    content = '', columnsize = 0, prefix = '2 3',
+    content = '', columnsize = 0, prefix = '2 3 4 5 6 7 8 9 10',
     tokenize = 'unicode61 remove_diacritics 2'
 );
 INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
