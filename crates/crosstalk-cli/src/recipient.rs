@@ -1,17 +1,88 @@
-//! Whom a message is for, as it is typed: an address, a name of the settings, or a name for a person to resolve.
+//! Whom a message is for, as it is typed: an address, a name of the settings, a name that a domain lists, or a name for a
+//! person to resolve.
 
 use crate::config::Config;
+use crate::console::{Console, YELLOW, styled};
+use crate::failure::Failure;
+use crate::lookup::{Look, server};
+use clap::Args;
 use crosstalk_envelope::Address;
-use crosstalk_protocol::resolve;
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::dns::AddressAnswer;
+use crosstalk_protocol::{name_to_ask, resolve};
+use std::net::SocketAddr;
 
-/// The address to write. A name that stands for nothing stays one, in capitals as names are usually written, if it was
-/// typed in small letters.
+/// Whether and whom to ask for the address of a name.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Ask {
+    /// Ask the domain for the address of a name. Without this or the setting `dns`, nothing is sent
+    #[arg(long)]
+    dns: bool,
+    /// The domain that lists addresses of names; else that of the settings
+    #[arg(long, value_name = "DOMAIN", requires = "dns")]
+    domain: Option<String>,
+    /// Ask this name server, and not those of the system
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = server, requires = "dns")]
+    dns_server: Option<SocketAddr>,
+}
+
+impl Ask {
+    /// The address to write, after asking the domain if that was asked for and the name is not in the settings.
+    pub(crate) fn resolve(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        typed: &str,
+    ) -> Result<String, Failure> {
+        let answer = self.answer(config, typed)?;
+        let resolution = resolve(typed, config.names(), answer.as_ref());
+        if resolution.is_retry() {
+            let what = format!("`{typed}` stays a name");
+            let fault = Failure::of_rule(&rule::NAME_UNAVAILABLE, &what);
+            if self.dns {
+                return Err(fault);
+            }
+            let word = styled(YELLOW, "note");
+            console.talk(&format!("{word}: {}\n", escape(&fault.to_string())))?;
+        }
+        Ok(written(typed, resolution.result))
+    }
+
+    fn answer(&self, config: &Config, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
+        let name = name_to_ask(typed, config.names());
+        let Some(name) = name.filter(|_| self.dns || config.dns()) else {
+            return Ok(None);
+        };
+        let Some(domain) = self.domain.clone().or_else(|| config.domain()) else {
+            return match self.dns {
+                true => Err(Failure::Usage(
+                    "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
+                        .to_owned(),
+                )),
+                false => Ok(None),
+            };
+        };
+        let look = Look {
+            dns: true,
+            dns_server: self.dns_server,
+            ..Look::default()
+        };
+        Ok(Some(look.connect()?.addresses_blocking(name, &domain)))
+    }
+}
+
+/// The address to write for what is typed, without asking anybody.
 pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
-    let resolution = resolve(typed, config.names(), None);
-    // What the table says is written as it says.
-    match resolution.result == typed {
+    written(typed, resolve(typed, config.names(), None).result)
+}
+
+/// What was found is written as it is. A name that stands for nothing stays one, in capitals as names are usually
+/// written, if it was typed in small letters.
+fn written(typed: &str, found: String) -> String {
+    match found == typed {
         true => capitals(typed),
-        false => resolution.result,
+        false => found,
     }
 }
 

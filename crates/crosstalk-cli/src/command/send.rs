@@ -6,7 +6,7 @@ use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
-use crate::recipient;
+use crate::recipient::Ask;
 use clap::Args;
 
 /// Write a message, keep it, and put it on the clipboard
@@ -22,6 +22,8 @@ pub(crate) struct Send {
     #[arg(value_name = "TO")]
     to: String,
     #[command(flatten)]
+    ask: Ask,
+    #[command(flatten)]
     content: Content,
     /// The message that it answers: its id or the beginning of it, or `last`
     #[arg(long, value_name = "ID")]
@@ -33,7 +35,7 @@ pub(crate) struct Send {
 impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let receiver = recipient::resolve_typed(&desk.config, &self.to);
+        let receiver = self.ask.resolve(console, &desk.config, &self.to)?;
         let answered = match &self.reply_to {
             Some(reference) => Some(desk::message(&desk.kept(console)?, reference)?),
             None => None,

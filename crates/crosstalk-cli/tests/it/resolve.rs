@@ -125,3 +125,44 @@ fn a_signed_zone_is_told_apart() {
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert_eq!(value["steps"][1]["dnssec"], "secure");
 }
+
+#[test]
+fn a_message_goes_where_the_domain_says() {
+    let home = Home::new("resolve-send");
+    let knot = Knot::start([
+        Zone::new("example.test").txt("_crosstalk-addr.claude", &["claude://dns"]),
+        Zone::with_text("broken.test", "this is no zone\n"),
+    ]);
+    let server = knot.address().to_string();
+    let send = |name: &str, domain: &str| {
+        let me = [("CROSSTALK_USER", "kalle"), ("CROSSTALK_CLIPBOARD", "none")];
+        let asked = ["--dns", "--dns-server", &server, "--domain", domain];
+        home.run_with(&me, &[&["send", name, "Hi?"][..], &asked].concat(), "")
+    };
+    let sent = send("Claude", "example.test");
+    assert!(
+        sent.out.starts_with("[[KALLE→claude://dns v1]]\n"),
+        "{}{}",
+        sent.out,
+        sent.err
+    );
+    // What nobody lists stays a name; a domain that does not answer is asked again later.
+    let stays = send("gemini", "example.test");
+    assert!(
+        stays.out.starts_with("[[KALLE→GEMINI v1]]\n"),
+        "{}{}",
+        stays.out,
+        stays.err
+    );
+    let later = send("claude", "broken.test");
+    assert_eq!((later.code, later.out.as_str()), (16, ""), "{}", later.err);
+    // One's own table comes first, and nobody is asked.
+    assert_eq!(home.run(&["name", "CLAUDE", "claude://mine"], "").code, 0);
+    let own = send("claude", "broken.test");
+    assert!(
+        own.out.starts_with("[[KALLE→claude://mine v1]]\n"),
+        "{}{}",
+        own.out,
+        own.err
+    );
+}
