@@ -13,6 +13,10 @@ struct Program {
 
 const PROGRAMS: &[Program] = &[
     Program {
+        program: "vi",
+        packages: &["vim-tiny"],
+    },
+    Program {
         program: "knotd",
         packages: &["knot", "knot-dnsutils"],
     },
