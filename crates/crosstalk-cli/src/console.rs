@@ -5,9 +5,11 @@
 
 use crate::cli::Color;
 use crate::failure::Failure;
+use crate::paragraph::wrap;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
+use crosstalk_envelope::unicode::escape;
 use std::io::{IsTerminal as _, StderrLock, StdoutLock, Write as _};
 
 /// The style of a fault.
@@ -88,7 +90,7 @@ impl Console {
     /// would act on.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         match self.is_terminal() {
-            true => self.data(crosstalk_envelope::unicode::escape(text).as_bytes()),
+            true => self.data(escape(text).as_bytes()),
             false => self.data(text),
         }
     }
@@ -105,6 +107,18 @@ impl Console {
         AutoStream::new(&mut self.err, self.err_color)
             .write_all(text.as_bytes())
             .map_err(Failure::of_output)
+    }
+
+    /// Tells on stderr what is worth knowing.
+    pub(crate) fn note(&mut self, text: &str) -> Result<(), Failure> {
+        let text = wrap(&escape(text), 6, 0);
+        self.talk(&format!("{}: {text}\n", styled(YELLOW, "note")))
+    }
+
+    /// Tells on stderr what to be careful about.
+    pub(crate) fn warning(&mut self, text: &str) -> Result<(), Failure> {
+        let text = wrap(&escape(text), 9, 0);
+        self.talk(&format!("{}: {text}\n", styled(YELLOW, "warning")))
     }
 
     /// Tells about a failure on stderr.

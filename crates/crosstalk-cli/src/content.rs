@@ -4,14 +4,13 @@ mod attachment;
 
 use crate::clock;
 use crate::config::Config;
-use crate::console::{Console, YELLOW, styled};
+use crate::console::Console;
 use crate::desk::Desk;
 use crate::editor::{self, Composed, Draft};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, is_piped, shown_path};
 use crate::outgoing::Delivery;
-use crate::paragraph::wrap;
 use crate::recipient::resolve_typed;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Consent;
@@ -382,8 +381,7 @@ impl Content {
                 "the text looks as if it holds personal data ({what}) and no consent is given: --redact takes it out, \
                  --consent explicit_yes --scope pii says that you may send it"
             );
-            let word = styled(YELLOW, "warning");
-            console.talk(&format!("{word}: {}\n", wrap(&advice, 9, 0)))?;
+            console.warning(&advice)?;
         }
         Ok((text, Vec::new()))
     }

@@ -251,8 +251,7 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
 fn tell_findings(console: &mut Console, text: &str) -> Result<(), Failure> {
     let document = Document::parse(text, Reading::Strict);
     for finding in render::findings(&document) {
-        let (word, what) = (styled(YELLOW, "note"), escape(&finding.message));
-        console.talk(&format!("{word}: {what} ({})\n", finding.rule.id))?;
+        console.note(&format!("{} ({})", finding.message, finding.rule.id))?;
     }
     Ok(())
 }

@@ -2,13 +2,12 @@
 //! person to resolve.
 
 use crate::config::Config;
-use crate::console::{Console, YELLOW, styled};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::lookup::{Look, server};
 use clap::Args;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::rule;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_protocol::{name_to_ask, resolve};
 use std::net::SocketAddr;
@@ -43,33 +42,48 @@ impl Ask {
             if self.dns {
                 return Err(fault);
             }
-            let word = styled(YELLOW, "note");
-            console.talk(&format!("{word}: {}\n", escape(&fault.to_string())))?;
+            console.note(&fault.to_string())?;
         }
         Ok(written(typed, resolution.result))
     }
 
     fn answer(&self, config: &Config, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
-        let name = name_to_ask(typed, config.names());
-        let Some(name) = name.filter(|_| self.dns || config.dns()) else {
+        let domain = self.domain.clone().or_else(|| config.domain());
+        // The setting asks where there is a domain; who says --dns wants to know that there is none.
+        let is_asked = self.dns || (config.dns() && domain.is_some());
+        if !is_asked {
             return Ok(None);
-        };
-        let Some(domain) = self.domain.clone().or_else(|| config.domain()) else {
-            return match self.dns {
-                true => Err(Failure::Usage(
-                    "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
-                        .to_owned(),
-                )),
-                false => Ok(None),
-            };
-        };
+        }
         let look = Look {
             dns: true,
             dns_server: self.dns_server,
             ..Look::default()
         };
-        Ok(Some(look.connect()?.addresses_blocking(name, &domain)))
+        ask_domain(&look, config, domain, typed)
     }
+}
+
+/// What a domain says about a name, unless the name is in the settings or is an address already.
+pub(crate) fn ask_domain(
+    look: &Look,
+    config: &Config,
+    domain: Option<String>,
+    typed: &str,
+) -> Result<Option<AddressAnswer>, Failure> {
+    let Some(name) = name_to_ask(typed, config.names()) else {
+        return Ok(None);
+    };
+    let domain = domain.ok_or_else(|| {
+        Failure::Usage(
+            "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
+                .to_owned(),
+        )
+    })?;
+    let answer = look.connect()?.addresses_blocking(name, &domain);
+    Ok(Some(match look.require_dnssec {
+        true => answer.protected(),
+        false => answer,
+    }))
 }
 
 /// The address to write for what is typed, without asking anybody.

@@ -59,19 +59,9 @@ impl Paste {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let inputs = source::read(&self, console, &desk)?;
-        let mut keeper = Keeper {
-            desk: &desk,
-            look: &self.look,
-            way: Way::Pasted,
-            new_id: self.new_id,
-            answers: None,
-            unfold: self.unfold,
-            quiet: self.json,
-            watches: false,
-            kept: Vec::new(),
-            messages: Vec::new(),
-            errors: Vec::new(),
-        };
+        let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
+        keeper.new_id = self.new_id;
+        keeper.quiet = self.json;
         let mut exit = Exit::SUCCESS;
         for input in &inputs {
             let one = match &self.as_reply_to {
@@ -87,9 +77,7 @@ impl Paste {
         }
         Ok(exit)
     }
-}
 
-impl Paste {
     /// Files a text as the answer to a message: the envelopes in it, whatever they say that they answer, or else the text.
     fn answer(
         &self,
@@ -112,17 +100,17 @@ impl Paste {
 
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(super) struct Keeper<'k> {
-    pub(super) desk: &'k Desk,
-    pub(super) look: &'k Look,
-    pub(super) way: Way,
-    pub(super) new_id: bool,
+    desk: &'k Desk,
+    look: &'k Look,
+    way: Way,
+    new_id: bool,
     /// The message that everything answers, because a person says so.
     answers: Option<String>,
-    pub(super) unfold: bool,
+    unfold: bool,
     /// Nothing is said about what is kept.
-    pub(super) quiet: bool,
-    /// Nothing is said about what was known: one's own messages come by as they are copied.
-    watches: bool,
+    quiet: bool,
+    /// Nothing is said about what was known.
+    pub(super) skips_known: bool,
     /// The messages that are new here.
     pub(super) kept: Vec<Record>,
     messages: Vec<Value>,
@@ -130,8 +118,8 @@ pub(super) struct Keeper<'k> {
 }
 
 impl<'k> Keeper<'k> {
-    /// Keeps what is copied while somebody watches.
-    pub(super) fn watching(desk: &'k Desk, look: &'k Look, unfold: bool) -> Self {
+    /// Keeps what is pasted.
+    pub(super) fn new(desk: &'k Desk, look: &'k Look, unfold: bool) -> Self {
         Self {
             desk,
             look,
@@ -140,7 +128,7 @@ impl<'k> Keeper<'k> {
             answers: None,
             unfold,
             quiet: false,
-            watches: true,
+            skips_known: false,
             kept: Vec::new(),
             messages: Vec::new(),
             errors: Vec::new(),
@@ -178,21 +166,26 @@ impl<'k> Keeper<'k> {
                 _ => incoming.learn(document, &taken.verdict)?,
             };
             exit = exit.worst(exit_of(outcome, taken.verdict.word()));
-            if let Outcome::Filed { id, .. } = outcome {
-                self.kept.extend(store.message(id)?);
-            }
+            let record = match outcome {
+                Outcome::Conflict { .. } => None,
+                Outcome::Filed { id, .. } | Outcome::Known { id, .. } => store.message(id)?,
+            };
             let told = told::Told {
                 document,
                 taken,
                 outcome,
+                record: record.as_ref(),
                 learned: learned.as_deref(),
                 lines: &lines,
                 number,
-                skips_known: self.watches,
+                skips_known: self.skips_known,
             };
             match self.quiet {
-                true => self.messages.push(told.report(&store)?),
+                true => self.messages.push(told.report()?),
                 false => told.show(console, &store, self.unfold)?,
+            }
+            if let Outcome::Filed { .. } = outcome {
+                self.kept.extend(record);
             }
         }
         Ok(exit)

@@ -1,13 +1,12 @@
 //! `crosstalk reply`: the answer to a message.
 
-use crate::console::{Console, YELLOW, styled};
+use crate::console::Console;
 use crate::content::Content;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait, is_same_party};
@@ -80,23 +79,16 @@ pub(super) fn answer(
 ) -> Result<Exit, Failure> {
     delivery.require_key(desk)?;
     if !is_sound(answered.verdict) {
-        let word = styled(YELLOW, "warning");
-        console.talk(&format!(
-            "{word}: you answer a message that must not be acted on\n"
-        ))?;
+        console.warning("you answer a message that must not be acted on")?;
     }
     let (sender, receiver) = sides(desk, answered, content)?;
     if answered.side != Side::Mine
         && !is_same_party(&receiver, &answered.sender)
         && !is_same_party(&receiver, &answered.receiver)
     {
-        let (word, to, from) = (
-            styled(YELLOW, "note"),
-            escape(&receiver),
-            escape(&answered.sender),
-        );
-        console.talk(&format!(
-            "{word}: the message wants its answer at {to} (X-Reply-To), not at {from}\n"
+        let from = &answered.sender;
+        console.note(&format!(
+            "the message wants its answer at {receiver} (X-Reply-To), not at {from}"
         ))?;
     }
     let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;

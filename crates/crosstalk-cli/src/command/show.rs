@@ -1,7 +1,7 @@
 //! `crosstalk show`: a message, or a thread as a tree.
 
 use super::reply::is_sound;
-use crate::console::{Console, YELLOW, styled};
+use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -71,8 +71,7 @@ impl Show {
         }
         if self.copy {
             if !records.iter().all(|r| is_sound(r.verdict)) {
-                let word = styled(YELLOW, "warning");
-                console.talk(&format!("{word}: it must not be acted on\n"))?;
+                console.warning("it must not be acted on")?;
             }
             let texts: Vec<String> = records
                 .iter()

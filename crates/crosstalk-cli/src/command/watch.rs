@@ -83,7 +83,9 @@ impl Watch {
             trouble = None;
             let digest = Digest::of(text.as_bytes());
             if seen != Some(digest) && text.contains("[[") {
-                let mut keeper = Keeper::watching(&desk, &self.look, self.unfold);
+                let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
+                // One's own messages come by as they are copied.
+                keeper.skips_known = true;
                 let exit = keeper.keep(console, &Input::of_text("clipboard", text))?;
                 console.flush()?;
                 if self.reply {

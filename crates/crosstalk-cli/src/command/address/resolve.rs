@@ -5,13 +5,14 @@ use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::lookup::{Look, server};
+use crate::recipient::ask_domain;
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::{AddressAnswer, Dnssec};
-use crosstalk_protocol::{Resolution, Step, name_to_ask, resolve};
+use crosstalk_protocol::{Resolution, Step, resolve};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -97,26 +98,14 @@ impl Resolve {
                 false => Ok(None),
             };
         }
-        let Some(name) = name_to_ask(&self.name, config.names()) else {
-            return Ok(None);
-        };
-        let Some(domain) = self.domain.clone().or_else(|| config.domain()) else {
-            return Err(Failure::Usage(
-                "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
-                    .to_owned(),
-            ));
-        };
         let look = Look {
             dns: true,
             dns_server: self.dns_server,
             dns_anchor: self.dns_anchor.clone(),
             require_dnssec: self.require_dnssec,
         };
-        let answer = look.connect()?.addresses_blocking(name, &domain);
-        Ok(Some(match self.require_dnssec {
-            true => answer.protected(),
-            false => answer,
-        }))
+        let domain = self.domain.clone().or_else(|| config.domain());
+        ask_domain(&look, config, domain, &self.name)
     }
 }
 

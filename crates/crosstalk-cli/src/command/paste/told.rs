@@ -1,6 +1,6 @@
 //! What is told about a message that was pasted.
 
-use crate::console::{CYAN, Console, GREEN, RED, YELLOW, styled};
+use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::incoming::Taken;
 use crate::json;
@@ -21,6 +21,8 @@ pub(super) struct Told<'t> {
     pub(super) document: &'t Document<'t>,
     pub(super) taken: &'t Taken,
     pub(super) outcome: &'t Outcome,
+    /// The message as it is kept; nothing if it is not.
+    pub(super) record: Option<&'t Record>,
     pub(super) learned: Option<&'t str>,
     pub(super) lines: &'t LineIndex<'t>,
     /// How many messages were told about before.
@@ -54,24 +56,21 @@ impl Told<'_> {
                 displaced,
                 ..
             } => {
-                let Some(record) = store.message(id)? else {
+                let Some(record) = self.record else {
                     return Ok(());
                 };
-                console.show(&view::message(&record, &short, &look))?;
+                console.show(&view::message(record, &short, &look))?;
                 self.repairs(console)?;
                 self.verdict(console)?;
-                self.remarks(console, store, &record)?;
+                self.remarks(console, store, record)?;
                 if let Some(displaced) = displaced {
-                    let word = styled(YELLOW, "note");
-                    let text = format!(
+                    console.note(&format!(
                         "a message that nobody vouches for had this id; it is {} now",
                         short(displaced)
-                    );
-                    console.talk(&format!("{word}: {}\n", wrap(&text, 6, 0)))?;
+                    ))?;
                 }
                 if let Some(closed) = closed {
-                    let word = styled(YELLOW, "note");
-                    console.talk(&format!("{word}: the thread was closed on {closed}\n"))?;
+                    console.note(&format!("the thread was closed on {closed}"))?;
                 }
                 let thread = short(thread);
                 let next = match record.wait {
@@ -141,31 +140,27 @@ impl Told<'_> {
         let mut remarks = Vec::new();
         if !record.carries_id && written.is_some() {
             remarks.push(
-                "the id that it carries is another message's, or none: it has one of its own here"
-                    .to_owned(),
+                "the id that it carries is another message's, or none: it has one of its own here",
             );
         }
         let parent = record.parent.as_deref();
         let question = parent.map(|p| store.message(p)).transpose()?.flatten();
         let named = self.document.header(CoreHeader::Parent);
         if named.is_some() && named != parent && question.is_some() {
-            remarks.push("the message that it says it answers is not here: it was filed with the one that waits".to_owned());
+            remarks.push("the message that it says it answers is not here: it was filed with the one that waits");
         } else if named.is_some() && question.is_none() {
-            remarks.push("the message that it answers is not here; `crosstalk paste --as-reply-to ID` files it with another one".to_owned());
+            remarks.push("the message that it answers is not here; `crosstalk paste --as-reply-to ID` files it with another one");
         }
         let is_turned = |q: &Record| {
             is_same_party(&q.sender, &arrival.sender)
                 && is_same_party(&q.receiver, &arrival.receiver)
         };
         if arrival.meaning == Some(Intent::Respond) && question.as_ref().is_some_and(is_turned) {
-            remarks.push(
-                "sender and receiver are those of the question: the model did not swap them"
-                    .to_owned(),
-            );
+            remarks
+                .push("sender and receiver are those of the question: the model did not swap them");
         }
         for remark in remarks {
-            let word = styled(YELLOW, "note");
-            console.talk(&format!("{word}: {}\n", wrap(&remark, 6, 0)))?;
+            console.note(remark)?;
         }
         Ok(())
     }
@@ -196,15 +191,11 @@ impl Told<'_> {
     }
 
     /// For programs.
-    pub(super) fn report(&self, store: &SqliteStore) -> Result<Value, Failure> {
+    pub(super) fn report(&self) -> Result<Value, Failure> {
         let (word, id) = match self.outcome {
             Outcome::Filed { id, .. } => ("filed", id),
             Outcome::Known { id, .. } => ("known", id),
             Outcome::Conflict { id, .. } => ("conflict", id),
-        };
-        let kept = match self.outcome {
-            Outcome::Conflict { .. } => None,
-            _ => store.message(id)?,
         };
         let settled = match self.outcome {
             Outcome::Filed { settled, .. } => settled.clone(),
@@ -216,7 +207,7 @@ impl Told<'_> {
         Ok(json!({
             "outcome": word,
             "id": id,
-            "message": kept.as_ref().map(Message::new),
+            "message": self.record.map(Message::new),
             "settles": settled,
             "learned": self.learned,
             "repairs": repairs,
