@@ -172,6 +172,7 @@ fn file(
         arrival.message = None;
     }
     if arrival.answers_unnamed(hints.of_parent.is_some()) {
+        freshen(db, Some(&thread), stale)?;
         arrival.answers = settle::only_one(db, &thread, &arrival.sender)?;
     }
     let filed = Filed {
@@ -180,6 +181,8 @@ fn file(
         thread,
     };
     let arrival = &filed.arrival;
+    let asked_in = thread_of(db, arrival.answered())?;
+    freshen(db, asked_in.as_deref(), stale)?;
     db.prepare_cached(
         "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
          inferred, text, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -279,8 +282,25 @@ fn take_effect(
     if arrival.closes() {
         settle::close(db, &filed.thread, seq)?;
     }
+    if waited {
+        freshen(db, thread_of(db, answered)?.as_deref(), stale)?;
+    }
     let is_settled = waited && !settle::waits(db, answered)?;
     Ok(answered.filter(|_| is_settled).map(str::to_owned))
+}
+
+/// The thread of the message with an id.
+fn thread_of(db: &Connection, id: Option<&str>) -> Step<Option<String>> {
+    let mut find = db.prepare_cached("SELECT thread FROM message WHERE id = ?1")?;
+    find.query_row(params![id], |row| row.get(0)).optional()
+}
+
+/// Counts a thread again now if that is due: what is told about its questions has to be right.
+fn freshen(db: &Connection, thread: Option<&str>, stale: &mut BTreeSet<String>) -> Step<()> {
+    match thread {
+        Some(thread) if stale.remove(thread) => course::recount(db, thread),
+        _ => Ok(()),
+    }
 }
 
 /// Brings answers that came before their message into its thread, with what answers them, unless they named a thread of
