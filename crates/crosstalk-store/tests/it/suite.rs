@@ -64,6 +64,7 @@ macro_rules! store_suite {
             only_a_party_closes_a_thread
             a_message_of_mine_opens_a_thread_again
             a_close_settles_the_thread
+            a_batch_settles_as_its_messages_would_one_by_one
             what_comes_after_a_close_waits
             a_better_verdict_takes_effect
             what_is_put_aside_stays_aside

@@ -291,6 +291,30 @@ pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
     assert_eq!(store.thread("T1").unwrap().unwrap().closed_at, Some(at(77)));
 }
 
+pub(crate) fn a_batch_settles_as_its_messages_would_one_by_one(store: &mut dyn Store) {
+    for (prefix, together) in [("A", true), ("B", false)] {
+        let id = |name: &str| format!("{prefix}-{name}");
+        let thread = id("T");
+        let asked = letter(&id("Q")).thread(&thread).side(Side::Mine);
+        file(store, &asked.between("KALLE", "CLAUDE"));
+        // The end of the thread waits elsewhere until what it answers comes.
+        let end = letter(&id("END")).parent(&id("N")).intent("CLOSE");
+        file(store, &end.side(Side::Mine));
+        let news = letter(&id("N")).thread(&thread).intent("NOTE");
+        let reply = letter(&id("R")).thread(&thread).parent(&id("Q"));
+        let reply = reply.between("CLAUDE", "KALLE").intent("RESPOND");
+        let told = match together {
+            true => store.accept(&[news.arrival(), reply.arrival()]).unwrap(),
+            false => vec![put(store, &news), put(store, &reply)],
+        };
+        assert!(
+            matches!(&told[1], Outcome::Filed { settled: None, .. }),
+            "{told:?}"
+        );
+        assert_eq!(wait(store, &id("Q")), Wait::Nobody);
+    }
+}
+
 pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
     let end = letter("M1").thread("T1").intent("CLOSE").at(5);
     file(store, &end.side(Side::Mine));
