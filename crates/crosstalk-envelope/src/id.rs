@@ -158,6 +158,18 @@ fn ulid_text(value: u128) -> String {
         .collect()
 }
 
+/// The ULID of a time and of what stands behind it; of that, the lowest 80 bits count.
+///
+/// ```
+/// use crosstalk_envelope::id::{time_of, ulid_of};
+/// assert_eq!(ulid_of(0, 1), "00000000000000000000000001");
+/// assert_eq!(time_of(&ulid_of(1_759_996_800_000, 7)).unwrap().to_string(), "2025-10-09T08:00:00Z");
+/// ```
+pub fn ulid_of(millis: u64, tail: u128) -> String {
+    let millis = u128::from(millis & 0xffff_ffff_ffff);
+    ulid_text((millis << 80) | (tail & ((1 << 80) - 1)))
+}
+
 fn uuid_v7_text(millis: u64, tail: u128) -> String {
     let (high, low) = (tail >> 62, tail & ((1 << 62) - 1));
     let value = (u128::from(millis) << 80) | (7 << 76) | (high << 64) | (0b10 << 62) | low;

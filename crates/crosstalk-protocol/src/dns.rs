@@ -1,9 +1,11 @@
-//! What the DNS says about keys and addresses: the port that the adapter answers to (TRU-020 to TRU-025, ADR-012 to
+//! What the DNS says about keys, addresses and relays: the port that the adapter answers to (TRU-020 to TRU-025, ADR-012 to
 //! ADR-014).
 
 mod address;
+mod relay;
 
 pub use address::{AddressAnswer, address_name, host_fault};
+pub use relay::{RelayAnswer, RelayRecord, relay_name, relay_order};
 
 use address::is_label;
 use crosstalk_envelope::PublicKey;

@@ -19,6 +19,7 @@ pub mod chat;
 pub mod compose;
 pub mod dns;
 pub mod redact;
+pub mod relay;
 pub mod rotation;
 pub mod store;
 

@@ -58,6 +58,9 @@ const FORMS: &[Form] = &[
     ("learn", "at expect code", "", "input! trust! after"),
     ("trust-file", "expect code", "", "input!"),
     ("rc1", "", "verdict", "input! key"),
+    ("hop", "seed algorithm pkid", "at by", "input! output!"),
+    ("check-hop", "code", "expect", "input! key! json"),
+    ("relays", "private", "", "input! dns json!"),
     (
         "redact",
         "as found only drop-signature expect code",

@@ -3,6 +3,7 @@
 mod keys;
 mod names;
 mod redact;
+mod relay;
 
 use crate::judge::{Implementation, Known, Outcome};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};

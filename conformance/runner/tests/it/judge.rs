@@ -2,9 +2,11 @@
 
 mod keys;
 mod redact;
+mod relay;
 
 pub(crate) use keys::{Asked, Keys, Signed, Signer};
 pub(crate) use redact::{Cleaned, Redact, Wanted};
+pub(crate) use relay::{HopBy, Relays};
 
 use crate::case::Case;
 use crate::subset::subset;
@@ -26,7 +28,7 @@ pub(crate) struct Known<'c> {
 }
 
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub(crate) trait Implementation: Keys + Redact {
+pub(crate) trait Implementation: Keys + Redact + Relays {
     /// The report on a text; `one`: one envelope is expected.
     fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
     /// The canonical form of the strict reading.
@@ -97,6 +99,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
             equal(case.get("exit"), &code.to_string())
         }
         "redact" => redact::judge(case, tested),
+        "hop" | "check-hop" | "relays" => relay::judge(case, tested),
         _ => keys::judge(case, tested),
     }
 }

@@ -7,7 +7,7 @@ mod redact;
 use crate::case::{self, Case};
 use crate::conformance::failures;
 use crate::implementation::Ours;
-use crate::judge::{Implementation, Known, Outcome};
+use crate::judge::{HopBy, Implementation, Known, Outcome, Relays};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use unicode_normalization::UnicodeNormalization as _;
@@ -122,6 +122,24 @@ impl Implementation for Mutant {
 
     fn exit(&self, text: &[u8], reading: &str) -> u8 {
         Ours.exit(&self.read(text), (self.reading)(reading))
+    }
+}
+
+impl Relays for Mutant {
+    fn hop(&self, text: &[u8], hop: &HopBy<'_>) -> Outcome {
+        self.write(text, Ours.hop(&self.read(text), hop))
+    }
+
+    fn check_hop(&self, text: &[u8], key: &str) -> Result<Value, Value> {
+        // One that believes every hop says so in its answer.
+        match Ours.check_hop(text, key) {
+            Err(findings) if (self.answer)(json!("believe")) == json!("believed") => Ok(findings),
+            checked => checked.map(self.answer),
+        }
+    }
+
+    fn relays(&self, domain: &str, dns: &Value, private: bool) -> Value {
+        (self.answer)(Ours.relays(domain, dns, private))
     }
 }
 
@@ -278,6 +296,11 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "takes the last record", answer: |mut a| { if let Some(others) = a.pointer("/steps/1/others").and_then(Value::as_array).and_then(|o| o.last()).cloned() { a["result"] = others; } a }, ..UNBROKEN },
     Mutant { name: "asks the DNS for anything", answer: |mut a| { if a["steps"].is_array() && a["asks"].is_null() { a["asks"] = "_crosstalk-addr.x.example.com".into(); } a }, ..UNBROKEN },
     Mutant { name: "rewrites addresses that it finds", answer: |mut a| { if let Some(found) = a["result"].as_str() { a["result"] = found.to_lowercase().into(); } a }, ..UNBROKEN },
+    Mutant { name: "numbers hops from 0", written: |_, t| String::from_utf8(t).unwrap().replace("\nHop: 2\n", "\nHop: 1\n").into_bytes(), ..UNBROKEN },
+    Mutant { name: "leaves hops unsigned", written: |_, t| String::from_utf8(t).unwrap().lines().filter(|l| !l.starts_with("Hop-Signature: ")).fold(String::new(), |a, l| a + l + "\n").into_bytes(), ..UNBROKEN },
+    Mutant { name: "believes every hop", answer: |a| if a == "believe" { "believed".into() } else { a }, ..UNBROKEN },
+    Mutant { name: "tries relays in the order of the answer", answer: |mut a| { if let Some(relays) = a["relays"].as_array_mut() { relays.reverse(); } a }, ..UNBROKEN },
+    Mutant { name: "takes silence about relays for none", answer: |mut a| { if a["result"] == "later" { a["result"] = "none".into(); } a }, ..UNBROKEN },
     Mutant { name: "finds every body intact", answer: |mut a| { if a["diagnosis"].is_string() { a = json!({"diagnosis": "intact", "lines": []}); } a }, ..UNBROKEN },
     Mutant { name: "writes no marks", answer: |mut a| { if let Some(map) = a.as_object_mut() { map.remove("Marks"); } a }, ..UNBROKEN },
 ];

@@ -922,6 +922,39 @@ pub static NAMESPACES: &[Namespace] = &[
             },
         ],
     },
+    Namespace {
+        name: "receipt",
+        summary: "Where and when a relay took a message",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Index",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Received-At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Received-By",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
 ];
 
 /// A kind of personal data that a redaction takes out (RED-001), the strongest first.
@@ -1573,6 +1606,14 @@ pub mod rule {
         id: "MET-024",
         code: None,
         title: "meta: integrity describes the body when it was written",
+        help: "",
+        drops: false,
+    };
+    /// MET-025: meta: receipt says where and when a relay took a message.
+    pub static META_RECEIPT: Rule = Rule {
+        id: "MET-025",
+        code: None,
+        title: "meta: receipt says where and when a relay took a message",
         help: "",
         drops: false,
     };
@@ -2672,6 +2713,454 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// HTP-001: A relay takes an envelope by POST /crosstalk/receive and answers with one.
+    pub static HTTP_RECEIVE: Rule = Rule {
+        id: "HTP-001",
+        code: None,
+        title: "A relay takes an envelope by POST /crosstalk/receive and answers with one",
+        help: "post the envelope to /crosstalk/receive as text/plain; charset=utf-8",
+        drops: false,
+    };
+    /// HTP-002: A body has the right type, charset utf-8 and no encoding.
+    pub static HTTP_MEDIA_TYPE: Rule = Rule {
+        id: "HTP-002",
+        code: Some(ErrorCode::Unsupported),
+        title: "A body has the right type, charset utf-8 and no encoding",
+        help: "send text/plain; charset=utf-8 without compression",
+        drops: false,
+    };
+    /// HTP-003: A body is one envelope, read strictly, within the limits.
+    pub static HTTP_ONE_ENVELOPE: Rule = Rule {
+        id: "HTP-003",
+        code: Some(ErrorCode::Format),
+        title: "A body is one envelope, read strictly, within the limits",
+        help: "check the text with `crosstalk lint` and send one envelope in each request",
+        drops: false,
+    };
+    /// HTP-004: A refusal is an ERROR envelope, or an object for who accepts JSON.
+    pub static HTTP_REFUSAL: Rule = Rule {
+        id: "HTP-004",
+        code: None,
+        title: "A refusal is an ERROR envelope, or an object for who accepts JSON",
+        help: "",
+        drops: false,
+    };
+    /// HTP-005: A refusal has the status of its code.
+    pub static HTTP_STATUS: Rule = Rule {
+        id: "HTP-005",
+        code: None,
+        title: "A refusal has the status of its code",
+        help: "",
+        drops: false,
+    };
+    /// HTP-006: SYSTEM answers what could not be read, the receiver what could.
+    pub static HTTP_SYSTEM_ANSWERS: Rule = Rule {
+        id: "HTP-006",
+        code: None,
+        title: "SYSTEM answers what could not be read, the receiver what could",
+        help: "",
+        drops: false,
+    };
+    /// HTP-010: What was taken is answered with an ACK that has a receipt.
+    pub static HTTP_RECEIPT: Rule = Rule {
+        id: "HTP-010",
+        code: None,
+        title: "What was taken is answered with an ACK that has a receipt",
+        help: "",
+        drops: false,
+    };
+    /// HTP-011: What was acknowledged is kept and can be found at once.
+    pub static HTTP_DURABLE: Rule = Rule {
+        id: "HTP-011",
+        code: None,
+        title: "What was acknowledged is kept and can be found at once",
+        help: "",
+        drops: false,
+    };
+    /// HTP-012: The same message again gets the first answer, and is not delivered again.
+    pub static HTTP_REPLAY: Rule = Rule {
+        id: "HTP-012",
+        code: None,
+        title: "The same message again gets the first answer, and is not delivered again",
+        help: "",
+        drops: false,
+    };
+    /// HTP-013: Another content under an id that is taken is refused.
+    pub static HTTP_ID_TAKEN: Rule = Rule {
+        id: "HTP-013",
+        code: Some(ErrorCode::Perm),
+        title: "Another content under an id that is taken is refused",
+        help: "give the message an id of its own",
+        drops: false,
+    };
+    /// HTP-014: Prefer: wait holds the answer for the RESPOND.
+    pub static HTTP_PREFER_WAIT: Rule = Rule {
+        id: "HTP-014",
+        code: None,
+        title: "Prefer: wait holds the answer for the RESPOND",
+        help: "",
+        drops: false,
+    };
+    /// HTP-015: A batch gets one answer for each of its pieces.
+    pub static HTTP_BATCH: Rule = Rule {
+        id: "HTP-015",
+        code: None,
+        title: "A batch gets one answer for each of its pieces",
+        help: "",
+        drops: false,
+    };
+    /// HTP-020: What is not consented to, or not any more, is refused.
+    pub static HTTP_NO_CONSENT: Rule = Rule {
+        id: "HTP-020",
+        code: Some(ErrorCode::Consent),
+        title: "What is not consented to, or not any more, is refused",
+        help: "ask for consent first, or take out what needs it",
+        drops: false,
+    };
+    /// HTP-021: A REVOKE that is not verified is refused.
+    pub static HTTP_REVOKE_UNVERIFIED: Rule = Rule {
+        id: "HTP-021",
+        code: Some(ErrorCode::Perm),
+        title: "A REVOKE that is not verified is refused",
+        help: "sign the REVOKE with a key that is trusted",
+        drops: false,
+    };
+    /// HTP-022: A deadline that has passed refuses the message, one that passes is reported to the sender.
+    pub static HTTP_DEADLINE: Rule = Rule {
+        id: "HTP-022",
+        code: Some(ErrorCode::Timeout),
+        title: "A deadline that has passed refuses the message, one that passes is reported to the sender",
+        help: "send it with a later deadline",
+        drops: false,
+    };
+    /// HTP-023: A closed conversation takes only ACK, ERROR and REVOKE.
+    pub static HTTP_CLOSED: Rule = Rule {
+        id: "HTP-023",
+        code: Some(ErrorCode::Perm),
+        title: "A closed conversation takes only ACK, ERROR and REVOKE",
+        help: "begin a new thread",
+        drops: false,
+    };
+    /// HTP-024: Only a party closes a conversation.
+    pub static HTTP_CLOSE_BY_PARTY: Rule = Rule {
+        id: "HTP-024",
+        code: Some(ErrorCode::Perm),
+        title: "Only a party closes a conversation",
+        help: "let one of the parties close it",
+        drops: false,
+    };
+    /// HTP-025: A BROADCAST takes no answers.
+    pub static HTTP_BROADCAST_ANSWER: Rule = Rule {
+        id: "HTP-025",
+        code: Some(ErrorCode::Perm),
+        title: "A BROADCAST takes no answers",
+        help: "send a REQUEST of your own",
+        drops: false,
+    };
+    /// HTP-026: A POLL or BROADCAST goes to each of its Targets once, at most 256.
+    pub static HTTP_TARGETS: Rule = Rule {
+        id: "HTP-026",
+        code: Some(ErrorCode::TooLarge),
+        title: "A POLL or BROADCAST goes to each of its Targets once, at most 256",
+        help: "send it in parts",
+        drops: false,
+    };
+    /// HTP-027: An ESCALATE goes to a person, with the thread so far.
+    pub static HTTP_ESCALATE_TO_PERSON: Rule = Rule {
+        id: "HTP-027",
+        code: Some(ErrorCode::Route),
+        title: "An ESCALATE goes to a person, with the thread so far",
+        help: "address it to a human:// address",
+        drops: false,
+    };
+    /// HTP-028: A HANDOFF goes to who can do what it requires, and makes the steward.
+    pub static HTTP_HANDOFF_CAPABLE: Rule = Rule {
+        id: "HTP-028",
+        code: Some(ErrorCode::Unsupported),
+        title: "A HANDOFF goes to who can do what it requires, and makes the steward",
+        help: "let the receiver declare what it can do, or hand over to a person",
+        drops: false,
+    };
+    /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
+    pub static HTTP_ACK_STATE: Rule = Rule {
+        id: "HTP-029",
+        code: None,
+        title: "ACK and NACK of a recipient change the state of the delivery",
+        help: "",
+        drops: false,
+    };
+    /// HTP-030: Only the relay speaks as SYSTEM.
+    pub static HTTP_SYSTEM_SENDER: Rule = Rule {
+        id: "HTP-030",
+        code: Some(ErrorCode::Perm),
+        title: "Only the relay speaks as SYSTEM",
+        help: "send under a name of your own",
+        drops: false,
+    };
+    /// HTP-031: Any address has an inbox, which lists what is not acknowledged as JSON.
+    pub static HTTP_INBOX: Rule = Rule {
+        id: "HTP-031",
+        code: None,
+        title: "Any address has an inbox, which lists what is not acknowledged as JSON",
+        help: "",
+        drops: false,
+    };
+    /// HTP-032: An inbox is a file of envelopes for who does not ask for JSON.
+    pub static HTTP_INBOX_TEXT: Rule = Rule {
+        id: "HTP-032",
+        code: None,
+        title: "An inbox is a file of envelopes for who does not ask for JSON",
+        help: "",
+        drops: false,
+    };
+    /// HTP-033: An inbox is a stream of events for who asks for one.
+    pub static HTTP_INBOX_STREAM: Rule = Rule {
+        id: "HTP-033",
+        code: None,
+        title: "An inbox is a stream of events for who asks for one",
+        help: "",
+        drops: false,
+    };
+    /// HTP-034: Looking never consumes, and a cursor leaves nothing out.
+    pub static HTTP_INBOX_CURSOR: Rule = Rule {
+        id: "HTP-034",
+        code: None,
+        title: "Looking never consumes, and a cursor leaves nothing out",
+        help: "",
+        drops: false,
+    };
+    /// HTP-035: With wait, an empty inbox is held open until something comes.
+    pub static HTTP_INBOX_WAIT: Rule = Rule {
+        id: "HTP-035",
+        code: None,
+        title: "With wait, an empty inbox is held open until something comes",
+        help: "",
+        drops: false,
+    };
+    /// HTP-036: POST /crosstalk/ack says what was read and acknowledged.
+    pub static HTTP_ACK: Rule = Rule {
+        id: "HTP-036",
+        code: None,
+        title: "POST /crosstalk/ack says what was read and acknowledged",
+        help: "",
+        drops: false,
+    };
+    /// HTP-037: The state of a delivery only goes forward, and its sender sees it.
+    pub static HTTP_STATES: Rule = Rule {
+        id: "HTP-037",
+        code: None,
+        title: "The state of a delivery only goes forward, and its sender sees it",
+        help: "",
+        drops: false,
+    };
+    /// HTP-038: Parameters and bodies outside of their form are refused.
+    pub static HTTP_PARAMETERS: Rule = Rule {
+        id: "HTP-038",
+        code: Some(ErrorCode::Format),
+        title: "Parameters and bodies outside of their form are refused",
+        help: "see /openapi.json of the relay for what it takes",
+        drops: false,
+    };
+    /// HTP-040: A message is found by its id.
+    pub static HTTP_MESSAGE: Rule = Rule {
+        id: "HTP-040",
+        code: None,
+        title: "A message is found by its id",
+        help: "",
+        drops: false,
+    };
+    /// HTP-041: A thread is found by its id: as a tree, as a file, for people.
+    pub static HTTP_THREAD: Rule = Rule {
+        id: "HTP-041",
+        code: None,
+        title: "A thread is found by its id: as a tree, as a file, for people",
+        help: "",
+        drops: false,
+    };
+    /// HTP-042: Messages are found by their words.
+    pub static HTTP_SEARCH: Rule = Rule {
+        id: "HTP-042",
+        code: None,
+        title: "Messages are found by their words",
+        help: "",
+        drops: false,
+    };
+    /// HTP-043: A relay tells where a name leads.
+    pub static HTTP_RESOLVE: Rule = Rule {
+        id: "HTP-043",
+        code: None,
+        title: "A relay tells where a name leads",
+        help: "",
+        drops: false,
+    };
+    /// HTP-044: Agents declare what they can do.
+    pub static HTTP_AGENTS: Rule = Rule {
+        id: "HTP-044",
+        code: None,
+        title: "Agents declare what they can do",
+        help: "",
+        drops: false,
+    };
+    /// HTP-045: What a person has to carry waits in the courier's queue.
+    pub static HTTP_COURIER: Rule = Rule {
+        id: "HTP-045",
+        code: None,
+        title: "What a person has to carry waits in the courier's queue",
+        help: "",
+        drops: false,
+    };
+    /// HTP-046: A way of delivery that is asked for and not there is refused, never replaced.
+    pub static HTTP_DELIVERY_WAY: Rule = Rule {
+        id: "HTP-046",
+        code: Some(ErrorCode::Route),
+        title: "A way of delivery that is asked for and not there is refused, never replaced",
+        help: "leave X-Delivery out, or ask for a way that the relay has",
+        drops: false,
+    };
+    /// HTP-047: Deliveries that were given up are listed and can be queued again.
+    pub static HTTP_DEAD_LETTERS: Rule = Rule {
+        id: "HTP-047",
+        code: None,
+        title: "Deliveries that were given up are listed and can be queued again",
+        help: "",
+        drops: false,
+    };
+    /// HTP-050: An attachment is taken if its digest is right.
+    pub static HTTP_BLOB_PUT: Rule = Rule {
+        id: "HTP-050",
+        code: Some(ErrorCode::Format),
+        title: "An attachment is taken if its digest is right",
+        help: "send the bytes that the digest is of",
+        drops: false,
+    };
+    /// HTP-051: An attachment is given out as bytes and nothing else.
+    pub static HTTP_BLOB_GET: Rule = Rule {
+        id: "HTP-051",
+        code: None,
+        title: "An attachment is given out as bytes and nothing else",
+        help: "",
+        drops: false,
+    };
+    /// HTP-060: No credential where one is needed, or a wrong one, is 401.
+    pub static HTTP_CREDENTIAL: Rule = Rule {
+        id: "HTP-060",
+        code: Some(ErrorCode::Perm),
+        title: "No credential where one is needed, or a wrong one, is 401",
+        help: "send a valid token as `Authorization: Bearer`",
+        drops: false,
+    };
+    /// HTP-061: A credential speaks for its own addresses, and an agent's never for a person.
+    pub static HTTP_SPEAKS_FOR: Rule = Rule {
+        id: "HTP-061",
+        code: Some(ErrorCode::Perm),
+        title: "A credential speaks for its own addresses, and an agent's never for a person",
+        help: "use a token for this address, or sign the message with a key that is pinned for it",
+        drops: false,
+    };
+    /// HTP-062: A request with a strange Host or Origin is refused.
+    pub static HTTP_HOST_ORIGIN: Rule = Rule {
+        id: "HTP-062",
+        code: Some(ErrorCode::Perm),
+        title: "A request with a strange Host or Origin is refused",
+        help: "use a name of the relay that its configuration lists",
+        drops: false,
+    };
+    /// HTP-063: Tokens are made, listed and ended by an administrator; the secret is shown once.
+    pub static HTTP_TOKENS: Rule = Rule {
+        id: "HTP-063",
+        code: None,
+        title: "Tokens are made, listed and ended by an administrator; the secret is shown once",
+        help: "",
+        drops: false,
+    };
+    /// HTP-064: Too many requests are 429 with Retry-After.
+    pub static HTTP_RATE: Rule = Rule {
+        id: "HTP-064",
+        code: Some(ErrorCode::Rate),
+        title: "Too many requests are 429 with Retry-After",
+        help: "wait as long as Retry-After says",
+        drops: false,
+    };
+    /// HTP-065: What can't be taken for now is 503 with Retry-After.
+    pub static HTTP_FOR_NOW: Rule = Rule {
+        id: "HTP-065",
+        code: Some(ErrorCode::Rate),
+        title: "What can't be taken for now is 503 with Retry-After",
+        help: "wait as long as Retry-After says, then send the same again",
+        drops: false,
+    };
+    /// HTP-066: A request that comes too slowly is ended.
+    pub static HTTP_SLOW: Rule = Rule {
+        id: "HTP-066",
+        code: Some(ErrorCode::Timeout),
+        title: "A request that comes too slowly is ended",
+        help: "send the whole request at once",
+        drops: false,
+    };
+    /// HTP-070: A hop is a meta: audit block with chained digests and a signature.
+    pub static HTTP_HOP: Rule = Rule {
+        id: "HTP-070",
+        code: None,
+        title: "A hop is a meta: audit block with chained digests and a signature",
+        help: "",
+        drops: false,
+    };
+    /// HTP-071: What is handed out has the form of what was taken, and the hop of the relay.
+    pub static HTTP_HANDED_OUT: Rule = Rule {
+        id: "HTP-071",
+        code: None,
+        title: "What is handed out has the form of what was taken, and the hop of the relay",
+        help: "",
+        drops: false,
+    };
+    /// HTP-072: A relay adds itself to X-Route where there is one.
+    pub static HTTP_ROUTE_EXTENDED: Rule = Rule {
+        id: "HTP-072",
+        code: None,
+        title: "A relay adds itself to X-Route where there is one",
+        help: "",
+        drops: false,
+    };
+    /// HTP-073: An envelope with 25 hops is refused.
+    pub static HTTP_HOP_LIMIT: Rule = Rule {
+        id: "HTP-073",
+        code: Some(ErrorCode::Route),
+        title: "An envelope with 25 hops is refused",
+        help: "check the routes of the relays that its audit blocks name",
+        drops: false,
+    };
+    /// HTP-074: The last hop proves which relay passed an envelope on.
+    pub static HTTP_HOP_PROOF: Rule = Rule {
+        id: "HTP-074",
+        code: Some(ErrorCode::Perm),
+        title: "The last hop proves which relay passed an envelope on",
+        help: "",
+        drops: false,
+    };
+    /// HTP-080: A domain names its relays in TXT records at _crosstalk.
+    pub static HTTP_RELAY_RECORD: Rule = Rule {
+        id: "HTP-080",
+        code: None,
+        title: "A domain names its relays in TXT records at _crosstalk",
+        help: "",
+        drops: false,
+    };
+    /// HTP-081: Relays are tried by priority, equal ones in random order.
+    pub static HTTP_RELAY_ORDER: Rule = Rule {
+        id: "HTP-081",
+        code: None,
+        title: "Relays are tried by priority, equal ones in random order",
+        help: "",
+        drops: false,
+    };
+    /// HTP-082: A domain without a relay is final, a look-up that fails is tried again.
+    pub static HTTP_RELAY_ABSENT: Rule = Rule {
+        id: "HTP-082",
+        code: Some(ErrorCode::Route),
+        title: "A domain without a relay is final, a look-up that fails is tried again",
+        help: "check the domain of the address",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -2743,6 +3232,7 @@ pub mod rule {
         &META_STATE,
         &META_KEY,
         &META_INTEGRITY,
+        &META_RECEIPT,
         &ID_FORM,
         &KEY_STYLE,
         &NAMESPACE_UNKNOWN,
@@ -2880,5 +3370,61 @@ pub mod rule {
         &REDACTION_KEPT,
         &REDACTION_SIGNED,
         &REDACTION_UNTOUCHED,
+        &HTTP_RECEIVE,
+        &HTTP_MEDIA_TYPE,
+        &HTTP_ONE_ENVELOPE,
+        &HTTP_REFUSAL,
+        &HTTP_STATUS,
+        &HTTP_SYSTEM_ANSWERS,
+        &HTTP_RECEIPT,
+        &HTTP_DURABLE,
+        &HTTP_REPLAY,
+        &HTTP_ID_TAKEN,
+        &HTTP_PREFER_WAIT,
+        &HTTP_BATCH,
+        &HTTP_NO_CONSENT,
+        &HTTP_REVOKE_UNVERIFIED,
+        &HTTP_DEADLINE,
+        &HTTP_CLOSED,
+        &HTTP_CLOSE_BY_PARTY,
+        &HTTP_BROADCAST_ANSWER,
+        &HTTP_TARGETS,
+        &HTTP_ESCALATE_TO_PERSON,
+        &HTTP_HANDOFF_CAPABLE,
+        &HTTP_ACK_STATE,
+        &HTTP_SYSTEM_SENDER,
+        &HTTP_INBOX,
+        &HTTP_INBOX_TEXT,
+        &HTTP_INBOX_STREAM,
+        &HTTP_INBOX_CURSOR,
+        &HTTP_INBOX_WAIT,
+        &HTTP_ACK,
+        &HTTP_STATES,
+        &HTTP_PARAMETERS,
+        &HTTP_MESSAGE,
+        &HTTP_THREAD,
+        &HTTP_SEARCH,
+        &HTTP_RESOLVE,
+        &HTTP_AGENTS,
+        &HTTP_COURIER,
+        &HTTP_DELIVERY_WAY,
+        &HTTP_DEAD_LETTERS,
+        &HTTP_BLOB_PUT,
+        &HTTP_BLOB_GET,
+        &HTTP_CREDENTIAL,
+        &HTTP_SPEAKS_FOR,
+        &HTTP_HOST_ORIGIN,
+        &HTTP_TOKENS,
+        &HTTP_RATE,
+        &HTTP_FOR_NOW,
+        &HTTP_SLOW,
+        &HTTP_HOP,
+        &HTTP_HANDED_OUT,
+        &HTTP_ROUTE_EXTENDED,
+        &HTTP_HOP_LIMIT,
+        &HTTP_HOP_PROOF,
+        &HTTP_RELAY_RECORD,
+        &HTTP_RELAY_ORDER,
+        &HTTP_RELAY_ABSENT,
     ];
 }

@@ -86,11 +86,19 @@ pub enum Way {
     Filed,
     /// It came from an archive.
     Imported,
+    /// It was handed in to a relay.
+    Relayed,
 }
 
 impl Way {
     /// All ways.
-    pub const ALL: [Self; 4] = [Self::Sent, Self::Pasted, Self::Filed, Self::Imported];
+    pub const ALL: [Self; 5] = [
+        Self::Sent,
+        Self::Pasted,
+        Self::Filed,
+        Self::Imported,
+        Self::Relayed,
+    ];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -99,6 +107,7 @@ impl Way {
             Self::Pasted => "pasted",
             Self::Filed => "filed",
             Self::Imported => "imported",
+            Self::Relayed => "relayed",
         }
     }
 
@@ -275,7 +284,12 @@ impl Arrival {
     /// assert_eq!((arrival.thread.as_deref(), arrival.id(), arrival.body.as_str()), (Some("T1"), "M", "Go."));
     /// ```
     pub fn recall(kept: Kept) -> Self {
-        let reading = Document::parse(&kept.text, Reading::Paste);
+        let text = kept.text.clone();
+        Self::of(&Document::parse(&text, Reading::Paste), kept)
+    }
+
+    /// The arrival of a message that was read already; `kept` has its text.
+    pub fn of(reading: &Document<'_>, kept: Kept) -> Self {
         let envelope = reading.envelope();
         let header = |core| reading.header(core).map(str::to_owned);
         let id = |core| header(core).filter(|id| !is_placeholder(id));

@@ -19,6 +19,7 @@ mod domain;
 mod forgery;
 mod mutation;
 mod redact;
+mod relay;
 mod sample;
 mod survival;
 mod trust;

@@ -135,7 +135,7 @@ fn sign(case: &Case, tested: &dyn Implementation) -> Result<(), String> {
     same_bytes(case.section("output")?, &signed.envelope)
 }
 
-fn seed(hex: &str) -> Result<[u8; 32], String> {
+pub(super) fn seed(hex: &str) -> Result<[u8; 32], String> {
     let wrong = || format!("`{hex}` is not 64 hex digits");
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();

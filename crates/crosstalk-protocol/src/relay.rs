@@ -1,0 +1,38 @@
+//! What a relay does with a message, without doing it: who may send what to whom, where it goes, what is kept of it.
+//!
+//! ```text
+//! Document ─┐
+//! Verdict ──┤                       RelayStore::take ──> Taken        one transaction for a batch
+//! Peer ─────┼── admit ──> Admission ──┘      │
+//! Rules ────┘     │                          └─ rule(Facts)           what depends on what came before
+//!                 └─ Refusal: code, reason, place, way out
+//! ```
+//!
+//! An adapter of [`RelayStore`] looks up the [`Facts`] that an [`Admission`] asks for and keeps what [`Admission::rule`]
+//! lets through; it decides nothing itself.
+
+mod admit;
+mod capability;
+mod delivery;
+mod hop;
+mod made;
+mod pattern;
+mod peer;
+mod port;
+mod receipt;
+mod route;
+mod take;
+
+pub use admit::{Admission, Candidate, Rules, admit};
+pub use capability::{ANY, Agent, Directory};
+pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Recipient, State};
+pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, check_hop, hops_of};
+pub use pattern::{Pattern, PatternError};
+pub use peer::{Peer, Role, authority, is_human};
+pub use port::{
+    Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, Inbox, RelayStore, Retention,
+    Retired, TokenRecord,
+};
+pub use receipt::{Receipted, acknowledgement};
+pub use route::{Route, Routes};
+pub use take::{Facts, Taken};

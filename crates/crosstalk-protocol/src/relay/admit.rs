@@ -1,0 +1,367 @@
+//! May this message come in, from this peer, to this recipient: what can be decided from the message alone.
+
+use super::capability::{ANY, Directory};
+use super::delivery::{Handler, Priority, Recipient};
+use super::hop::HOPS;
+use super::made;
+use super::peer::{Peer, is_human};
+use super::port::Closing;
+use super::route::Routes;
+use super::take::shown;
+use crate::store::{Arrival, Kept, Side, Way};
+use crate::verdict::{Verdict, Word};
+use crosstalk_envelope::meta::{ConsentKind, Digest};
+use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::{Document, Envelope, Timestamp};
+use std::time::Duration;
+
+/// How many recipients a message may have.
+const TARGETS: usize = 256;
+
+/// What a relay goes by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Where messages go.
+    pub routes: Routes,
+    /// What agents can do.
+    pub directory: Directory,
+    /// Who gets an ESCALATE that is not for a person already.
+    pub escalate_to: Option<String>,
+    /// How long a REQUEST waits for its answer, if it says nothing.
+    pub answer_within: Option<Duration>,
+}
+
+/// A message that wants in.
+#[derive(Clone, Debug)]
+pub struct Candidate<'c> {
+    /// The message, in the strict reading, with the rules of its intent checked.
+    pub document: &'c Document<'c>,
+    /// What was found out about its signature.
+    pub verdict: &'c Verdict,
+    /// Who hands it in.
+    pub peer: &'c Peer,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A message that may be taken, as far as it can be told without a look at what came before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admission {
+    /// What is kept.
+    pub arrival: Arrival,
+    /// Who handed it in.
+    pub peer: String,
+    /// Who gets it, and how.
+    pub recipients: Vec<Recipient>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Until when it should be answered.
+    pub answer_by: Option<Timestamp>,
+    /// When it runs out.
+    pub expires: Option<Timestamp>,
+    /// The attachments that it refers to.
+    pub blobs: Vec<Digest>,
+}
+
+impl Admission {
+    /// What it ends, if it is a CLOSE: the thread that it names, else its session.
+    pub fn closing(&self) -> Option<Closing> {
+        let is_close = self.arrival.meaning == Some(Intent::Close);
+        self.conversation().filter(|_| is_close)
+    }
+
+    /// The conversation that it says it belongs to.
+    pub fn conversation(&self) -> Option<Closing> {
+        let thread = self.arrival.thread.clone().map(Closing::Thread);
+        thread.or_else(|| self.arrival.session.clone().map(Closing::Session))
+    }
+}
+
+/// Lets a message in, or says why not.
+///
+/// In this order: format and rules of its intent, signature, who may send as whom, hops, consent, recipients.
+///
+/// # Errors
+/// The refusal: code, reason, place and way out.
+pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refusal> {
+    let Candidate {
+        document,
+        verdict,
+        peer,
+        at,
+    } = candidate;
+    if let Some(refusal) = Refusal::from_findings(document.diagnostics(), document.source()) {
+        return Err(refusal);
+    }
+    let envelope = document.envelope();
+    signature(verdict)?;
+    sender(&envelope, peer)?;
+    if envelope.hops().count() >= HOPS {
+        return Err(refuse(
+            ErrorCode::Route,
+            format!(
+                "The message has been through {HOPS} relays: it goes round in circles.\nWhat to do: check the routes \
+                 of the relays that its `meta: audit` blocks name."
+            ),
+        ));
+    }
+    revocation(&envelope, verdict)?;
+    let expires = consent(&envelope, at)?;
+    let recipients = recipients(&envelope, rules)?;
+    let answer_by = answer_by(&envelope, rules, at)?;
+    let priority = document.meta("routing", "X-Priority");
+    let blobs = envelope
+        .attachments()
+        .filter_map(|(_, a)| Digest::parse(a.ok()?.digest?))
+        .collect();
+    let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+    let kept = Kept {
+        text: document.source().to_owned(),
+        received: None,
+        verdict: verdict.word(),
+        pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
+        side: Side::Between,
+        way: Way::Relayed,
+        at,
+        carried: true,
+        answers: None,
+        spare: ReceivedIds {
+            thread: String::new(),
+            message: String::new(),
+        },
+    };
+    let mut arrival = Arrival::of(document, kept);
+    arrival.spare = made::spare(arrival.digest, at);
+    Ok(Admission {
+        arrival,
+        peer: peer.name.clone(),
+        recipients,
+        priority: Priority::parse(priority),
+        answer_by,
+        expires,
+        blobs,
+    })
+}
+
+/// What must not be acted on does not come in.
+fn signature(verdict: &Verdict) -> Result<(), Refusal> {
+    if !matches!(
+        verdict.word(),
+        Word::Damaged | Word::NotVerified | Word::Revoked
+    ) {
+        return Ok(());
+    }
+    let code = verdict.code().unwrap_or(ErrorCode::Perm);
+    let mut refusal = refuse(
+        code,
+        format!("{}\nWhat to do: {}", verdict.sentence(), verdict.next()),
+    );
+    refusal.rule = verdict.rule.map(|r| (r.id, None));
+    Err(refusal)
+}
+
+/// Whether who hands it in may send in this name. Whoever signs with a key of this sender is a peer that may
+/// ([`Peer::signer`]).
+fn sender(envelope: &Envelope<'_>, peer: &Peer) -> Result<(), Refusal> {
+    let sender = envelope.sender.as_str();
+    if sender.eq_ignore_ascii_case("SYSTEM") {
+        let detail =
+            "Only a relay itself speaks as SYSTEM.\nWhat to do: send under a name of your own.";
+        return Err(refuse(ErrorCode::Perm, detail.into()));
+    }
+    if peer.speaks_for(sender) {
+        return Ok(());
+    }
+    let why = match is_human(sender) && peer.addresses.iter().any(|p| p.matches(sender)) {
+        true => "is the address of a person, for whom the credential of an agent does not speak",
+        false => "is not an address that this credential speaks for",
+    };
+    Err(refuse(
+        ErrorCode::Perm,
+        format!(
+            "{} {why}.\nWhat to do: use a token for this address, or sign the message with a key that is pinned for it.",
+            shown(sender)
+        ),
+    ))
+}
+
+/// Nothing is withdrawn by a word that anybody could have written.
+fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal> {
+    if envelope.meaning() != Some(Intent::Revoke) || verdict.word() == Word::Verified {
+        return Ok(());
+    }
+    let why = match verdict.word() {
+        Word::Unsigned => "is not signed",
+        _ => "is signed with a key that nobody vouches for",
+    };
+    Err(refuse(
+        ErrorCode::Perm,
+        format!(
+            "A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: sign it (`crosstalk sign`)."
+        ),
+    ))
+}
+
+/// What is not consented to, or not any more, does not come in. When it runs out.
+fn consent(envelope: &Envelope<'_>, at: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    let privacy = envelope.privacy();
+    let consent = privacy.consent.map(|c| c.kind);
+    if consent == Some(ConsentKind::ExplicitNo) && envelope.meaning() != Some(Intent::Revoke) {
+        return Err(refuse(
+            ErrorCode::Consent,
+            "The message says `Consent: explicit_no`.\nWhat to do: ask for consent first, or take out what needs it \
+             (`crosstalk redact`)."
+                .into(),
+        ));
+    }
+    let expires = privacy.expires;
+    match expires {
+        Some(end) if end <= at => Err(refuse(
+            ErrorCode::Consent,
+            format!("The consent of this message ended at {end}.\nWhat to do: ask for it again."),
+        )),
+        _ => Ok(expires),
+    }
+}
+
+/// Until when a REQUEST should be answered.
+fn answer_by(
+    envelope: &Envelope<'_>,
+    rules: &Rules,
+    at: Timestamp,
+) -> Result<Option<Timestamp>, Refusal> {
+    if !matches!(
+        envelope.meaning(),
+        Some(Intent::Request | Intent::Escalate | Intent::Poll)
+    ) {
+        return Ok(None);
+    }
+    let routing = envelope.routing();
+    let poll = envelope.poll().and_then(|p| p.deadline);
+    let written = routing.deadline.and_then(Timestamp::parse).or(poll);
+    match written {
+        Some(end) if end <= at => Err(refuse(
+            ErrorCode::Timeout,
+            format!(
+                "The deadline of this message, {end}, has passed.\nWhat to do: send it with a later one."
+            ),
+        )),
+        Some(end) => Ok(Some(end)),
+        None => Ok(rules.answer_within.map(|wait| {
+            let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(at.as_millis().saturating_add(wait))
+        })),
+    }
+}
+
+/// Who gets it, and how.
+fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, Refusal> {
+    let routing = envelope.routing();
+    let receiver = envelope.receiver.as_str();
+    let addresses: Vec<String> = match envelope.meaning() {
+        Some(Intent::Poll | Intent::Broadcast) if routing.targets.is_some() => {
+            routing.target_list().into_iter().map(Into::into).collect()
+        }
+        Some(Intent::Escalate) => vec![person(receiver, rules)?],
+        Some(Intent::Handoff) => vec![successor(envelope, rules)?],
+        _ => vec![receiver.to_owned()],
+    };
+    if addresses.is_empty() || addresses.len() > TARGETS {
+        return Err(refuse(
+            ErrorCode::TooLarge,
+            format!(
+                "The message has {} targets; it may have 1 to {TARGETS}.\nWhat to do: send it in parts.",
+                addresses.len()
+            ),
+        ));
+    }
+    let mut recipients: Vec<Recipient> = Vec::with_capacity(addresses.len());
+    for address in &addresses {
+        let address = rules.routes.named(address);
+        let by = rules.routes.choose(address, routing.delivery)?;
+        if by == Handler::Relay && routing.has_policy("no_third_party") {
+            return Err(refuse(
+                ErrorCode::Perm,
+                format!(
+                    "`X-Policy: no_third_party` forbids to pass the message on to the relay of {}.\nWhat to do: take \
+                     the policy out, or bring it there yourself.",
+                    shown(address)
+                ),
+            ));
+        }
+        let is_new = |r: &Recipient| !crate::store::is_same_party(&r.address, address);
+        if recipients.iter().all(is_new) {
+            recipients.push(Recipient {
+                address: address.to_owned(),
+                by,
+            });
+        }
+    }
+    Ok(recipients)
+}
+
+/// The person who gets an ESCALATE.
+fn person(receiver: &str, rules: &Rules) -> Result<String, Refusal> {
+    if is_human(rules.routes.named(receiver)) {
+        return Ok(receiver.to_owned());
+    }
+    rules.escalate_to.clone().ok_or_else(|| {
+        refuse(
+            ErrorCode::Route,
+            format!(
+                "An ESCALATE goes to a person, and {} is none.\nWhat to do: address it to human://…, or set \
+                 `escalate_to` in the configuration of the relay.",
+                shown(receiver)
+            ),
+        )
+    })
+}
+
+/// Who takes a conversation over: somebody who can do what it needs.
+fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> {
+    let receiver = rules.routes.named(envelope.receiver.as_str());
+    let required = envelope.routing().capability_list();
+    let required: Vec<String> = required.into_iter().map(Into::into).collect();
+    let able = || rules.directory.able(&required).map(|a| a.address.as_str());
+    if receiver.eq_ignore_ascii_case(ANY) {
+        return able().next().map(str::to_owned).ok_or_else(|| {
+            refuse(
+                ErrorCode::Route,
+                format!(
+                    "No agent that this relay knows of can do all of this: {}.\nWhat to do: let one declare it (`PUT \
+                     /crosstalk/agents`), or hand the conversation to a person.",
+                    shown(&required.join(", "))
+                ),
+            )
+        });
+    }
+    if required.is_empty() || is_human(receiver) {
+        return Ok(receiver.to_owned());
+    }
+    let lacking: Vec<&str> = match rules.directory.get(receiver) {
+        Some(agent) => agent.lacks(&required),
+        None => required.iter().map(String::as_str).collect(),
+    };
+    if lacking.is_empty() {
+        return Ok(receiver.to_owned());
+    }
+    let others: Vec<&str> = able().take(5).collect();
+    let hint = match others.is_empty() {
+        true => "let it declare what it can do (`PUT /crosstalk/agents`), or hand over to a person"
+            .to_owned(),
+        false => format!("hand over to one of these: {}", shown(&others.join(", "))),
+    };
+    Err(refuse(
+        ErrorCode::Unsupported,
+        format!(
+            "{} has not declared that it can do this: {}.\nWhat to do: {hint}.",
+            shown(receiver),
+            shown(&lacking.join(", "))
+        ),
+    ))
+}
+
+fn refuse(code: ErrorCode, detail: String) -> Refusal {
+    Refusal::new(code, detail)
+}

@@ -1,0 +1,244 @@
+//! The way of one message to one recipient: how it goes, how far it is, when it is tried again.
+
+use std::time::Duration;
+
+use crosstalk_envelope::Timestamp;
+
+/// How a message gets to its recipient: `X-Delivery`, or the handler of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Handler {
+    /// It waits here until the recipient asks for it.
+    Inbox,
+    /// A person carries it to a chat and back.
+    CopyPaste,
+    /// It is posted to an endpoint.
+    Http,
+    /// It is written to a folder.
+    File,
+    /// A command gets it on standard input.
+    Exec,
+    /// It is passed on to the relay of another domain.
+    Relay,
+}
+
+impl Handler {
+    /// All handlers.
+    pub const ALL: [Self; 6] = [
+        Self::Inbox,
+        Self::CopyPaste,
+        Self::Http,
+        Self::File,
+        Self::Exec,
+        Self::Relay,
+    ];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inbox => "inbox",
+            Self::CopyPaste => "copy_paste",
+            Self::Http => "http",
+            Self::File => "file",
+            Self::Exec => "exec",
+            Self::Relay => "relay",
+        }
+    }
+
+    /// The handler that a word names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|h| h.as_str() == word)
+    }
+
+    /// Whether the relay brings the message somewhere, instead of keeping it until somebody comes.
+    pub const fn is_active(self) -> bool {
+        !matches!(self, Self::Inbox | Self::CopyPaste)
+    }
+}
+
+/// Who gets a message, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// The address.
+    pub address: String,
+    /// How it gets there.
+    pub by: Handler,
+}
+
+/// How far a message is on its way to a recipient. It only goes forward, unless a dead letter is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// It is on disk and waits.
+    Queued,
+    /// It was handed out, or the handler has it.
+    Delivered,
+    /// The recipient says that it was read.
+    Read,
+    /// The recipient acknowledged it.
+    Acknowledged,
+    /// It will not be tried any more.
+    Failed,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 5] = [
+        Self::Queued,
+        Self::Delivered,
+        Self::Read,
+        Self::Acknowledged,
+        Self::Failed,
+    ];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Delivered => "delivered",
+            Self::Read => "read",
+            Self::Acknowledged => "acknowledged",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The state that a word names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// Whether this state may follow another one.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::State;
+    /// assert!(State::Read.follows(State::Queued) && !State::Delivered.follows(State::Read));
+    /// assert!(State::Failed.follows(State::Delivered) && !State::Failed.follows(State::Read));
+    /// ```
+    pub fn follows(self, now: Self) -> bool {
+        match self {
+            Self::Failed => matches!(now, Self::Queued | Self::Delivered),
+            _ => now != Self::Failed && now < self,
+        }
+    }
+}
+
+/// How urgent a message is: `X-Priority`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// It goes before all others that are due.
+    High,
+    /// As it comes.
+    #[default]
+    Normal,
+    /// When nothing else is due.
+    Low,
+}
+
+impl Priority {
+    /// All of them, the most urgent first.
+    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+
+    /// The one that a word names; normal, if it names none.
+    pub fn parse(word: Option<&str>) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|p| Some(p.as_str()) == word).unwrap_or_default()
+    }
+}
+
+/// A delivery as its sender sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// To whom.
+    pub to: String,
+    /// How.
+    pub by: Handler,
+    /// How far it is.
+    pub state: State,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was queued.
+    pub queued_at: Timestamp,
+    /// When it was handed out first.
+    pub delivered_at: Option<Timestamp>,
+    /// When it was read.
+    pub read_at: Option<Timestamp>,
+    /// When it was acknowledged.
+    pub acknowledged_at: Option<Timestamp>,
+    /// When it was given up.
+    pub failed_at: Option<Timestamp>,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+    /// When it is tried next.
+    pub next_at: Option<Timestamp>,
+}
+
+/// What became of an attempt to deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The handler has it.
+    Delivered,
+    /// It did not work, and is tried again.
+    Later {
+        /// When.
+        at: Timestamp,
+        /// Why, in one line.
+        reason: String,
+    },
+    /// It is not tried again.
+    Failed {
+        /// Why, in one line.
+        reason: String,
+    },
+}
+
+/// How long to wait between attempts: twice as long each time, with a random part, up to a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// Before the second attempt.
+    pub first: Duration,
+    /// The longest wait.
+    pub longest: Duration,
+    /// How many attempts there are.
+    pub attempts: u32,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(2),
+            longest: Duration::from_secs(3600),
+            attempts: 16,
+        }
+    }
+}
+
+impl Backoff {
+    /// The wait after so many attempts; nothing if there are no more. `random` is anything from 0 to `u32::MAX`: the wait
+    /// lies between half of the full one and all of it.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Backoff;
+    /// use std::time::Duration;
+    /// let backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60), attempts: 8 };
+    /// assert_eq!(backoff.after(1, u32::MAX), Some(Duration::from_secs(2)));
+    /// assert_eq!(backoff.after(3, 0), Some(Duration::from_secs(4)));
+    /// assert_eq!(backoff.after(7, u32::MAX), Some(Duration::from_secs(60)));
+    /// assert_eq!(backoff.after(8, 0), None);
+    /// ```
+    pub fn after(&self, attempts: u32, random: u32) -> Option<Duration> {
+        if attempts >= self.attempts {
+            return None;
+        }
+        let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1));
+        let full = self.first.saturating_mul(doubled).min(self.longest);
+        let share = 0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX);
+        Some(full.mul_f64(share))
+    }
+}

@@ -1,0 +1,98 @@
+//! Addresses by pattern: `claude://*`, `human://acme.example/*`, `CHATGPT`, `*`.
+
+use crate::store::is_same_party;
+use crosstalk_envelope::Address;
+use std::fmt;
+
+/// Some addresses: one address, or all that begin with what stands before a `*` at the end.
+///
+/// ```
+/// use crosstalk_protocol::relay::Pattern;
+/// let pattern = Pattern::parse("claude://code/*").unwrap();
+/// assert!(pattern.matches("claude://code/api") && !pattern.matches("claude://chat/7"));
+/// assert!(Pattern::parse("chatgpt").unwrap().matches("CHATGPT"));
+/// assert!(Pattern::parse("*").unwrap().matches("anything"));
+/// assert!(Pattern::parse("a*b").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// There is nothing.
+    Empty,
+    /// A `*` stands elsewhere than at the end.
+    Star,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => {
+                "there is no address: write one, or the beginning of some and `*`, or `*` for all"
+            }
+            Self::Star => "a `*` stands at the end, for anything that follows, and nowhere else",
+        })
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// If it is empty, or has a `*` elsewhere than at its end.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let text = text.trim();
+        let start = text.strip_suffix('*').unwrap_or(text);
+        match (text.is_empty(), start.contains('*')) {
+            (true, _) => Err(PatternError::Empty),
+            (_, true) => Err(PatternError::Star),
+            _ => Ok(Self {
+                text: text.to_owned(),
+            }),
+        }
+    }
+
+    /// All addresses.
+    pub fn all() -> Self {
+        Self { text: "*".into() }
+    }
+
+    /// Whether an address is one of them. Simple names are compared in any ASCII case, as is the scheme of a URL.
+    pub fn matches(&self, address: &str) -> bool {
+        let Some(start) = self.text.strip_suffix('*') else {
+            return is_same_party(&self.text, address);
+        };
+        let scheme = |a: &str| Address::split(a).scheme().map_or(0, str::len);
+        let same_case = if scheme(start) > 0 {
+            scheme(start)
+        } else {
+            start.len()
+        };
+        match (start.get(..same_case), address.get(..same_case)) {
+            (Some(one), Some(other)) => {
+                one.eq_ignore_ascii_case(other)
+                    && address.get(same_case..).is_some_and(|rest| {
+                        start.get(same_case..).is_some_and(|s| rest.starts_with(s))
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

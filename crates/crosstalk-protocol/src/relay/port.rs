@@ -1,0 +1,325 @@
+//! The RelayStore port: what a relay keeps, and what it asks for.
+//!
+//! Messages come in twice. [`RelayStore::take`] makes them durable and answers; [`RelayStore::file`] derives threads,
+//! words, deliveries and expectations from them right after, in larger batches, exactly once. Everything that
+//! [`Admission::rule`](super::Admission::rule) asks for is answered from both.
+
+use super::admit::Admission;
+use super::delivery::{Attempt, Delivery, Handler, Priority, State};
+use super::peer::Role;
+use super::take::Taken;
+use crate::store::{Record, Store, StoreError};
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+
+/// What a relay needs besides the [`Store`].
+///
+/// Methods that take `&mut self` are one transaction each, and what they answered for is on disk. One handle of a store
+/// writes; others read what is committed, at the same time.
+pub trait RelayStore: Store {
+    /// Takes messages in: all that are not refused are on disk when this returns, with one fsync. One answer for each,
+    /// in their order; later ones see earlier ones.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing of the batch was taken then.
+    fn take(&mut self, batch: &[Admission]) -> Result<Vec<Taken>, StoreError>;
+
+    /// Files what was taken and is not filed yet, the oldest first, at most so many.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing of this call was filed then.
+    fn file(&mut self, most: usize) -> Result<Filing, StoreError>;
+
+    /// How far filing is, and how much is left.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn filing(&self) -> Result<Filing, StoreError>;
+
+    /// What an address has got and not acknowledged, the oldest first, as far as it is filed.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError>;
+
+    /// Messages that were taken, by their place, filed or not; those that are gone are left out.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError>;
+
+    /// The message with an id, filed or not.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError>;
+
+    /// Whether somebody is a party of a thread or a session, in what is filed and what is not.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError>;
+
+    /// Brings the deliveries of messages to an address into a state, where that may follow the one that they are in. The ids
+    /// that are on their way to this address, changed or not. A message that was taken and is not filed yet is filed first.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn mark(
+        &mut self,
+        address: &str,
+        ids: &[String],
+        state: State,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// The deliveries of a message that is filed.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError>;
+
+    /// What active handlers have to do: queued deliveries whose time has come, the most urgent first, then those that are
+    /// due longest, then in the order in which they came; each is leased until a time, and not given out again before.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn due(
+        &mut self,
+        now: Timestamp,
+        lease: Timestamp,
+        most: usize,
+    ) -> Result<Vec<Due>, StoreError>;
+
+    /// When the next delivery of an active handler is due.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// What became of an attempt. False if the delivery is not queued any more.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn attempted(
+        &mut self,
+        id: &str,
+        to: &str,
+        attempt: &Attempt,
+        at: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives a delivery that was leased back, to be given out again at a time; it counts as no attempt. False if it is not
+    /// queued any more.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// What waits for a person to carry it, the most urgent first, then the oldest.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError>;
+
+    /// Deliveries that were given up, the latest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// Queues the deliveries of a message that were given up again. How many.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError>;
+
+    /// Questions whose time has passed without an answer; each is told once.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<Vec<Expectation>, StoreError>;
+
+    /// When the next question runs out of time; one that was settled by other than an answer may be among them.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Keeps a token. False if there is one of this name, even a revoked one, or with this secret.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn add_token(&mut self, token: &TokenRecord) -> Result<bool, StoreError>;
+
+    /// All tokens, by name.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// Revokes a token. False if there is none of this name, or it was revoked before.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn revoke_token(&mut self, name: &str, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// Keeps what an agent says it can do, in place of what it said before.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn declare(&mut self, agent: &super::Agent, at: Timestamp) -> Result<(), StoreError>;
+
+    /// What agents said they can do, by address.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn agents(&self) -> Result<Vec<super::Agent>, StoreError>;
+
+    /// Notes that an attachment is there, or came again. False if it was there.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn add_blob(&mut self, digest: Digest, size: u64, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
+    /// caller's to remove.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError>;
+
+    /// Erases messages that a relay took and that are too old or have run out, as far as they are filed: text and everything
+    /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError>;
+}
+
+/// What is asked of an inbox.
+#[derive(Clone, Copy, Debug)]
+pub struct Inbox<'a> {
+    /// Whose.
+    pub address: &'a str,
+    /// Only what came after this place; without it, from the oldest.
+    pub after: Option<u64>,
+    /// How many at most.
+    pub most: usize,
+}
+
+/// A message in an inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// To whom: the receiver, or one of the targets.
+    pub to: String,
+    /// How it gets there.
+    pub by: Handler,
+    /// How far it is.
+    pub state: State,
+    /// The message.
+    pub record: Record,
+}
+
+/// How far filing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filing {
+    /// The place of the last message that is filed.
+    pub through: u64,
+    /// How many are not, at most; nothing is left exactly if this is 0.
+    pub left: u64,
+    /// How many were filed by this call.
+    pub filed: usize,
+}
+
+/// What a CLOSE ends.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Closing {
+    /// A thread.
+    Thread(String),
+    /// A session, where no thread is named.
+    Session(String),
+}
+
+/// A delivery that a handler has to carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Due {
+    /// To whom.
+    pub to: String,
+    /// How.
+    pub by: Handler,
+    /// How often it was tried before.
+    pub attempts: u32,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// The message.
+    pub record: Record,
+}
+
+/// A message that waits for a person to carry it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Courier {
+    /// Where to.
+    pub to: String,
+    /// The message.
+    pub record: Record,
+}
+
+/// A delivery that was given up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadLetter {
+    /// The message.
+    pub id: String,
+    /// From whom.
+    pub from: String,
+    /// The delivery.
+    pub delivery: Delivery,
+}
+
+/// A question whose time has passed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// The question.
+    pub record: Record,
+    /// Until when it should have been answered.
+    pub due: Timestamp,
+}
+
+/// A token as it is kept: not the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 of the secret.
+    pub hash: Digest,
+    /// What it is for.
+    pub role: Role,
+    /// For which addresses, as patterns.
+    pub addresses: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What is too old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Messages that came before this time; none if nothing is said.
+    pub before: Option<Timestamp>,
+    /// Messages whose `Expires` is not after this time.
+    pub now: Timestamp,
+    /// How many at most.
+    pub most: usize,
+}
+
+/// What was erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retired {
+    /// How many messages.
+    pub messages: u64,
+    /// Whether there are more.
+    pub more: bool,
+}

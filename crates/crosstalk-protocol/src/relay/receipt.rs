@@ -1,0 +1,69 @@
+//! The answer to a message that was taken: an ACK with its digest and its place in the log.
+
+use super::made;
+use crate::store::Arrival;
+use crosstalk_envelope::Timestamp;
+
+/// A message that is on disk, and what its sender is told about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Receipted<'r> {
+    /// The message.
+    pub arrival: &'r Arrival,
+    /// Its place in the log.
+    pub seq: u64,
+    /// When it came first.
+    pub at: Timestamp,
+    /// The relay that has it: a name without white space.
+    pub by: &'r str,
+}
+
+/// The ACK of a relay. The same message gets the same one: its id is made from the message and the time it came.
+///
+/// Everything in it was read by the strict grammar before, so that it is written as it is.
+pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
+    let Receipted {
+        arrival,
+        seq,
+        at,
+        by,
+    } = receipt;
+    let mut text = String::with_capacity(512);
+    let mut add = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
+    add(&[
+        "[[",
+        &arrival.receiver,
+        "→",
+        &arrival.sender,
+        " v1]]\nuser: relay\n",
+    ]);
+    if let Some(session) = &arrival.session {
+        add(&["session: ", session, "\n"]);
+    }
+    match (&arrival.thread, &arrival.session) {
+        (Some(thread), _) => add(&["thread: ", thread, "\n"]),
+        (None, Some(_)) => {}
+        (None, None) => add(&["thread: ", &arrival.spare.thread, "\n"]),
+    }
+    let (id, digest) = (
+        made::receipt(arrival.digest, *at),
+        arrival.digest.to_string(),
+    );
+    let context = arrival.context.as_deref().unwrap_or("receipt");
+    add(&[
+        "parent: ",
+        arrival.id(),
+        "\nmessage: ",
+        &id,
+        "\ncontext: ",
+        context,
+    ]);
+    add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
+    add(&[
+        "\nIndex: ",
+        &seq.to_string(),
+        "\nReceived-At: ",
+        &at.to_string(),
+    ]);
+    add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);
+    text
+}

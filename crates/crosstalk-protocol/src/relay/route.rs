@@ -1,0 +1,151 @@
+//! Where a message goes: the table of routes, `X-Delivery`, and what happens without either.
+
+use super::delivery::Handler;
+use super::pattern::Pattern;
+use super::peer::authority;
+use super::take::shown;
+use crate::store::party;
+use crosstalk_envelope::Address;
+use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
+use crosstalk_envelope::reply::Refusal;
+use std::collections::BTreeMap;
+
+/// Schemes of networks for which there is no bridge.
+const BRIDGES: [&str; 6] = ["matrix", "xmpp", "slack", "discord", "mcp", "sms"];
+
+/// One line of the table: these addresses go this way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Which addresses.
+    pub to: Pattern,
+    /// How they are reached.
+    pub by: Handler,
+}
+
+/// The table of routes, and what holds for addresses that are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// The table; the first line that fits counts.
+    pub table: Vec<Route>,
+    /// Simple names of this relay and the addresses that they stand for; the keys are in upper case.
+    pub names: BTreeMap<String, String>,
+    /// The domains that are this relay's own.
+    pub domains: Vec<String>,
+    /// Whether messages are passed on to relays of other domains.
+    pub federates: bool,
+    /// Whether addresses are refused that no route, name or domain of this relay covers.
+    pub refuses_unknown: bool,
+}
+
+impl Routes {
+    /// The address that a simple name stands for here, else the address itself.
+    pub fn named<'a>(&'a self, address: &'a str) -> &'a str {
+        match Address::split(address).is_name() {
+            true => self
+                .names
+                .get(&party(address))
+                .map_or(address, String::as_str),
+            false => address,
+        }
+    }
+
+    /// Whether an address belongs to another organisation.
+    pub fn is_foreign(&self, address: &str) -> bool {
+        let is_own = |d: &str| self.domains.iter().any(|o| o.eq_ignore_ascii_case(d));
+        authority(address).is_some_and(|d| !is_own(d))
+    }
+
+    /// How an address is reached, if the sender asks for a way or leaves it open.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::{Handler, Routes};
+    /// let routes = Routes::default();
+    /// assert_eq!(routes.choose("claude://session/abc", None), Ok(Handler::Inbox));
+    /// assert_eq!(routes.choose("CHATGPT", None), Ok(Handler::CopyPaste));
+    /// assert_eq!(routes.choose("CHATGPT", Some("email")).unwrap_err().code.as_str(), "E-UNSUPPORTED");
+    /// assert_eq!(routes.choose("CHATGPT", Some("exec")).unwrap_err().code.as_str(), "E-ROUTE");
+    /// ```
+    ///
+    /// # Errors
+    /// The refusal, if there is no way.
+    pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Refusal> {
+        let lines = || self.table.iter().filter(|r| r.to.matches(address));
+        match asked.map(|word| (word, Handler::parse(word))) {
+            Some((_, Some(by @ (Handler::Inbox | Handler::CopyPaste)))) => Ok(by),
+            Some((_, Some(Handler::Relay))) if self.may_pass_on(address) => Ok(Handler::Relay),
+            Some((word, Some(by))) => {
+                let is_there = lines().any(|r| r.by == by);
+                is_there.then_some(by).ok_or_else(|| {
+                    refuse(
+                        ErrorCode::Route,
+                        format!(
+                            "`X-Delivery: {word}` is asked for, and this relay has no such route to {}.\nWhat to do: \
+                             leave X-Delivery out, or let who runs the relay add a route.",
+                            shown(address)
+                        ),
+                    )
+                })
+            }
+            Some((word, None)) => Err(refuse(
+                ErrorCode::Unsupported,
+                format!(
+                    "`X-Delivery: {}` is a way that this relay does not have.\nWhat to do: leave it out, or use one of \
+                     inbox, copy_paste, http, file, exec and relay.",
+                    shown(word)
+                ),
+            )),
+            None => match lines().next() {
+                Some(route) => Ok(route.by),
+                None => self.unlisted(address),
+            },
+        }
+    }
+
+    /// The way of an address that is not in the table.
+    fn unlisted(&self, address: &str) -> Result<Handler, Refusal> {
+        let split = Address::split(address);
+        let gateway = match split.kind() {
+            Some(SchemeKind::Mail) => Some("mail"),
+            Some(SchemeKind::Phone) => Some("the telephone network"),
+            _ => split
+                .scheme()
+                .filter(|s| BRIDGES.iter().any(|b| b.eq_ignore_ascii_case(s))),
+        };
+        if let Some(gateway) = gateway {
+            return Err(refuse(
+                ErrorCode::Unsupported,
+                format!(
+                    "This relay has no bridge to {}, which {} needs.\nWhat to do: set `X-Delivery: copy_paste` to have \
+                     a person carry it, or add a route for this address.",
+                    shown(gateway),
+                    shown(address)
+                ),
+            ));
+        }
+        if self.may_pass_on(address) {
+            return Ok(Handler::Relay);
+        }
+        if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
+            return Err(refuse(
+                ErrorCode::Route,
+                format!(
+                    "Nobody is known here as {}.\nWhat to do: check the address, or let who runs the relay add a route \
+                     or a name for it.",
+                    shown(address)
+                ),
+            ));
+        }
+        Ok(match split.is_name() {
+            true => Handler::CopyPaste,
+            false => Handler::Inbox,
+        })
+    }
+
+    fn may_pass_on(&self, address: &str) -> bool {
+        self.federates && self.is_foreign(address)
+    }
+}
+
+fn refuse(code: ErrorCode, detail: String) -> Refusal {
+    Refusal::new(code, detail)
+}

@@ -1,0 +1,89 @@
+//! What depends on what came before: replay, ends of threads, answers to what takes none.
+
+use super::admit::Admission;
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::reply::Refusal;
+
+/// What became of a message that was handed in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Taken {
+    /// It is on disk.
+    New {
+        /// Its place in the log.
+        seq: u64,
+    },
+    /// It was there already: the same id and the same content.
+    Known {
+        /// Its place in the log.
+        seq: u64,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It was not taken.
+    Refused(Refusal),
+}
+
+/// What a store knows about the surroundings of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Since when the thread that it names, or its session, is closed.
+    pub closed: Option<Timestamp>,
+    /// Of a CLOSE: whether its sender is a party of what it ends; also true if nothing is known of it yet.
+    pub is_party: bool,
+    /// What the message that it answers means.
+    pub answered: Option<Intent>,
+    /// Of a HANDOFF: who the thread was handed to before.
+    pub steward: Option<String>,
+}
+
+impl Admission {
+    /// Whether a message may be taken, by what came before it. Whether it is known already is decided first.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn rule(&self, facts: &Facts) -> Result<(), Refusal> {
+        let meaning = self.arrival.meaning;
+        if let Some(since) = facts.closed
+            && !matches!(meaning, Some(Intent::Ack | Intent::Error | Intent::Revoke))
+        {
+            return Err(perm(format!(
+                "This conversation was closed at {since}.\nWhat to do: begin a new thread. Only ACK, ERROR and REVOKE \
+                 are taken in one that is closed."
+            )));
+        }
+        if meaning == Some(Intent::Close) && !facts.is_party {
+            return Err(perm(format!(
+                "{} takes no part in the conversation that this message closes.\nWhat to do: let one of its parties \
+                 close it.",
+                shown(&self.arrival.sender)
+            )));
+        }
+        if meaning == Some(Intent::Respond) && facts.answered == Some(Intent::Broadcast) {
+            return Err(perm(
+                "The message that this one answers is a BROADCAST, which takes no answers.\nWhat to do: send a REQUEST \
+                 of your own."
+                    .into(),
+            ));
+        }
+        if meaning == Some(Intent::Handoff)
+            && let Some(steward) = &facts.steward
+            && !crate::store::may_answer(steward, &self.arrival.sender)
+            && !super::is_human(&self.arrival.sender)
+        {
+            return Err(perm(format!(
+                "The thread was handed to {} before, who alone can pass it on, or a person.",
+                shown(steward)
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn perm(detail: String) -> Refusal {
+    Refusal::new(ErrorCode::Perm, detail)
+}
+
+pub(super) fn shown(address: &str) -> String {
+    crosstalk_envelope::unicode::escape(address).into_owned()
+}

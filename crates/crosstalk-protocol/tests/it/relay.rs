@@ -1,0 +1,694 @@
+//! What a relay lets in, whom it passes it to, and what it leaves on it.
+
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{
+    Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp, signing::Signer,
+};
+use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::relay::{
+    Admission, Agent, Candidate, Closing, Directory, Facts, HOPS, Handler, HopFault, HopKey,
+    Pattern, Peer, Priority, Receipted, Role, Route, Routes, Rules, acknowledgement, add_hop,
+    admit, check_hop,
+};
+use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Word, pin_of, verify};
+
+const NOW: &str = "2026-11-16T08:00:00Z";
+
+fn now() -> Timestamp {
+    Timestamp::parse(NOW).unwrap()
+}
+
+/// An envelope with an intent and META lines.
+fn envelope(from: &str, to: &str, intent: &str, meta: &str) -> String {
+    let parent = match intent {
+        "RESPOND" | "ACK" | "NACK" | "ERROR" => "parent: 01M7B00000000000000000000P\n",
+        _ => "",
+    };
+    format!(
+        "[[{from}→{to} v1]]\nuser: u\nthread: 01M7C00000000000000000000T\n{parent}message: 01M7D00000000000000000000M\n\
+         context: c\nintent: {intent}\n{meta}body: |\n  Hello.\nsig: none\n[[END]]\n"
+    )
+}
+
+fn agent(addresses: &[&str]) -> Peer {
+    Peer {
+        name: "token".into(),
+        role: Role::Agent,
+        addresses: addresses
+            .iter()
+            .map(|a| Pattern::parse(a).unwrap())
+            .collect(),
+        domain: None,
+        is_local: false,
+    }
+}
+
+fn let_in(text: &str, peer: &Peer, rules: &Rules, trust: &Trust) -> Result<Admission, Refusal> {
+    let mut document = Document::parse(text, Reading::Strict);
+    document.check();
+    let verdict = verify(&document, trust, &Question::at(now()));
+    let signer = Peer::signer(&verdict, trust, document.sender());
+    let candidate = Candidate {
+        document: &document,
+        verdict: &verdict,
+        peer: signer.as_ref().unwrap_or(peer),
+        at: now(),
+    };
+    admit(candidate, rules)
+}
+
+fn locally(text: &str, rules: &Rules) -> Result<Admission, Refusal> {
+    let_in(text, &Peer::local(), rules, &Trust::default())
+}
+
+fn to(admission: &Admission) -> Vec<(&str, Handler)> {
+    let recipients = admission.recipients.iter();
+    recipients.map(|r| (r.address.as_str(), r.by)).collect()
+}
+
+#[test]
+fn what_is_refused_and_with_which_code() {
+    let rules = Rules::default();
+    let long: Vec<String> = (0..257).map(|n| format!("agent://a/{n}")).collect();
+    let long = format!("meta: routing\nTargets: {}\n", long.join(", "));
+    for (text, code, word) in [
+        (
+            envelope("A", "B", "NOTE", "user: twice\n"),
+            ErrorCode::Format,
+            "user",
+        ),
+        (
+            envelope("system", "B", "NOTE", ""),
+            ErrorCode::Perm,
+            "SYSTEM",
+        ),
+        (
+            envelope("A", "B", "REVOKE", "meta: revocation\nConsent-ID: c\n"),
+            ErrorCode::Perm,
+            "signed",
+        ),
+        (
+            envelope("A", "B", "NOTE", "meta: privacy\nConsent: explicit_no\n"),
+            ErrorCode::Consent,
+            "explicit_no",
+        ),
+        (
+            envelope(
+                "A",
+                "B",
+                "NOTE",
+                "meta: privacy\nConsent: explicit_yes\nExpires: 2026-11-16T08:00:00Z\n",
+            ),
+            ErrorCode::Consent,
+            "ended at",
+        ),
+        (
+            envelope(
+                "A",
+                "B",
+                "REQUEST",
+                "meta: routing\nX-Deadline: 2026-11-16T07:59:59Z\n",
+            ),
+            ErrorCode::Timeout,
+            "has passed",
+        ),
+        (
+            envelope("A", "B", "REQUEST", "meta: routing\nX-Delivery: email\n"),
+            ErrorCode::Unsupported,
+            "email",
+        ),
+        (
+            envelope("A", "B", "REQUEST", "meta: routing\nX-Delivery: exec\n"),
+            ErrorCode::Route,
+            "exec",
+        ),
+        (
+            envelope("A", "email:b@example.com", "REQUEST", ""),
+            ErrorCode::Unsupported,
+            "mail",
+        ),
+        (
+            envelope("A", "tel:+1-555-0100", "REQUEST", ""),
+            ErrorCode::Unsupported,
+            "telephone",
+        ),
+        (
+            envelope("A", "slack://acme/general", "REQUEST", ""),
+            ErrorCode::Unsupported,
+            "slack",
+        ),
+        (
+            envelope("A", "B", "ESCALATE", ""),
+            ErrorCode::Route,
+            "human://",
+        ),
+        (
+            envelope(
+                "A",
+                "ANY",
+                "HANDOFF",
+                "meta: routing\nX-Capabilities-Required: sql\n",
+            ),
+            ErrorCode::Route,
+            "sql",
+        ),
+        (
+            envelope(
+                "A",
+                "B",
+                "HANDOFF",
+                "meta: routing\nX-Capabilities-Required: sql\n",
+            ),
+            ErrorCode::Unsupported,
+            "sql",
+        ),
+        (
+            envelope("A", "B", "BROADCAST", &long),
+            ErrorCode::TooLarge,
+            "257",
+        ),
+    ] {
+        let refusal = locally(&text, &rules).expect_err(&text);
+        assert_eq!(refusal.code, code, "{refusal:?}\n{text}");
+        assert!(refusal.detail.contains(word), "{refusal:?}");
+        assert!(refusal.detail.contains("What to do"), "{refusal:?}");
+    }
+}
+
+#[test]
+fn who_may_send_as_whom() {
+    let rules = Rules::default();
+    let person = Peer {
+        role: Role::Person,
+        ..agent(&["human://acme.example/*"])
+    };
+    let relay = Peer {
+        domain: Some("acme.example".into()),
+        ..Peer::stranger()
+    };
+    for (peer, sender, may) in [
+        (agent(&["claude://code/*"]), "claude://code/api", true),
+        (agent(&["claude://code/*"]), "claude://chat/7", false),
+        (agent(&["claude"]), "CLAUDE", true),
+        (agent(&["*"]), "human://acme.example/ann", false),
+        (person.clone(), "human://acme.example/ann", true),
+        (person, "human://other.example/ann", false),
+        (Peer::local(), "human://acme.example/ann", true),
+        (Peer::stranger(), "CLAUDE", false),
+        (relay.clone(), "agent://acme.example/x", true),
+        (relay.clone(), "agent://ACME.example/x", true),
+        (relay.clone(), "human://acme.example/x", false),
+        (relay.clone(), "agent://evil.example/x", false),
+        (relay, "CLAUDE", false),
+    ] {
+        let text = envelope(sender, "BOB", "NOTE", "");
+        let result = let_in(&text, &peer, &rules, &Trust::default());
+        assert_eq!(result.is_ok(), may, "{peer:?} {sender} {result:?}");
+        if let Err(refusal) = result {
+            assert_eq!(refusal.code, ErrorCode::Perm);
+        }
+    }
+}
+
+#[test]
+fn a_signature_of_a_pinned_key_is_a_credential_and_a_broken_one_is_none() {
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
+    let block = crosstalk_protocol::rotation::key_block("ann@acme.example", &key.public(), None);
+    let signer = Signer {
+        key: &key,
+        pkid: "ann@acme.example",
+        at: now(),
+        key_block: &block,
+    };
+    let text = envelope(
+        "human://acme.example/ann",
+        "https://b.example/x",
+        "REVOKE",
+        "meta: revocation\nConsent-ID: c\n",
+    );
+    let signed = signer
+        .sign(&Document::parse(&text, Reading::Strict))
+        .unwrap();
+    let rules = Rules::default();
+    let refused = let_in(&signed, &Peer::stranger(), &rules, &Trust::default()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Perm);
+
+    let document = Document::parse(&signed, Reading::Strict);
+    let verdict = verify(&document, &Trust::default(), &Question::at(now()));
+    let mut trust = Trust::default();
+    trust.pin(pin_of(&verdict, now()).unwrap()).unwrap();
+    let taken = let_in(&signed, &Peer::stranger(), &rules, &trust).unwrap();
+    assert_eq!(taken.arrival.pkid.as_deref(), Some("ann@acme.example"));
+    assert_eq!(taken.arrival.text, signed);
+
+    let altered = signed.replace("Hello.", "Hullo.");
+    let refused = let_in(&altered, &Peer::local(), &rules, &trust).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Perm, "{refused:?}");
+}
+
+/// That a signature holds is not enough: anybody can make a key that holds.
+#[test]
+fn a_key_speaks_for_its_own_senders_alone() {
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
+    let did = key.public().to_did();
+    let speaks = |pkid: &str, sender: &str, trust: &Trust, dns: Option<&DnsAnswer>| {
+        let text = envelope(sender, "https://b.example/x", "NOTE", "");
+        let at = now();
+        let block = [];
+        let signer = Signer {
+            key: &key,
+            pkid,
+            at,
+            key_block: &block,
+        };
+        let signed = signer
+            .sign(&Document::parse(&text, Reading::Strict))
+            .unwrap();
+        let document = Document::parse(&signed, Reading::Strict);
+        let question = Question {
+            dns,
+            ..Question::at(at)
+        };
+        let verdict = verify(&document, trust, &question);
+        let peer = Peer::signer(&verdict, trust, sender);
+        assert!(
+            peer.as_ref()
+                .is_none_or(|p| p.speaks_for(sender) && !p.speaks_for("human://x.example/y"))
+        );
+        (verdict.word() == Word::Verified, peer.is_some())
+    };
+    let nobody = Trust::default();
+    // The id of the key is the key: it holds for everybody, and so proves nothing about the sender.
+    assert_eq!(speaks(&did, "claude://a/b", &nobody, None), (true, false));
+    let pinned = |id: &str| {
+        let mut trust = Trust::default();
+        let pin = KnownKey {
+            id: id.into(),
+            key: key.public(),
+            since: now(),
+            how: Origin::Manual,
+            by: None,
+            senders: vec!["claude://a/b".into()],
+            standing: Standing::Active,
+        };
+        trust.pin(pin).unwrap();
+        trust
+    };
+    for id in [did.as_str(), "ann@keys/1"] {
+        assert_eq!(
+            speaks(id, "claude://a/b", &pinned(id), None),
+            (true, true),
+            "{id}"
+        );
+        assert_eq!(
+            speaks(id, "claude://a/c", &pinned(id), None),
+            (true, false),
+            "{id}"
+        );
+        assert_eq!(
+            speaks(id, "human://acme.example/ann", &pinned(id), None),
+            (true, false)
+        );
+    }
+    // A domain vouches for keys, and they speak for addresses of this domain.
+    let dns = DnsAnswer::Keys {
+        keys: vec![key.public()],
+        ttl: 60,
+        dnssec: Dnssec::Insecure,
+    };
+    for (sender, may) in [
+        ("human://acme.example/ann", true),
+        ("claude://ACME.example/api", true),
+        ("human://other.example/ann", false),
+        ("human://acme.example.evil.example/ann", false),
+        ("claude://a/b", false),
+        ("ANN", false),
+    ] {
+        let spoken = speaks("ann@acme.example", sender, &nobody, Some(&dns));
+        assert_eq!(spoken, (true, may), "{sender}");
+    }
+}
+
+#[test]
+fn who_gets_it_and_how() {
+    let rules = Rules {
+        routes: Routes {
+            table: vec![
+                Route {
+                    to: Pattern::parse("claude://code/*").unwrap(),
+                    by: Handler::Exec,
+                },
+                Route {
+                    to: Pattern::parse("claude://*").unwrap(),
+                    by: Handler::Http,
+                },
+            ],
+            names: [("BOB".to_owned(), "claude://code/bob".to_owned())].into(),
+            domains: vec!["here.example".into()],
+            federates: true,
+            refuses_unknown: false,
+        },
+        directory: Directory::new([
+            Agent {
+                address: "agent://a/x".into(),
+                capabilities: vec!["SQL".into(), "python".into()],
+            },
+            Agent {
+                address: "agent://a/y".into(),
+                capabilities: vec!["sql".into()],
+            },
+        ]),
+        escalate_to: Some("human://here.example/queue".into()),
+        answer_within: None,
+    };
+    let routing = |line: &str| format!("meta: routing\n{line}\n");
+    for (intent, receiver, meta, recipients) in [
+        (
+            "REQUEST",
+            "claude://code/api",
+            String::new(),
+            vec![("claude://code/api", Handler::Exec)],
+        ),
+        (
+            "REQUEST",
+            "claude://chat/7",
+            String::new(),
+            vec![("claude://chat/7", Handler::Http)],
+        ),
+        (
+            "REQUEST",
+            "claude://code/api",
+            routing("X-Delivery: http"),
+            vec![("claude://code/api", Handler::Http)],
+        ),
+        (
+            "REQUEST",
+            "claude://code/api",
+            routing("X-Delivery: inbox"),
+            vec![("claude://code/api", Handler::Inbox)],
+        ),
+        (
+            "REQUEST",
+            "claude://code/api",
+            routing("X-Delivery: copy_paste"),
+            vec![("claude://code/api", Handler::CopyPaste)],
+        ),
+        (
+            "REQUEST",
+            "bob",
+            String::new(),
+            vec![("claude://code/bob", Handler::Exec)],
+        ),
+        (
+            "REQUEST",
+            "EVE",
+            String::new(),
+            vec![("EVE", Handler::CopyPaste)],
+        ),
+        (
+            "REQUEST",
+            "agent://here.example/x",
+            String::new(),
+            vec![("agent://here.example/x", Handler::Inbox)],
+        ),
+        (
+            "REQUEST",
+            "agent://there.example/x",
+            String::new(),
+            vec![("agent://there.example/x", Handler::Relay)],
+        ),
+        (
+            "REQUEST",
+            "agent://127.0.0.1/x",
+            String::new(),
+            vec![("agent://127.0.0.1/x", Handler::Inbox)],
+        ),
+        (
+            "ESCALATE",
+            "claude://chat/7",
+            String::new(),
+            vec![("human://here.example/queue", Handler::Inbox)],
+        ),
+        (
+            "ESCALATE",
+            "human://here.example/ann",
+            String::new(),
+            vec![("human://here.example/ann", Handler::Inbox)],
+        ),
+        (
+            "HANDOFF",
+            "ANY",
+            routing("X-Capabilities-Required: sql, Python"),
+            vec![("agent://a/x", Handler::Inbox)],
+        ),
+        (
+            "HANDOFF",
+            "agent://a/y",
+            routing("X-Capabilities-Required: sql"),
+            vec![("agent://a/y", Handler::Inbox)],
+        ),
+        (
+            "HANDOFF",
+            "human://here.example/ann",
+            routing("X-Capabilities-Required: sql"),
+            vec![("human://here.example/ann", Handler::Inbox)],
+        ),
+        (
+            "BROADCAST",
+            "EVERYBODY",
+            routing("Targets: agent://a/x, EVE, eve"),
+            vec![("agent://a/x", Handler::Inbox), ("EVE", Handler::CopyPaste)],
+        ),
+    ] {
+        let text = envelope("A", receiver, intent, &meta);
+        let admission = locally(&text, &rules).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        assert_eq!(to(&admission), recipients, "{text}");
+    }
+    let secret = envelope(
+        "A",
+        "agent://there.example/x",
+        "REQUEST",
+        &routing("X-Policy: no_third_party"),
+    );
+    assert_eq!(locally(&secret, &rules).unwrap_err().code, ErrorCode::Perm);
+    let strict = Rules {
+        routes: Routes {
+            refuses_unknown: true,
+            federates: false,
+            ..rules.routes.clone()
+        },
+        ..rules
+    };
+    for (receiver, code) in [
+        ("EVE", Some(ErrorCode::Route)),
+        ("agent://there.example/x", Some(ErrorCode::Route)),
+        ("bob", None),
+    ] {
+        let result = locally(&envelope("A", receiver, "NOTE", ""), &strict);
+        assert_eq!(result.err().map(|r| r.code), code, "{receiver}");
+    }
+}
+
+#[test]
+fn what_came_before_decides_too() {
+    let rules = Rules {
+        escalate_to: Some("human://x/q".into()),
+        ..Rules::default()
+    };
+    let admitted = |intent: &str| locally(&envelope("A", "B", intent, ""), &rules).unwrap();
+    let closed = Facts {
+        closed: Some(now()),
+        is_party: true,
+        ..Facts::default()
+    };
+    for (intent, may) in [
+        ("REQUEST", false),
+        ("RESPOND", false),
+        ("NOTE", false),
+        ("CLOSE", false),
+        ("ESCALATE", false),
+        ("NACK", false),
+        ("X-NEW", false),
+        ("ACK", true),
+    ] {
+        let admission = admitted(intent);
+        assert!(
+            admission
+                .rule(&Facts {
+                    is_party: true,
+                    ..Facts::default()
+                })
+                .is_ok()
+        );
+        let ruling = admission.rule(&closed);
+        assert_eq!(ruling.is_ok(), may, "{intent}");
+        assert!(ruling.is_ok() || ruling.unwrap_err().code == ErrorCode::Perm);
+    }
+    let error = envelope("A", "B", "ERROR", "meta: error\nCode: E-ROUTE\nReason: r\n");
+    assert!(locally(&error, &rules).unwrap().rule(&closed).is_ok());
+
+    let close = admitted("CLOSE");
+    assert_eq!(
+        close.closing(),
+        Some(Closing::Thread("01M7C00000000000000000000T".into()))
+    );
+    assert_eq!(
+        close.rule(&Facts::default()).unwrap_err().code,
+        ErrorCode::Perm
+    );
+    let broadcast = Facts {
+        answered: Some(Intent::Broadcast),
+        ..Facts::default()
+    };
+    assert_eq!(
+        admitted("RESPOND").rule(&broadcast).unwrap_err().code,
+        ErrorCode::Perm
+    );
+    assert!(admitted("ACK").rule(&broadcast).is_ok());
+    for (steward, sender, may) in [
+        ("agent://c", "A", false),
+        ("a", "A", true),
+        ("agent://c", "human://x/y", true),
+    ] {
+        let facts = Facts {
+            steward: Some(steward.into()),
+            ..Facts::default()
+        };
+        let handoff = locally(&envelope(sender, "B", "HANDOFF", ""), &rules).unwrap();
+        assert_eq!(handoff.rule(&facts).is_ok(), may, "{steward} {sender}");
+    }
+    let session = "[[A→B v1]]\nuser: u\nsession: 2025-10-09T16Z abc123\ncontext: c\nintent: CLOSE\nbody: |\n  x\nsig: none\n[[END]]\n";
+    let closing = locally(session, &rules).unwrap().closing();
+    assert_eq!(
+        closing,
+        Some(Closing::Session("2025-10-09T16Z abc123".into()))
+    );
+}
+
+#[test]
+fn an_answer_is_expected_until_a_deadline() {
+    let later = Timestamp::parse("2026-11-16T09:00:00Z");
+    let waiting = Rules {
+        answer_within: Some(std::time::Duration::from_secs(60)),
+        ..Rules::default()
+    };
+    let deadline = "meta: routing\nX-Priority: high\nX-Deadline: 2026-11-16T09:00:00Z\n";
+    let asked = locally(&envelope("A", "B", "REQUEST", deadline), &waiting).unwrap();
+    assert_eq!((asked.answer_by, asked.priority), (later, Priority::High));
+    let asked = locally(&envelope("A", "B", "QUESTION", ""), &waiting).unwrap();
+    assert_eq!(asked.answer_by, Timestamp::parse("2026-11-16T08:01:00Z"));
+    assert_eq!(
+        locally(&envelope("A", "B", "NOTE", deadline), &waiting)
+            .unwrap()
+            .answer_by,
+        None
+    );
+    assert_eq!(
+        locally(&envelope("A", "B", "REQUEST", ""), &Rules::default())
+            .unwrap()
+            .answer_by,
+        None
+    );
+}
+
+#[test]
+fn hops_are_chained_and_signed_and_leave_the_message_alone() {
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();
+    let hop_key = |pkid| Some(HopKey { key: &key, pkid });
+    let routed = envelope("A", "B", "NOTE", "meta: routing\nX-Route: claude://a\n");
+    let first = add_hop(&routed, now(), "one.example", hop_key("one.example")).unwrap();
+    let second = add_hop(&first, now(), "two.example", hop_key("two.example")).unwrap();
+    let digest = |text: &str| Document::parse(text, Reading::Strict).digest().unwrap();
+    assert_eq!(digest(&routed), digest(&second));
+    assert!(
+        second.contains("X-Route: claude://a → one.example → two.example\n"),
+        "{second}"
+    );
+    assert!(second.contains("Hop: 1\n") && second.contains("Hop: 2\n"));
+    let check = |text: &str| check_hop(&Document::parse(text, Reading::Strict), &key.public());
+    assert_eq!(check(&second).unwrap().received_by, "two.example");
+    assert_eq!(check(&routed), Err(HopFault::None));
+    for (old, new, fault) in [
+        (
+            "Received-By: two.example",
+            "Received-By: evil.example",
+            HopFault::Digest,
+        ),
+        ("Hop: 2", "Hop: 3", HopFault::Digest),
+        ("  Hello.", "  Hullo.", HopFault::Digest),
+        (
+            "Hop-Signature: ed25519:pkid=two.example;sig=",
+            "X-Gone: ",
+            HopFault::Unsigned,
+        ),
+    ] {
+        assert!(second.contains(old));
+        let at = second.rfind(old).unwrap();
+        let forged = format!("{}{}", &second[..at], second[at..].replacen(old, new, 1));
+        assert_eq!(check(&forged), Err(fault), "{new}");
+    }
+    let other = PrivateKey::from_seed(Algorithm::Ed25519, &[8; 32])
+        .unwrap()
+        .public();
+    let document = Document::parse(&second, Reading::Strict);
+    assert_eq!(check_hop(&document, &other), Err(HopFault::Signature));
+    // The digest of the first hop is what the second one goes on from.
+    let blocks: Vec<_> = document
+        .blocks()
+        .filter(|b| b.namespace() == "audit")
+        .collect();
+    assert_eq!(
+        blocks[1].get("Previous-Digest"),
+        blocks[0].get("Hop-Digest")
+    );
+}
+
+#[test]
+fn a_message_that_goes_round_in_circles_is_stopped() {
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();
+    let key = Some(HopKey {
+        key: &key,
+        pkid: "loop.example",
+    });
+    let mut text = envelope("A", "B", "NOTE", "");
+    for hop in 0..HOPS {
+        assert!(locally(&text, &Rules::default()).is_ok(), "hop {hop}");
+        text = add_hop(&text, now(), "loop.example", key).unwrap();
+    }
+    let refusal = locally(&text, &Rules::default()).unwrap_err();
+    assert_eq!(refusal.code, ErrorCode::Route);
+    assert!(refusal.detail.contains("circles"));
+}
+
+#[test]
+fn the_same_message_gets_the_same_receipt() {
+    let admission = locally(&envelope("A", "B", "REQUEST", ""), &Rules::default()).unwrap();
+    let receipt = |at| {
+        acknowledgement(&Receipted {
+            arrival: &admission.arrival,
+            seq: 7,
+            at,
+            by: "relay.example",
+        })
+    };
+    let text = receipt(now());
+    assert_eq!(text, receipt(now()));
+    let mut document = Document::parse(&text, Reading::Strict);
+    document.check();
+    assert!(document.is_accepted(), "{:?}", document.diagnostics());
+    assert_eq!((document.sender(), document.receiver()), ("B", "A"));
+    assert_eq!(document.meta("receipt", "Index"), Some("7"));
+    assert_eq!(
+        document.meta("receipt", "Digest"),
+        Some(admission.arrival.digest.to_string().as_str())
+    );
+    assert_eq!(
+        document.envelope().parent,
+        Some("01M7D00000000000000000000M")
+    );
+    assert_eq!(document.envelope().meaning(), Some(Intent::Ack));
+    assert_ne!(
+        text,
+        receipt(Timestamp::parse("2026-11-16T08:00:01Z").unwrap())
+    );
+}
