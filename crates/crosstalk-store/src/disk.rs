@@ -1,6 +1,6 @@
 //! Files and folders: made for their owner alone, complete or not there, one writer at a time.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -160,6 +160,23 @@ impl Lock {
         file.lock().map_err(fault)?;
         sweep(folder, label);
         Ok(Self { _file: file })
+    }
+
+    /// The right to be the only one that does what `label` names in a folder; nothing if somebody else has it.
+    pub(crate) fn at_once(folder: &Path, label: &str) -> Result<Option<Self>, DiskError> {
+        make_folder(folder)?;
+        let path = lock_file(folder, label);
+        let fault = |e| DiskError::new(Action::Lock, &path, e);
+        let file = owner_only()
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(fault)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(fault(e)),
+        }
     }
 
     /// Waits until nobody writes, if anybody ever did. Whoever may only read the folder is not kept from reading.

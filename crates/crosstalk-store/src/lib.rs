@@ -33,5 +33,5 @@ pub use facts::{Facts, Retired, Revoked, Rotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
 pub use keys::{Handover, KeyStore, Listing, StoredKey};
-pub use sqlite::{Opened, SqliteStore};
+pub use sqlite::{Opened, Owned, SqliteStore};
 pub use trust::{TrustFile, TrustStoreError};

@@ -7,12 +7,14 @@
 //!   ├─ thread       counted and dated
 //!   ├─ party        who is in which thread
 //!   └─ words        the index of words (FTS5)
+//! delivery, …       what a relay does with it ([`relay`]): how far it is on its way to whom
 //! ```
 //!
 //! Everything below the intake can be derived from it again ([`SqliteStore::rebuild`]), which is how a newer version
 //! gets what it needs.
 
 mod accept;
+mod copy;
 mod course;
 mod derive;
 mod fault;
@@ -22,10 +24,12 @@ mod migrate;
 mod plan;
 mod query;
 mod reference;
+mod relay;
 mod schema;
 mod settle;
 
 pub use migrate::Opened;
+pub use relay::Owned;
 
 use crosstalk_protocol::store::{
     Arrival, Found, Listing, Outcome, Page, Record, Search, Store, StoreError, StoreFault, Thread,
@@ -44,7 +48,7 @@ use migrate::{State, folder_of, label_of, on_disk};
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Every statement stays prepared.
-const STATEMENTS: usize = 96;
+const STATEMENTS: usize = 192;
 
 /// Messages in a SQLite file.
 ///
@@ -158,7 +162,7 @@ impl SqliteStore {
         set.map_err(|e| fault::at(&self.path, &e))
     }
 
-    /// Looks at every page, row and index: what is wrong, one sentence each.
+    /// Looks at every page, row and index, and whether what a relay keeps fits together: what is wrong, one sentence each.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -171,6 +175,10 @@ impl SqliteStore {
             let rows = check.query_map([], |row| row.get(0))?;
             let mut found = rows.collect::<Step<Vec<String>>>()?;
             found.retain(|line| line != "ok");
+            // What is in a broken table is not asked for.
+            if found.is_empty() {
+                found = relay::check::check(db)?;
+            }
             Ok(found)
         })
     }
@@ -180,7 +188,10 @@ impl SqliteStore {
     /// # Errors
     /// If the store can't be written.
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
-        self.write(derive::rebuild)
+        self.write(|db| {
+            relay::progress::file_rest(db)?;
+            derive::rebuild(db)
+        })
     }
 
     /// One state of the store, whoever writes meanwhile.
@@ -241,6 +252,11 @@ fn set_up(db: Connection) -> Step<(Connection, State)> {
         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
          PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",
     )?;
+    // Tests have to see that they notice a store which is not safe. Not in what people run.
+    #[cfg(debug_assertions)]
+    if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_some_and(|fault| fault == "off") {
+        db.execute_batch("PRAGMA synchronous = OFF")?;
+    }
     let state = migrate::state(&db)?;
     Ok((db, state))
 }

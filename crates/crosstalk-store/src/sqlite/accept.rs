@@ -2,27 +2,31 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints};
+use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints, Wait};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
+use super::relay::{close, progress};
 use super::{course, reference, settle};
 
 /// A message that is there and may be the one that comes, or has its id.
-struct Known {
-    seq: i64,
-    id: String,
-    spare: String,
-    digest: [u8; 32],
-    verdict: Word,
-    side: Side,
-    thread: String,
-    since: Timestamp,
+pub(super) struct Known {
+    pub(super) seq: i64,
+    pub(super) id: String,
+    pub(super) spare: String,
+    pub(super) digest: [u8; 32],
+    pub(super) verdict: Word,
+    pub(super) side: Side,
+    pub(super) thread: String,
+    pub(super) since: Timestamp,
+    /// Whether its text was erased.
+    pub(super) is_gone: bool,
 }
 
-const KNOWN: &str = "SELECT seq, id, spare_message, digest, verdict, side, thread, at FROM intake";
+const KNOWN: &str = "SELECT seq, id, spare_message, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone \
+                     FROM intake";
 
 fn known(row: &Row<'_>) -> Step<Known> {
     Ok(Known {
@@ -34,29 +38,48 @@ fn known(row: &Row<'_>) -> Step<Known> {
         side: derive::word(row, "side", Side::parse)?,
         thread: row.get("thread")?,
         since: Timestamp::from_millis(row.get("at")?),
+        is_gone: row.get("gone")?,
     })
 }
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome>> {
+    // What a relay took is filed first: threads and questions are looked for in what is filed.
+    progress::file_rest(db)?;
     let mut stale = BTreeSet::new();
     let outcomes = batch.iter().map(|a| accept(db, a, &mut stale));
     let outcomes = outcomes.collect::<Step<Vec<Outcome>>>()?;
-    let filed = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Filed { thread, .. } => Some(thread.as_str()),
-        Outcome::Known { .. } | Outcome::Conflict { .. } => None,
-    });
-    for thread in filed
-        .filter(|t| !stale.contains(*t))
-        .collect::<BTreeSet<&str>>()
-    {
+    let filed: Vec<(&Arrival, &str)> = batch
+        .iter()
+        .zip(&outcomes)
+        .filter_map(|(arrival, outcome)| match outcome {
+            Outcome::Filed { thread, .. } => Some((arrival, thread.as_str())),
+            Outcome::Known { .. } | Outcome::Conflict { .. } => None,
+        })
+        .collect();
+    count_again(db, filed.iter().map(|(_, thread)| *thread), &stale)?;
+    for (arrival, thread) in filed {
+        close::follow(db, arrival, thread)?;
+    }
+    progress::skip(db)?;
+    Ok(outcomes)
+}
+
+/// Brings the threads up to date that messages were filed to, and those that are stale: once for everything that came, so
+/// that a thread is gone through as often as there are batches, not messages.
+pub(super) fn count_again<'t>(
+    db: &Connection,
+    filed: impl Iterator<Item = &'t str>,
+    stale: &BTreeSet<String>,
+) -> Step<()> {
+    let fresh: BTreeSet<&str> = filed.filter(|t| !stale.contains(*t)).collect();
+    for thread in fresh {
         course::date(db, thread)?;
     }
-    // Once for everything that came: a thread is gone through as often as there are batches, not messages.
-    for thread in &stale {
+    for thread in stale {
         course::recount(db, thread)?;
     }
-    Ok(outcomes)
+    Ok(())
 }
 
 /// Takes one message in. `stale` are the threads that have to be counted again.
@@ -79,29 +102,31 @@ fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> S
 
 /// The message with its id, or with its content and an id of its own.
 fn candidate(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
-    let by_content = || {
-        let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1 ORDER BY seq LIMIT 1");
-        let mut find = db.prepare_cached(&sql)?;
-        find.query_row(params![arrival.digest.0], known).optional()
-    };
     let found = match &arrival.message {
         Some(id) => by_id(db, id)?,
-        None => by_content()?,
+        None => by_content(db, arrival)?,
     };
     match (found, &arrival.message) {
         (Some(found), _) => Ok(Some(found)),
-        (None, Some(_)) => by_content(),
+        (None, Some(_)) => by_content(db, arrival),
         (None, None) => by_id(db, arrival.id()),
     }
 }
 
-fn by_id(db: &Connection, id: &str) -> Step<Option<Known>> {
+/// The message with its content and an id of its own.
+pub(super) fn by_content(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
+    let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1 ORDER BY seq LIMIT 1");
+    let mut find = db.prepare_cached(&sql)?;
+    find.query_row(params![arrival.digest.0], known).optional()
+}
+
+pub(super) fn by_id(db: &Connection, id: &str) -> Step<Option<Known>> {
     let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
     find.query_row(params![id], known).optional()
 }
 
 /// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.
-fn displace(db: &Connection, found: &Known) -> Step<()> {
+pub(super) fn displace(db: &Connection, found: &Known) -> Step<()> {
     for sql in [
         "UPDATE intake SET id = ?2, carried = 0 WHERE seq = ?1",
         "UPDATE message SET id = ?2 WHERE seq = ?1",
@@ -119,32 +144,49 @@ fn again(
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
 ) -> Step<Outcome> {
-    let improved = arrival.improves(found.verdict);
+    let improved = arrival.improves(found.verdict) && !found.is_gone;
+    let mut thread = found.thread.clone();
     if improved {
-        let before = row(db, found.seq)?;
-        derive::unindex(db, found.seq, &before.arrival)?;
-        db.prepare_cached(
-            "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5 WHERE seq = ?1",
-        )?
-        .execute(params![
-            found.seq,
-            arrival.pkid.as_deref().unwrap_or_default(),
-            arrival.verdict.as_str(),
-            arrival.text,
-            arrival.received
-        ])?;
-        let now = row(db, found.seq)?;
-        derive::columns(db, found.seq, &now)?;
-        stale.insert(now.thread.clone());
-        take_effect(db, found.seq, &now, stale)?;
+        thread = improve(db, found.seq, arrival, stale)?;
     }
-    let thread = row(db, found.seq)?.thread;
     Ok(Outcome::Known {
         id: found.id.clone(),
         thread,
         since: found.since,
         improved,
     })
+}
+
+/// Keeps what is known better about a message that is filed. The thread that it is in then.
+pub(super) fn improve(
+    db: &Connection,
+    seq: i64,
+    arrival: &Arrival,
+    stale: &mut BTreeSet<String>,
+) -> Step<String> {
+    let before = row(db, seq)?;
+    derive::unindex(db, seq, &before.arrival)?;
+    keep_better(db, seq, arrival)?;
+    let now = row(db, seq)?;
+    derive::columns(db, seq, &now)?;
+    stale.insert(now.thread.clone());
+    take_effect(db, seq, &now, stale)?;
+    Ok(row(db, seq)?.thread)
+}
+
+/// The verdict, with the text that shows it.
+pub(super) fn keep_better(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
+    db.prepare_cached(
+        "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5 WHERE seq = ?1",
+    )?
+    .execute(params![
+        seq,
+        arrival.pkid.as_deref().unwrap_or_default(),
+        arrival.verdict.as_str(),
+        arrival.text,
+        arrival.received
+    ])?;
+    Ok(())
 }
 
 fn row(db: &Connection, seq: i64) -> Step<Filed> {
@@ -159,30 +201,20 @@ fn file(
     displaced: Option<String>,
     stale: &mut BTreeSet<String>,
 ) -> Step<Outcome> {
-    let mut arrival = arrival.clone();
-    // One id names one thing: no thread is named after a message of another one, and no message after another thread.
-    if names_a_message(db, arrival.thread.as_deref(), arrival.id())? {
-        arrival.thread = None;
-    }
-    let hints = hints(db, &arrival)?;
-    let thread = arrival.choose_thread(&hints);
-    let closed = course::closed_at(db, &thread)?;
-    let is_taken = arrival.id() != thread && is_thread(db, arrival.id())?;
-    if is_taken || reference::imitates(db, arrival.id())? {
-        arrival.message = None;
-    }
-    if arrival.answers_unnamed(hints.of_parent.is_some()) {
-        freshen(db, Some(&thread), stale)?;
-        arrival.answers = settle::only_one(db, &thread, &arrival.sender)?;
-    }
-    let filed = Filed {
+    let mut filed = Filed {
         seq: 0,
-        arrival,
-        thread,
+        arrival: arrival.clone(),
+        thread: String::new(),
     };
+    let of_parent = choose_thread(db, &mut filed)?;
+    let closed = course::closed_at(db, &filed.thread)?;
+    let id = filed.arrival.id();
+    let is_taken = id != filed.thread && is_thread(db, id)?;
+    if is_taken || reference::imitates(db, id)? {
+        filed.arrival.message = None;
+    }
+    find_question(db, &mut filed, of_parent.is_some(), stale)?;
     let arrival = &filed.arrival;
-    let asked_in = thread_of(db, arrival.answered())?;
-    freshen(db, asked_in.as_deref(), stale)?;
     db.prepare_cached(
         "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
          inferred, text, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -213,6 +245,33 @@ fn file(
         closed,
         displaced,
     })
+}
+
+/// Chooses the thread of a message. The thread of the message that it answers, if that is known.
+pub(super) fn choose_thread(db: &Connection, filed: &mut Filed) -> Step<Option<String>> {
+    let arrival = &mut filed.arrival;
+    // One id names one thing: no thread is named after a message of another one, and no message after another thread.
+    if names_a_message(db, arrival.thread.as_deref(), arrival.id())? {
+        arrival.thread = None;
+    }
+    let hints = hints(db, arrival)?;
+    filed.thread = arrival.choose_thread(&hints);
+    Ok(hints.of_parent)
+}
+
+/// Finds the message that an answer means that names none. What is told about questions is right afterwards.
+pub(super) fn find_question(
+    db: &Connection,
+    filed: &mut Filed,
+    parent_is_known: bool,
+    stale: &mut BTreeSet<String>,
+) -> Step<()> {
+    if filed.arrival.answers_unnamed(parent_is_known) {
+        freshen(db, Some(&filed.thread), stale)?;
+        filed.arrival.answers = settle::only_one(db, &filed.thread, &filed.arrival.sender)?;
+    }
+    let asked_in = thread_of(db, filed.arrival.answered())?;
+    freshen(db, asked_in.as_deref(), stale)
 }
 
 /// Whether a named thread is a message, other than the one that names it.
@@ -262,7 +321,7 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
 }
 
 /// What a message changes about others, and others about it. The message that it settles.
-fn take_effect(
+pub(super) fn take_effect(
     db: &Connection,
     seq: i64,
     filed: &Filed,
@@ -274,8 +333,12 @@ fn take_effect(
     }
     let answered = arrival.answered().filter(|_| arrival.settles());
     let waited = settle::waits(db, answered)?;
-    gather(db, filed, stale)?;
-    settle::judge(db, arrival.id())?;
+    if has_answers(db, arrival.id())? {
+        gather(db, filed, stale)?;
+        settle::judge(db, arrival.id())?;
+    } else if arrival.wait() != Wait::Nobody {
+        settle::refresh(db, seq)?;
+    }
     if let Some(id) = answered {
         settle::count(db, id, seq, arrival)?;
     }
@@ -287,6 +350,12 @@ fn take_effect(
     }
     let is_settled = waited && !settle::waits(db, answered)?;
     Ok(answered.filter(|_| is_settled).map(str::to_owned))
+}
+
+/// Whether anything that is here says that it answers a message.
+fn has_answers(db: &Connection, id: &str) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM message WHERE parent = ?1")?
+        .exists(params![id])
 }
 
 /// The thread of the message with an id.

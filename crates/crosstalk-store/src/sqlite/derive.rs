@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::course::{self, Turn};
 use super::fault::Step;
+use super::relay::route;
 use super::{schema, settle};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
@@ -26,12 +27,13 @@ pub(super) struct Filed {
 }
 
 pub(super) const FILED: &str = "seq, thread, inferred, carried, text, received, verdict, pkid, side, way, at, \
-                                spare_thread, spare_message";
+                                spare_thread, spare_message, routes";
 
 /// Reads the columns of [`FILED`].
 pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
     let pkid: String = row.get("pkid")?;
-    Ok(Filed {
+    let routes: String = row.get("routes")?;
+    let mut filed = Filed {
         seq: row.get("seq")?,
         thread: row.get("thread")?,
         arrival: Arrival::recall(Kept {
@@ -49,7 +51,9 @@ pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
                 message: row.get("spare_message")?,
             },
         }),
-    })
+    };
+    route::widen(&mut filed.arrival, &routes);
+    Ok(filed)
 }
 
 pub(super) fn verdict_of(text: &str) -> Option<Word> {
@@ -62,7 +66,7 @@ pub(super) fn word<T>(row: &Row<'_>, column: &str, parse: fn(&str) -> Option<T>)
     parse(&text).ok_or_else(|| unknown(column, &text))
 }
 
-pub(super) fn unknown(column: &str, text: &str) -> rusqlite::Error {
+pub(in crate::sqlite) fn unknown(column: &str, text: &str) -> rusqlite::Error {
     let what = format!("`{}` is no {column}", text.escape_debug());
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }
@@ -178,7 +182,8 @@ pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> 
 /// Empties everything that is derived, and derives it again.
 pub(super) fn rebuild(db: &Connection) -> Step<()> {
     db.execute_batch(schema::EMPTY)?;
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+    let sql =
+        format!("SELECT {FILED} FROM intake WHERE seq > ?1 AND text <> '' ORDER BY seq LIMIT ?2");
     let mut after = 0;
     loop {
         let mut find = db.prepare_cached(&sql)?;

@@ -27,6 +27,8 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
                  finished, and try again"
             ),
         ),
+        // Tables are there that should not be, or the other way round.
+        _ if extended == ffi::SQLITE_ERROR => return damaged(path, &error.to_string()),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
             return damaged(path, &error.to_string());
         }

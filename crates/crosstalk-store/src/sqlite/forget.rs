@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
+use super::relay::{progress, retire};
 use super::settle;
 
 /// Erases a thread. Only inside of a transaction.
 pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
+    progress::file_rest(db)?;
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
     let mut find = db.prepare_cached("SELECT seq FROM message WHERE thread = ?1")?;
     let rows = find.query_map(params![thread], |row| row.get(0))?;
@@ -17,6 +19,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
         let mut read = db.prepare_cached(&sql)?;
         let row: Filed = read.query_row(params![seq], derive::filed)?;
         derive::unindex(db, seq, &row.arrival)?;
+        retire::clear(db, seq)?;
         db.prepare_cached("DELETE FROM intake WHERE seq = ?1")?
             .execute(params![seq])?;
         answered.extend(row.arrival.answered().map(str::to_owned));

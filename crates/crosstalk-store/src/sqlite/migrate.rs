@@ -12,13 +12,11 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [fn(&Connection) -> Step<()>; 2] = [
-    |db| db.execute_batch(schema::INTAKE),
-    |db| {
-        db.execute_batch(schema::DERIVED)?;
-        derive::rebuild(db)
-    },
-];
+const STEPS: [&str; 3] = [schema::INTAKE, schema::DERIVED, schema::RELAY];
+/// Before this version nothing was derived.
+const DERIVING: u32 = 2;
+/// Before this version there was no relay.
+const RELAYING: u32 = 3;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -95,8 +93,15 @@ pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreE
 fn step(db: &Connection, from: u32) -> Step<()> {
     for (number, step) in (1_u32..).zip(STEPS) {
         if number > from {
-            step(db)?;
+            db.execute_batch(step)?;
         }
+    }
+    // With the columns of today.
+    if from < DERIVING {
+        derive::rebuild(db)?;
+    }
+    if from < RELAYING {
+        db.execute_batch(schema::CLOSED)?;
     }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)

@@ -13,11 +13,11 @@ use super::fault::Step;
 /// How many parties of a thread are named.
 const PARTIES: i64 = 16;
 
-const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
+pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
                       i.digest, i.text, i.received";
 
-fn record(row: &Row<'_>) -> Step<Record> {
+pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let seq: i64 = row.get("seq")?;
     let pkid: String = row.get("pkid")?;
     let meaning: Option<String> = row.get("meaning")?;

@@ -118,6 +118,119 @@ CREATE VIRTUAL TABLE words USING fts5 (
 INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 ";
 
+/// What a relay keeps. None of it is derived: a rebuild leaves it alone.
+///
+/// `peer` is who handed a message in, and nothing where the person of the store took it in. `routes` has who gets it, a
+/// line each (the handler, a space, the address); it is empty where the receiver gets it by its inbox. `session` is there
+/// where the envelope names no thread. A text is empty where the message was erased and its id is kept.
+///
+/// `progress` has the place of the last message that is filed, and of the last one that was looked at because of its age.
+/// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
+/// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
+/// for copy_paste, 2 and up for those that are active.
+///
+/// The words of a batch are written at once (`hashsize`), and merged with those of others later than usual (`automerge`).
+pub(super) const RELAY: &str = "
+ALTER TABLE intake ADD COLUMN peer TEXT;
+ALTER TABLE intake ADD COLUMN routes TEXT NOT NULL DEFAULT '';
+ALTER TABLE intake ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE intake ADD COLUMN answer_by INTEGER;
+ALTER TABLE intake ADD COLUMN expires INTEGER;
+ALTER TABLE intake ADD COLUMN meaning TEXT;
+ALTER TABLE intake ADD COLUMN session TEXT;
+CREATE INDEX intake_expires ON intake (expires) WHERE expires IS NOT NULL;
+
+CREATE TABLE progress (
+    name TEXT PRIMARY KEY NOT NULL,
+    seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO progress (name, seq) VALUES ('filed', (SELECT coalesce(max(seq), 0) FROM intake)), ('retired', 0);
+
+CREATE TABLE closing (
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE steward (
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    address TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE delivery (
+    seq INTEGER NOT NULL REFERENCES intake (seq),
+    party TEXT NOT NULL,
+    address TEXT NOT NULL,
+    handler INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    next_at INTEGER,
+    queued_at INTEGER NOT NULL,
+    delivered_at INTEGER,
+    read_at INTEGER,
+    acknowledged_at INTEGER,
+    failed_at INTEGER,
+    reason TEXT,
+    PRIMARY KEY (seq, party)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_inbox ON delivery (party, seq) WHERE state < 3;
+CREATE INDEX delivery_due ON delivery (priority, next_at, seq) WHERE state = 0 AND handler > 1;
+CREATE INDEX delivery_courier ON delivery (priority, seq) WHERE state = 0 AND handler = 1;
+CREATE INDEX delivery_dead ON delivery (failed_at, seq) WHERE state = 4;
+
+CREATE TABLE expectation (
+    seq INTEGER PRIMARY KEY REFERENCES intake (seq),
+    due INTEGER NOT NULL
+) STRICT;
+CREATE INDEX expectation_due ON expectation (due, seq);
+
+CREATE TABLE token (
+    name TEXT PRIMARY KEY NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    addresses TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent (
+    party TEXT PRIMARY KEY NOT NULL,
+    address TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blob (
+    digest BLOB PRIMARY KEY NOT NULL,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    uses INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_loose ON blob (at) WHERE uses = 0;
+CREATE TABLE blob_use (
+    digest BLOB NOT NULL,
+    seq INTEGER NOT NULL REFERENCES intake (seq),
+    PRIMARY KEY (seq, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_use_digest ON blob_use (digest);
+
+INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);
+INSERT INTO words (words, rank) VALUES ('automerge', 8);
+";
+
+/// What was closed before there was a relay.
+pub(super) const CLOSED: &str = "
+INSERT OR IGNORE INTO closing (kind, name, at, seq)
+SELECT 0, id, closed_at, closed_seq FROM thread WHERE closed_at IS NOT NULL;
+";
+
 /// Forgets everything that is derived.
 pub(super) const EMPTY: &str = "
 DELETE FROM message;

@@ -21,6 +21,7 @@ mod interruption;
 mod keys;
 mod letter;
 mod openssl;
+mod parcel;
 #[cfg(unix)]
 mod permission;
 mod rotation;

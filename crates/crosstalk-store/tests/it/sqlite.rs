@@ -6,7 +6,10 @@ mod forgotten;
 mod measure;
 mod model;
 mod process;
+mod rate;
+mod relay;
 mod version;
+mod way;
 
 use crate::Place;
 use crosstalk_store::SqliteStore;

@@ -2,15 +2,22 @@
 //!
 //! ```text
 //! store_suite!(make);       fn make() -> impl Made: a new, empty store
+//! relay_suite!(make);       the same for what a relay asks of it
 //! ```
 
+pub(crate) mod carrying;
+pub(crate) mod delivering;
 pub(crate) mod filing;
 pub(crate) mod finding;
+pub(crate) mod keeping;
 pub(crate) mod knowing;
+pub(crate) mod ruling;
 pub(crate) mod searching;
 pub(crate) mod settling;
+pub(crate) mod taking;
 
 use crate::letter::Letter;
+use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Outcome, Store, Wait};
 
 /// Runs the suite: a test for each of its functions, with a store of its own.
@@ -108,10 +115,88 @@ macro_rules! store_suite {
     };
 }
 
+/// Runs the suite of what a relay asks of a store.
+macro_rules! relay_suite {
+    ($make:path) => {
+        relay_suite! { $make; taking:
+            what_is_taken_is_there_before_it_is_filed
+            filing_goes_on_where_it_ended
+            what_is_filed_is_what_would_have_been_accepted
+            the_same_again_is_known
+            ten_thousand_replays_are_one_message
+            without_an_id_the_content_tells
+            another_content_under_an_id_is_refused
+            a_verified_one_takes_the_id
+            a_better_verdict_is_kept
+            within_a_batch_later_messages_see_earlier_ones
+            ids_never_change_when_they_are_filed
+            a_person_and_a_relay_share_a_store
+        }
+        relay_suite! { $make; ruling:
+            nothing_comes_into_a_closed_thread
+            nothing_comes_into_a_closed_session
+            nobody_slips_in_by_the_parent
+            what_is_known_stays_known_after_the_end
+            only_a_party_closes
+            a_conversation_that_nobody_knows_can_be_closed
+            a_thread_that_a_person_closed_is_closed
+            a_broadcast_takes_no_answers
+            only_the_steward_hands_on
+            who_got_it_instead_is_a_party
+        }
+        relay_suite! { $make; delivering:
+            an_inbox_has_what_is_not_acknowledged
+            an_inbox_is_read_page_by_page
+            states_never_go_back
+            what_is_not_filed_can_be_marked
+            a_mark_is_for_one_recipient
+            acknowledgements_and_refusals_change_the_state
+            a_stranger_acknowledges_nothing
+            every_target_has_a_delivery
+            what_is_forgotten_is_in_no_inbox
+        }
+        relay_suite! { $make; carrying:
+            the_most_urgent_goes_first
+            what_is_leased_is_not_given_out
+            what_is_given_back_is_given_out_again
+            attempts_are_counted
+            a_delivery_that_is_over_is_not_attempted
+            dead_letters_are_queued_again
+            a_person_carries_the_most_urgent_first
+            questions_run_out_once
+            an_answer_in_time_ends_the_wait
+        }
+        relay_suite! { $make; keeping:
+            tokens_are_kept_and_revoked
+            what_agents_can_do_is_kept
+            attachments_stay_as_long_as_messages_refer_to_them
+            what_is_too_old_is_erased
+            what_has_run_out_is_erased
+            what_is_erased_is_known
+            erasing_goes_on_where_it_ended
+            what_a_person_keeps_is_not_erased
+        }
+    };
+    ($make:path; $module:ident: $($test:ident)*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() {
+                    let mut made = $make();
+                    crate::suite::$module::$test(crate::suite::Made::relay(&mut made));
+                }
+            )*
+        }
+    };
+}
+
 /// A store that was made for a test, with what it stands on.
 pub(crate) trait Made {
     /// The store.
     fn store(&mut self) -> &mut dyn Store;
+
+    /// The store of a relay.
+    fn relay(&mut self) -> &mut dyn RelayStore;
 }
 
 pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> Outcome {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The files of a folder in which some bytes stand, in any case of the letters: the index of words has small ones.
-fn files_with(folder: &Path, text: &str) -> Vec<String> {
+pub(crate) fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let wanted = text.to_ascii_lowercase().into_bytes();
     let mut found = Vec::new();
     for name in crate::all_names(folder) {

@@ -2,7 +2,9 @@
 
 use super::Sqlite;
 use crate::letter::letter;
+use crate::parcel::{inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
+use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
@@ -33,6 +35,39 @@ fn old(place: &Place, messages: usize) {
          PRAGMA user_version = 1;",
     )
     .unwrap();
+    take_back_the_relay(&db);
+}
+
+/// What version 3 added.
+fn take_back_the_relay(db: &Connection) {
+    let tables = [
+        "progress",
+        "closing",
+        "steward",
+        "delivery",
+        "expectation",
+        "token",
+        "agent",
+        "blob_use",
+        "blob",
+    ];
+    for table in tables {
+        db.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
+    db.execute_batch("DROP INDEX intake_expires").unwrap();
+    let columns = [
+        "peer",
+        "routes",
+        "priority",
+        "answer_by",
+        "expires",
+        "meaning",
+        "session",
+    ];
+    for column in columns {
+        db.execute_batch(&format!("ALTER TABLE intake DROP COLUMN {column}"))
+            .unwrap();
+    }
 }
 
 fn version(path: &Path) -> u32 {
@@ -60,7 +95,7 @@ fn an_old_store_is_brought_up_with_a_backup_beside_it() {
     assert_eq!(threads.items.len(), 10);
     assert_eq!(threads.items[0].messages, 4);
     assert!(store.inbox(Page::first(9)).unwrap().items.is_empty());
-    assert_eq!(version(&path), 2);
+    assert_eq!(version(&path), 3);
     assert_eq!(version(&backup), 1);
     assert_eq!(
         std::fs::read(place.path().join("crosstalk.db.v1.backup")).unwrap(),
@@ -80,6 +115,33 @@ fn an_old_store_is_brought_up_with_a_backup_beside_it() {
     let store = SqliteStore::open(&backup).unwrap();
     assert_eq!(store.opened().migrated_from, Some(1));
     assert!(store.message("M0007").unwrap().is_some());
+}
+
+/// A store of a person becomes one that a relay can use: nothing that is there is filed or sent again, and what is closed
+/// is closed.
+#[test]
+fn a_store_without_a_relay_gets_one() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let one = letter("M1").thread("T1").side(Side::Mine);
+    let end = letter("M2").thread("T1").side(Side::Mine).intent("CLOSE");
+    store.accept(&[one.arrival(), end.arrival()]).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_relay(&db);
+    db.execute_batch("PRAGMA user_version = 2").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(2));
+    let filing = store.filing().unwrap();
+    assert_eq!((filing.through, filing.left), (2, 0));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    let late = parcel(letter("M3").thread("T1"));
+    assert_eq!(refused(&mut store, &late).0, "E-PERM");
+    take_and_file(&mut store, &[parcel(letter("M4").thread("T2"))]);
+    assert_eq!(inbox(&store, "CLAUDE"), ["M4"]);
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
 }
 
 #[test]
@@ -176,7 +238,7 @@ fn a_newer_store_is_left_as_it_is() {
         assert_eq!(fault.fault, StoreFault::Newer);
         let said = &fault.message;
         assert!(
-            said.contains("version 7") && said.contains("up to 2") && said.contains("Update"),
+            said.contains("version 7") && said.contains("up to 3") && said.contains("Update"),
             "{said}"
         );
     }

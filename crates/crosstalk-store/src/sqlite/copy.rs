@@ -1,0 +1,87 @@
+//! A copy of the store while it is used.
+
+use crosstalk_protocol::store::StoreError;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use super::SqliteStore;
+use super::fault::{self, Step};
+use super::migrate::{folder_of, label_of, on_disk};
+use crate::disk;
+use crate::fault::{Action, DiskError};
+
+/// How many pages are copied between two reports.
+const PAGES: i32 = 1024;
+/// How long to wait where the new file is looked at by others.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl SqliteStore {
+    /// Copies the store as it is now into a new file, for the owner alone, while others go on writing. `progress` hears how
+    /// many pages are copied, and of how many. The file is complete, or not there.
+    ///
+    /// ```
+    /// use crosstalk_store::SqliteStore;
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = SqliteStore::open(folder.path().join("crosstalk.db"))?;
+    /// let copy = folder.path().join("copy.db");
+    /// store.backup_to(&copy, &mut |done, all| assert!(done <= all))?;
+    /// assert!(SqliteStore::open_existing(&copy)?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is a file of this name, the store can't be read, or the file can't be written.
+    pub fn backup_to(
+        &self,
+        target: &Path,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), StoreError> {
+        if target.symlink_metadata().is_ok() {
+            return Err(fault::unavailable(format!(
+                "`{}` is there already, and was left as it is: choose another name, or move it away",
+                target.display()
+            )));
+        }
+        let (folder, label) = (folder_of(target), label_of(target));
+        let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
+        let written = |e| on_disk(DiskError::new(Action::Write, target, e));
+        disk::write_new(&temporary, "").map_err(written)?;
+        let copied = self.copy(&temporary, progress);
+        let copied = copied.map_err(|e| fault::at(target, &e)).and_then(|()| {
+            let sync = || File::open(&temporary)?.sync_all();
+            sync().map_err(written)?;
+            disk::rename(&temporary, target).map_err(on_disk)
+        });
+        if copied.is_err() {
+            // What can't be removed does no harm.
+            let _ = std::fs::remove_file(&temporary);
+        }
+        copied
+    }
+
+    fn copy(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Step<()> {
+        // One state, however long it takes: without it, the copy would begin again whenever somebody writes.
+        let state = self.db.unchecked_transaction()?;
+        state.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut copy = Connection::open_with_flags(target, flags)?;
+        let backup = Backup::new(&self.db, &mut copy)?;
+        loop {
+            let step = backup.step(PAGES)?;
+            let now = backup.progress();
+            let all = u64::try_from(now.pagecount).unwrap_or(0);
+            let left = u64::try_from(now.remaining).unwrap_or(0);
+            progress(all.saturating_sub(left), all);
+            match step {
+                StepResult::Done => break,
+                StepResult::Busy | StepResult::Locked => std::thread::sleep(PAUSE),
+                _ => {}
+            }
+        }
+        drop(backup);
+        copy.close().map_err(|(_, e)| e)
+    }
+}

@@ -1,0 +1,228 @@
+//! What a relay asks of the store.
+//!
+//! ```text
+//! take ──> intake ──> file ──> message, thread, words …      as a person's messages are filed
+//!            │          └────> delivery, expectation         how far it is on its way to whom
+//!            └────> closing, steward, blob_use                at once: what the next message is judged by
+//! ```
+
+pub(super) mod check;
+pub(super) mod close;
+mod delivery;
+mod due;
+mod file;
+mod inbox;
+mod keep;
+pub(super) mod progress;
+pub(super) mod retire;
+pub(super) mod route;
+mod take;
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{
+    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Expectation,
+    Filing, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
+};
+use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+
+use super::migrate::{folder_of, label_of, on_disk};
+use super::{SqliteStore, fault, forget};
+use crate::disk::Lock;
+
+/// The right to be the relay of a store, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Owned {
+    _lock: Lock,
+}
+
+impl SqliteStore {
+    /// Makes this process the relay of the store, and this handle the one that writes: with more memory, and with a longer
+    /// log before it is moved into the file. Others can read it, and people can use it; no other process can be its relay.
+    ///
+    /// ```
+    /// use crosstalk_store::SqliteStore;
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = SqliteStore::open(folder.path().join("relay.db"))?;
+    /// let owned = store.own()?;
+    /// assert!(store.own().is_err());
+    /// drop(owned);
+    /// assert!(store.own().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If another one is, or the folder can't be written.
+    pub fn own(&self) -> Result<Owned, StoreError> {
+        let label = format!("{}.relay", label_of(&self.path));
+        let lock = Lock::at_once(folder_of(&self.path), &label).map_err(on_disk)?;
+        let busy = || StoreError {
+            fault: StoreFault::Busy,
+            message: format!(
+                "another relay uses `{}`: nothing was changed. Stop that one, or give this one a folder of its own",
+                self.path.display()
+            ),
+        };
+        let owned = lock.map(|_lock| Owned { _lock }).ok_or_else(busy)?;
+        self.db
+            .execute_batch("PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4000;")
+            .map_err(|e| fault::at(&self.path, &e))?;
+        Ok(owned)
+    }
+}
+
+impl RelayStore for SqliteStore {
+    fn take(&mut self, batch: &[Admission]) -> Result<Vec<Taken>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(|db| take::take_all(db, batch))
+    }
+
+    fn file(&mut self, most: usize) -> Result<Filing, StoreError> {
+        // Who has nothing to do does not keep others from writing.
+        let now = self.filing()?;
+        if now.left == 0 {
+            return Ok(now);
+        }
+        self.write(|db| file::file(db, most))
+    }
+
+    fn filing(&self) -> Result<Filing, StoreError> {
+        self.read(|db| progress::filing(db, 0))
+    }
+
+    fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError> {
+        self.read(|db| inbox::inbox_of(db, inbox))
+    }
+
+    fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError> {
+        self.read(|db| inbox::taken(db, places))
+    }
+
+    fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError> {
+        self.read(|db| inbox::taken_as(db, id))
+    }
+
+    fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError> {
+        self.read(|db| close::is_party(db, closing, address))
+    }
+
+    fn mark(
+        &mut self,
+        address: &str,
+        ids: &[String],
+        state: State,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(|db| delivery::mark(db, address, ids, state, at))
+    }
+
+    fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
+        self.read(|db| delivery::deliveries(db, id))
+    }
+
+    fn due(
+        &mut self,
+        now: Timestamp,
+        lease: Timestamp,
+        most: usize,
+    ) -> Result<Vec<Due>, StoreError> {
+        let is_any = |next: Timestamp| next <= now;
+        if !self.next_due()?.is_some_and(is_any) {
+            return Ok(Vec::new());
+        }
+        self.write(|db| due::due(db, now, lease, most))
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(due::next_due)
+    }
+
+    fn attempted(
+        &mut self,
+        id: &str,
+        to: &str,
+        attempt: &Attempt,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write(|db| delivery::attempted(db, id, to, attempt, at))
+    }
+
+    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(|db| delivery::release(db, id, to, at))
+    }
+
+    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError> {
+        self.read(|db| due::courier(db, most))
+    }
+
+    fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        self.read(|db| delivery::dead(db, most))
+    }
+
+    fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| delivery::requeue(db, id, at))
+    }
+
+    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<Vec<Expectation>, StoreError> {
+        let is_any = |next: Timestamp| next <= now;
+        if !self.next_deadline()?.is_some_and(is_any) {
+            return Ok(Vec::new());
+        }
+        self.write(|db| due::overdue(db, now, most))
+    }
+
+    fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(due::next_deadline)
+    }
+
+    fn add_token(&mut self, token: &TokenRecord) -> Result<bool, StoreError> {
+        self.write(|db| keep::add_token(db, token))
+    }
+
+    fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        self.read(keep::tokens)
+    }
+
+    fn revoke_token(&mut self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(|db| keep::revoke_token(db, name, at))
+    }
+
+    fn declare(&mut self, agent: &Agent, at: Timestamp) -> Result<(), StoreError> {
+        self.write(|db| keep::declare(db, agent, at))
+    }
+
+    fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+        self.read(keep::agents)
+    }
+
+    fn add_blob(&mut self, digest: Digest, size: u64, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(|db| keep::add_blob(db, digest, size, at))
+    }
+
+    fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError> {
+        self.write(|db| keep::drop_blobs(db, before, most))
+    }
+
+    fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError> {
+        let retired = self.write(|db| retire::retire(db, what))?;
+        if retired.messages > 0 && !retired.more {
+            // If somebody still reads an older state, the log is emptied when it is next written from its start.
+            forget::empty_log(&self.db).map_err(|e| fault::at(&self.path, &e))?;
+        }
+        Ok(retired)
+    }
+}
+
+/// A time in its column.
+fn time(millis: Option<i64>) -> Option<Timestamp> {
+    millis.map(Timestamp::from_millis)
+}
+
+fn number(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(i64::MAX)
+}

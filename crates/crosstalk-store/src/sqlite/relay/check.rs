@@ -1,0 +1,102 @@
+//! Whether what a relay keeps fits together.
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use crate::sqlite::fault::Step;
+
+/// How many messages are named of each kind of trouble.
+const NAMED: usize = 10;
+
+/// What must not be there: the sentence, and the ids or places that it is about, one a row.
+const RULES: [(&str, &str); 13] = [
+    (
+        "the place up to which messages are filed is unknown",
+        "SELECT 'progress' WHERE (SELECT count(*) FROM progress WHERE name IN ('filed', 'retired')) <> 2",
+    ),
+    (
+        "messages are marked as filed that never came",
+        "SELECT seq FROM progress WHERE seq < 0 \
+         OR seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'intake')",
+    ),
+    (
+        "a message is marked as filed and is not",
+        "SELECT id FROM intake i WHERE text <> '' AND seq <= (SELECT seq FROM progress WHERE name = 'filed') \
+         AND NOT EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq)",
+    ),
+    (
+        "a message is filed and not marked as such",
+        "SELECT id FROM message WHERE seq > (SELECT seq FROM progress WHERE name = 'filed')",
+    ),
+    (
+        "a message is filed under another id or in another thread than it is kept",
+        "SELECT i.id FROM intake i JOIN message m ON m.seq = i.seq WHERE m.id <> i.id OR m.thread <> i.thread",
+    ),
+    (
+        "a message that a relay took is on its way to nobody",
+        "SELECT id FROM intake i WHERE peer IS NOT NULL AND text <> '' \
+         AND seq <= (SELECT seq FROM progress WHERE name = 'filed') \
+         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq)",
+    ),
+    (
+        "a message that was erased is still filed or on its way",
+        "SELECT id FROM intake i WHERE text = '' AND (EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
+         OR EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq))",
+    ),
+    (
+        "a delivery, a question or an attachment belongs to no message",
+        "SELECT seq FROM (SELECT seq FROM delivery UNION ALL SELECT seq FROM expectation UNION ALL \
+         SELECT seq FROM blob_use) x WHERE NOT EXISTS (SELECT 1 FROM intake i WHERE i.seq = x.seq)",
+    ),
+    (
+        "a delivery is in a state, or by a handler, that there is not",
+        "SELECT seq FROM delivery WHERE state NOT BETWEEN 0 AND 4 OR handler NOT BETWEEN 0 AND 5 \
+         OR priority NOT BETWEEN 0 AND 2 OR attempts < 0",
+    ),
+    (
+        "the times of a delivery do not fit its state",
+        "SELECT seq FROM delivery WHERE (state IN (1, 2, 3) AND delivered_at IS NULL) \
+         OR (state = 2 AND read_at IS NULL) OR (state = 3) <> (acknowledged_at IS NOT NULL) \
+         OR (state = 4) <> (failed_at IS NOT NULL) OR (state < 2 AND read_at IS NOT NULL) \
+         OR (state = 0 AND delivered_at IS NOT NULL)",
+    ),
+    (
+        "a delivery has to be tried and has no time for it, or the other way round",
+        "SELECT seq FROM delivery WHERE (state = 0 AND handler > 1) <> (next_at IS NOT NULL)",
+    ),
+    (
+        "the uses of an attachment are counted wrongly",
+        "SELECT hex(digest) FROM blob b WHERE uses <> (SELECT count(*) FROM blob_use u WHERE u.digest = b.digest)",
+    ),
+    (
+        "a thread has another number of messages than are filed in it",
+        "SELECT id FROM thread t WHERE messages <> (SELECT count(*) FROM message m WHERE m.thread = t.id)",
+    ),
+];
+
+pub(in crate::sqlite) fn check(db: &Connection) -> Step<Vec<String>> {
+    let mut found = Vec::new();
+    for (sentence, sql) in RULES {
+        let mut ask = db.prepare(sql)?;
+        let mut rows = ask.query([])?;
+        let (mut named, mut count) = (Vec::new(), 0_usize);
+        while let Some(row) = rows.next()? {
+            count += 1;
+            if named.len() < NAMED {
+                let id = match row.get_ref(0)? {
+                    ValueRef::Integer(n) => n.to_string(),
+                    other => other.as_str_or_null()?.unwrap_or_default().to_owned(),
+                };
+                named.push(format!("`{}`", id.escape_debug()));
+            }
+        }
+        let others = match count - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if count > 0 {
+            found.push(format!("{sentence}: {}{others}", named.join(", ")));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,142 @@
+//! What is closed, who may close it, and who it was handed to.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::Intent;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::relay::{Admission, Closing};
+use crosstalk_protocol::store::{Arrival, party};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::collections::BTreeSet;
+
+use super::progress;
+use crate::sqlite::derive::{self, FILED, Filed};
+use crate::sqlite::fault::Step;
+
+/// A conversation in columns.
+fn key(conversation: &Closing) -> (i64, &str) {
+    match conversation {
+        Closing::Thread(id) => (0, id),
+        Closing::Session(name) => (1, name),
+    }
+}
+
+/// Since when a conversation is closed.
+pub(super) fn closed(db: &Connection, kind: i64, name: &str) -> Step<Option<Timestamp>> {
+    let at: Option<i64> = db
+        .prepare_cached("SELECT at FROM closing WHERE kind = ?1 AND name = ?2")?
+        .query_row(params![kind, name], |row| row.get(0))
+        .optional()?;
+    Ok(super::time(at))
+}
+
+pub(super) fn closed_conversation(db: &Connection, what: &Closing) -> Step<Option<Timestamp>> {
+    let (kind, name) = key(what);
+    closed(db, kind, name)
+}
+
+/// Writes down that a conversation is closed; the first time counts.
+pub(super) fn close(db: &Connection, what: &Closing, at: Timestamp, seq: i64) -> Step<()> {
+    let (kind, name) = key(what);
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO closing (kind, name, at, seq) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![kind, name, at.as_millis(), seq])?;
+    Ok(())
+}
+
+/// What a message of the person of this store, or one that they took in, does to its thread.
+pub(in crate::sqlite) fn follow(db: &Connection, arrival: &Arrival, thread: &str) -> Step<()> {
+    if arrival.closes() {
+        db.prepare_cached(
+            "INSERT OR IGNORE INTO closing (kind, name, at, seq) \
+             SELECT 0, id, closed_at, closed_seq FROM thread WHERE id = ?1 AND closed_at IS NOT NULL",
+        )?
+        .execute(params![thread])?;
+    } else if arrival.reopens() {
+        db.prepare_cached("DELETE FROM closing WHERE kind = 0 AND name = ?1")?
+            .execute(params![thread])?;
+    }
+    Ok(())
+}
+
+/// Who a conversation was handed to.
+pub(super) fn steward(db: &Connection, what: &Closing) -> Step<Option<String>> {
+    let (kind, name) = key(what);
+    db.prepare_cached("SELECT address FROM steward WHERE kind = ?1 AND name = ?2")?
+        .query_row(params![kind, name], |row| row.get(0))
+        .optional()
+}
+
+/// Writes down who a conversation is handed to.
+pub(super) fn hand_over(db: &Connection, admission: &Admission) -> Step<()> {
+    let Some(what) = admission.conversation() else {
+        return Ok(());
+    };
+    let (kind, name) = key(&what);
+    let receiver = &admission.arrival.receiver;
+    let to = admission
+        .recipients
+        .first()
+        .map_or(receiver, |r| &r.address);
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO steward (kind, name, address, at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![kind, name, to, admission.arrival.at.as_millis()])?;
+    Ok(())
+}
+
+/// Whether somebody is a party of a conversation, or nothing is known of it. By the rules of a thread: who begins it is
+/// in it, and so is who signs; they bring in those whom they write to.
+pub(super) fn may_close(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
+    let (parties, is_known) = parties(db, what, &party(address))?;
+    Ok(!is_known || parties.contains(&party(address)))
+}
+
+pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
+    let (parties, _) = parties(db, what, &party(address))?;
+    Ok(parties.contains(&party(address)))
+}
+
+/// Who is in a conversation, at least as far as it takes to find one of them; whether anything is known of it.
+fn parties(db: &Connection, what: &Closing, wanted: &str) -> Step<(BTreeSet<String>, bool)> {
+    let thread = match what {
+        Closing::Thread(id) => Some(id.clone()),
+        Closing::Session(name) => db
+            .prepare_cached(
+                "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
+            )?
+            .query_row(params![name], |row| row.get(0))
+            .optional()?,
+    };
+    let mut find = db.prepare_cached("SELECT party FROM party WHERE thread = ?1 AND counts = 1")?;
+    let rows = find.query_map(params![thread], |row| row.get(0))?;
+    let mut parties = rows.collect::<Step<BTreeSet<String>>>()?;
+    let mut is_known = !parties.is_empty();
+    if parties.contains(wanted) {
+        return Ok((parties, is_known));
+    }
+    let column = match what {
+        Closing::Thread(_) => "thread",
+        Closing::Session(_) => "session",
+    };
+    let sql = format!("SELECT {FILED} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");
+    let mut find = db.prepare_cached(&sql)?;
+    let unfiled = params![progress::place(db, progress::FILED)?, key(what).1];
+    let mut rows = find.query(unfiled)?;
+    while let Some(row) = rows.next()? {
+        let Filed { arrival, .. } = derive::filed(row)?;
+        is_known = true;
+        let sender = party(&arrival.sender);
+        let begins = parties.is_empty() && arrival.meaning != Some(Intent::Close);
+        if arrival.counts()
+            && (begins || arrival.verdict == Word::Verified || parties.contains(&sender))
+        {
+            parties.extend([sender, party(&arrival.receiver)]);
+            parties.extend(arrival.targets.iter().map(|t| party(t)));
+        }
+        if parties.contains(wanted) {
+            break;
+        }
+    }
+    Ok((parties, is_known))
+}

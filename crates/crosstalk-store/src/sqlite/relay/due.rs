@@ -1,0 +1,122 @@
+//! What has to be done at which time: deliveries of active handlers, what waits to be carried, questions that run out.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::{Courier, Due, Expectation, Priority};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{inbox, route};
+use crate::sqlite::fault::Step;
+
+/// Gives out deliveries whose time has come, and leases them. Only inside of a transaction.
+pub(super) fn due(
+    db: &Connection,
+    now: Timestamp,
+    lease: Timestamp,
+    most: usize,
+) -> Step<Vec<Due>> {
+    let mut given: Vec<Due> = Vec::new();
+    for priority in Priority::ALL {
+        let mut find = db.prepare_cached(
+            "SELECT seq, party, address, handler, attempts FROM delivery INDEXED BY delivery_due \
+             WHERE state = 0 AND handler > 1 AND priority = ?1 AND next_at <= ?2 ORDER BY next_at, seq LIMIT ?3",
+        )?;
+        let left = most.saturating_sub(given.len());
+        let asked = params![
+            route::priority_number(priority),
+            now.as_millis(),
+            super::number(left)
+        ];
+        let rows = find.query_map(asked, |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ))
+        })?;
+        for (seq, party, to, handler, attempts) in
+            rows.collect::<Step<Vec<(i64, String, String, i64, u32)>>>()?
+        {
+            db.prepare_cached("UPDATE delivery SET next_at = ?3 WHERE seq = ?1 AND party = ?2")?
+                .execute(params![seq, party, lease.as_millis()])?;
+            if let Some(record) = inbox::at(db, seq)? {
+                given.push(Due {
+                    to,
+                    by: route::handler_of(handler)?,
+                    attempts,
+                    priority,
+                    record,
+                });
+            }
+        }
+    }
+    Ok(given)
+}
+
+pub(super) fn next_due(db: &Connection) -> Step<Option<Timestamp>> {
+    let mut find = db.prepare_cached(
+        "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 \
+         AND next_at IS NOT NULL ORDER BY next_at LIMIT 1",
+    )?;
+    let mut next: Option<i64> = None;
+    for priority in Priority::ALL {
+        let asked = params![route::priority_number(priority)];
+        let found: Option<i64> = find.query_row(asked, |row| row.get(0)).optional()?;
+        next = next.into_iter().chain(found).min();
+    }
+    Ok(super::time(next))
+}
+
+pub(super) fn courier(db: &Connection, most: usize) -> Step<Vec<Courier>> {
+    let mut find = db.prepare_cached(
+        "SELECT seq, address FROM delivery INDEXED BY delivery_courier WHERE state = 0 AND handler = 1 \
+         ORDER BY priority, seq LIMIT ?1",
+    )?;
+    let rows = find.query_map(params![super::number(most)], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let mut carried = Vec::new();
+    for (seq, to) in rows.collect::<Step<Vec<(i64, String)>>>()? {
+        if let Some(record) = inbox::at(db, seq)? {
+            carried.push(Courier { to, record });
+        }
+    }
+    Ok(carried)
+}
+
+/// Questions that have run out of time, each once. Only inside of a transaction.
+pub(super) fn overdue(db: &Connection, now: Timestamp, most: usize) -> Step<Vec<Expectation>> {
+    let mut told = Vec::new();
+    while told.len() < most {
+        let next = db
+            .prepare_cached(
+                "SELECT seq, due FROM expectation WHERE due <= ?1 ORDER BY due, seq LIMIT 1",
+            )?
+            .query_row(params![now.as_millis()], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get(1)?))
+            })
+            .optional()?;
+        let Some((seq, due)) = next else { break };
+        db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
+            .execute(params![seq])?;
+        let waits = db
+            .prepare_cached("SELECT 1 FROM message WHERE seq = ?1 AND wait <> 0")?
+            .exists(params![seq])?;
+        if waits && let Some(record) = inbox::at(db, seq)? {
+            told.push(Expectation {
+                record,
+                due: Timestamp::from_millis(due),
+            });
+        }
+    }
+    Ok(told)
+}
+
+pub(super) fn next_deadline(db: &Connection) -> Step<Option<Timestamp>> {
+    let next: Option<i64> = db
+        .prepare_cached("SELECT due FROM expectation ORDER BY due LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(super::time(next))
+}

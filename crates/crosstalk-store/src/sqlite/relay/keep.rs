@@ -1,0 +1,141 @@
+//! What a relay keeps besides messages: tokens, what agents can do, which attachments are there.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{Agent, Role, TokenRecord};
+use crosstalk_protocol::store::party;
+use rusqlite::{Connection, params};
+
+use super::time;
+use crate::sqlite::derive::word;
+use crate::sqlite::fault::Step;
+
+/// Several texts in one column, one a line.
+fn lines(texts: &[String]) -> String {
+    let lines: Vec<String> = texts.iter().map(|t| t.replace(['\n', '\r'], " ")).collect();
+    lines.join("\n")
+}
+
+fn texts(lines: &str) -> Vec<String> {
+    lines.lines().map(str::to_owned).collect()
+}
+
+pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
+    let added = db
+        .prepare_cached(
+            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            token.name,
+            token.hash.0,
+            token.role.as_str(),
+            lines(&token.addresses),
+            token.created_at.as_millis(),
+            token.expires_at.map(|t| t.as_millis()),
+            token.revoked_at.map(|t| t.as_millis()),
+        ])?;
+    Ok(added > 0)
+}
+
+pub(super) fn tokens(db: &Connection) -> Step<Vec<TokenRecord>> {
+    let mut find = db.prepare_cached("SELECT * FROM token ORDER BY name")?;
+    let rows = find.query_map([], |row| {
+        let addresses: String = row.get("addresses")?;
+        Ok(TokenRecord {
+            name: row.get("name")?,
+            hash: Digest(row.get("hash")?),
+            role: word(row, "role", Role::parse)?,
+            addresses: texts(&addresses),
+            created_at: Timestamp::from_millis(row.get("created_at")?),
+            expires_at: time(row.get("expires_at")?),
+            revoked_at: time(row.get("revoked_at")?),
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn revoke_token(db: &Connection, name: &str, at: Timestamp) -> Step<bool> {
+    let revoked = db
+        .prepare_cached("UPDATE token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
+        .execute(params![name, at.as_millis()])?;
+    Ok(revoked > 0)
+}
+
+pub(super) fn declare(db: &Connection, agent: &Agent, at: Timestamp) -> Step<()> {
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO agent (party, address, capabilities, at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        party(&agent.address),
+        agent.address,
+        lines(&agent.capabilities),
+        at.as_millis()
+    ])?;
+    Ok(())
+}
+
+pub(super) fn agents(db: &Connection) -> Step<Vec<Agent>> {
+    let mut find = db.prepare_cached("SELECT address, capabilities FROM agent ORDER BY party")?;
+    let rows = find.query_map([], |row| {
+        let capabilities: String = row.get("capabilities")?;
+        Ok(Agent {
+            address: row.get("address")?,
+            capabilities: texts(&capabilities),
+        })
+    })?;
+    rows.collect()
+}
+
+/// Notes that an attachment is there, or came again: it is kept as long as one that came now.
+pub(super) fn add_blob(db: &Connection, digest: Digest, size: u64, at: Timestamp) -> Step<bool> {
+    let known = db
+        .prepare_cached("UPDATE blob SET at = max(at, ?2) WHERE digest = ?1")?
+        .execute(params![digest.0, at.as_millis()])?;
+    if known > 0 {
+        return Ok(false);
+    }
+    db.prepare_cached(
+        "INSERT INTO blob (digest, size, at, uses) \
+         VALUES (?1, ?2, ?3, (SELECT count(*) FROM blob_use WHERE digest = ?1))",
+    )?
+    .execute(params![digest.0, super::number(size), at.as_millis()])?;
+    Ok(true)
+}
+
+/// Notes that a message refers to an attachment, whether that has come or not.
+pub(super) fn use_blob(db: &Connection, digest: Digest, seq: i64) -> Step<()> {
+    let added = db
+        .prepare_cached("INSERT OR IGNORE INTO blob_use (digest, seq) VALUES (?1, ?2)")?
+        .execute(params![digest.0, seq])?;
+    if added > 0 {
+        db.prepare_cached("UPDATE blob SET uses = uses + 1 WHERE digest = ?1")?
+            .execute(params![digest.0])?;
+    }
+    Ok(())
+}
+
+/// Nothing refers to attachments for a message any more.
+pub(super) fn release(db: &Connection, seq: i64) -> Step<()> {
+    for sql in [
+        "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
+        "DELETE FROM blob_use WHERE seq = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute(params![seq])?;
+    }
+    Ok(())
+}
+
+pub(super) fn drop_blobs(db: &Connection, before: Timestamp, most: usize) -> Step<Vec<Digest>> {
+    let mut find = db.prepare_cached(
+        "SELECT digest FROM blob INDEXED BY blob_loose WHERE uses = 0 AND at < ?1 ORDER BY at LIMIT ?2",
+    )?;
+    let asked = params![before.as_millis(), super::number(most)];
+    let rows = find.query_map(asked, |row| row.get(0).map(Digest))?;
+    let dropped = rows.collect::<Step<Vec<Digest>>>()?;
+    for digest in &dropped {
+        db.prepare_cached("DELETE FROM blob WHERE digest = ?1")?
+            .execute(params![digest.0])?;
+    }
+    Ok(dropped)
+}

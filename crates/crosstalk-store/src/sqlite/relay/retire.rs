@@ -1,0 +1,130 @@
+//! Erasing what is too old or has run out. Its id and its digest stay: the same message is known when it comes again.
+
+use crosstalk_protocol::relay::{Retention, Retired};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+
+use super::{keep, progress};
+use crate::sqlite::derive::{self, FILED, Filed};
+use crate::sqlite::fault::Step;
+use crate::sqlite::{course, settle};
+
+/// With so many messages, the index of words is not written anew as a whole.
+const MANY: i64 = 20_000;
+
+/// Erases messages. Only inside of a transaction.
+pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
+    let mut chosen = expired(db, what)?;
+    let mut more = chosen.len() > what.most;
+    chosen.truncate(what.most);
+    if let Some(before) = what.before
+        && !more
+    {
+        let room = what.most.saturating_sub(chosen.len());
+        more = aged(db, before.as_millis(), room, &mut chosen)?;
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    erase(db, &chosen)?;
+    if !chosen.is_empty() && !more {
+        tidy(db)?;
+    }
+    Ok(Retired {
+        messages: u64::try_from(chosen.len()).unwrap_or(u64::MAX),
+        more,
+    })
+}
+
+/// Messages whose time has run out, one more than are wanted. What is not filed yet is left for the next time.
+fn expired(db: &Connection, what: &Retention) -> Step<Vec<i64>> {
+    let mut find = db.prepare_cached(
+        "SELECT seq FROM intake INDEXED BY intake_expires WHERE expires <= ?1 AND seq <= ?2 ORDER BY expires LIMIT ?3",
+    )?;
+    let filed = progress::place(db, progress::FILED)?;
+    let limit = super::number(what.most.saturating_add(1));
+    let rows = find.query_map(params![what.now.as_millis(), filed, limit], |row| {
+        row.get(0)
+    })?;
+    rows.collect()
+}
+
+/// Messages that came before a time, in the order in which they came, up to the first that did not; whether there are
+/// more. Those that the person of this store took in are theirs.
+fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Step<bool> {
+    let mut find = db.prepare_cached(
+        "SELECT seq, at, peer IS NOT NULL AND octet_length(text) > 0 FROM intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
+    )?;
+    let mut last = progress::place(db, progress::RETIRED)?;
+    let mut rows = find.query(params![last, progress::place(db, progress::FILED)?])?;
+    let (mut found, mut more) = (0, false);
+    while let Some(row) = rows.next()? {
+        let (seq, at, is_there): (i64, i64, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if at >= before {
+            break;
+        }
+        if is_there && found == room {
+            more = true;
+            break;
+        }
+        if is_there {
+            chosen.push(seq);
+            found += 1;
+        }
+        last = seq;
+    }
+    drop(rows);
+    progress::set(db, progress::RETIRED, last)?;
+    Ok(more)
+}
+
+fn erase(db: &Connection, chosen: &[i64]) -> Step<()> {
+    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
+    let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
+    for seq in chosen {
+        let mut read = db.prepare_cached(&sql)?;
+        let row: Filed = read.query_row(params![seq], derive::filed)?;
+        derive::unindex(db, *seq, &row.arrival)?;
+        clear(db, *seq)?;
+        db.prepare_cached(
+            "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, answer_by = NULL, \
+             expires = NULL, session = NULL WHERE seq = ?1",
+        )?
+        .execute(params![seq])?;
+        answered.extend(row.arrival.answered().map(str::to_owned));
+        threads.insert(row.thread);
+    }
+    for thread in &threads {
+        course::recount(db, thread)?;
+    }
+    // What they settled elsewhere is open again.
+    for id in answered {
+        settle::judge(db, &id)?;
+    }
+    Ok(())
+}
+
+/// Words that begin a page of the index are its keys, and outlive what they were written for: its pages are written anew,
+/// all of them if they are few, else some each time.
+fn tidy(db: &Connection) -> Step<()> {
+    let place = |sql| db.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+    let first = place("SELECT min(seq) FROM message")?.unwrap_or(0);
+    let last = place("SELECT max(seq) FROM message")?.unwrap_or(0);
+    let sql = match last - first < MANY {
+        true => "INSERT INTO words (words) VALUES ('optimize')",
+        false => "INSERT INTO words (words, rank) VALUES ('merge', -2000)",
+    };
+    db.execute(sql, [])?;
+    Ok(())
+}
+
+/// Takes everything away that a relay keeps about a message besides its row.
+pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> Step<()> {
+    keep::release(db, seq)?;
+    for sql in [
+        "DELETE FROM delivery WHERE seq = ?1",
+        "DELETE FROM expectation WHERE seq = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute(params![seq])?;
+    }
+    Ok(())
+}

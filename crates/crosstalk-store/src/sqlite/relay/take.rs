@@ -1,0 +1,192 @@
+//! Messages on their way into a relay: known, refused, or on disk.
+//!
+//! This is what a sender waits for. For most messages it is two statements: whether the conversation is closed, and the
+//! new row.
+
+use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken};
+use crosstalk_protocol::store::Arrival;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::collections::BTreeSet;
+
+use super::{close, keep, progress, route};
+use crate::sqlite::accept::{self, Known};
+use crate::sqlite::course;
+use crate::sqlite::fault::Step;
+
+/// Takes messages in. Only inside of a transaction.
+pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
+    let mut stale = BTreeSet::new();
+    let taken = batch.iter().map(|a| take(db, a, &mut stale));
+    let taken = taken.collect::<Step<Vec<Taken>>>()?;
+    for thread in &stale {
+        course::recount(db, thread)?;
+    }
+    Ok(taken)
+}
+
+fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) -> Step<Taken> {
+    let arrival = &admission.arrival;
+    if arrival.message.is_none()
+        && let Some(found) = accept::by_content(db, arrival)?
+    {
+        return again(db, &found, arrival, stale);
+    }
+    let ruled = admission.rule(&facts(db, admission)?);
+    if ruled.is_ok()
+        && let Some(seq) = insert(db, admission)?
+    {
+        return Ok(Taken::New { seq });
+    }
+    // There is one with its id, or it is refused: what is known is known, whatever has happened since.
+    let found = accept::by_id(db, arrival.id())?;
+    if let Some(found) = found.as_ref().filter(|f| f.digest == arrival.digest.0) {
+        return again(db, found, arrival, stale);
+    }
+    if let Err(refusal) = ruled {
+        return Ok(Taken::Refused(refusal));
+    }
+    let Some(found) = found else {
+        return Err(rusqlite::Error::QueryReturnedNoRows);
+    };
+    let displaces = arrival.displaces(found.verdict, found.side);
+    if displaces && accept::by_id(db, &found.spare)?.is_none() {
+        accept::displace(db, &found)?;
+        let seq = insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        return Ok(Taken::New { seq });
+    }
+    Ok(Taken::Refused(conflict(arrival.id())))
+}
+
+fn conflict(id: &str) -> Refusal {
+    let detail = format!(
+        "The id {} belongs to another message.\nWhat to do: send it under a new id; what was sent can't be changed.",
+        escape(id)
+    );
+    Refusal::new(ErrorCode::Perm, detail)
+}
+
+/// A message that is there: kept is what is known better now.
+fn again(
+    db: &Connection,
+    found: &Known,
+    arrival: &Arrival,
+    stale: &mut BTreeSet<String>,
+) -> Step<Taken> {
+    if arrival.improves(found.verdict) && !found.is_gone {
+        match found.seq <= progress::place(db, progress::FILED)? {
+            true => drop(accept::improve(db, found.seq, arrival, stale)?),
+            false => accept::keep_better(db, found.seq, arrival)?,
+        }
+    }
+    Ok(Taken::Known {
+        seq: found.seq.unsigned_abs(),
+        since: found.since,
+    })
+}
+
+/// What the rules ask about what came before.
+fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
+    let arrival = &admission.arrival;
+    let mut facts = Facts::default();
+    // These are taken whatever came before.
+    if matches!(
+        arrival.meaning,
+        Some(Intent::Ack | Intent::Error | Intent::Revoke)
+    ) {
+        return Ok(facts);
+    }
+    let conversation = admission.conversation();
+    if let Some(conversation) = &conversation {
+        facts.closed = close::closed_conversation(db, conversation)?;
+    }
+    if let Some(answered) = arrival.answered() {
+        let of_parent = parent(db, answered)?;
+        if let Some((meaning, thread)) = of_parent {
+            facts.answered =
+                meaning.and_then(|m| Intent::ALL.iter().copied().find(|i| i.as_str() == m));
+            // It will be in the thread of its parent, whatever it names.
+            if facts.closed.is_none() && arrival.thread.as_deref() != Some(thread.as_str()) {
+                facts.closed = close::closed(db, 0, &thread)?;
+            }
+        }
+    }
+    if let Some(closing) = admission.closing() {
+        facts.is_party = close::may_close(db, &closing, &arrival.sender)?;
+    }
+    if arrival.meaning == Some(Intent::Handoff)
+        && let Some(conversation) = &conversation
+    {
+        facts.steward = close::steward(db, conversation)?;
+    }
+    Ok(facts)
+}
+
+/// What a message means, and its thread as far as it is known.
+fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
+    db.prepare_cached(
+        "SELECT coalesce(i.meaning, m.meaning), i.thread FROM intake i LEFT JOIN message m ON m.seq = i.seq \
+         WHERE i.id = ?1",
+    )?
+    .query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?)))
+    .optional()
+}
+
+/// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
+fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
+    let a = &admission.arrival;
+    let added = db
+        .prepare_cached(
+            "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(params![
+            a.id(),
+            a.message.is_some(),
+            a.pkid.as_deref().unwrap_or_default(),
+            a.digest.0,
+            a.at.as_millis(),
+            a.way.as_str(),
+            a.side.as_str(),
+            a.verdict.as_str(),
+            a.spare.thread,
+            a.spare.message,
+            a.thread.as_deref().unwrap_or(&a.spare.thread),
+            a.answers,
+            a.text,
+            a.received,
+            admission.peer,
+            route::written(admission),
+            route::priority_number(admission.priority),
+            admission.answer_by.map(|t| t.as_millis()),
+            admission.expires.map(|t| t.as_millis()),
+            a.meaning.map(|m| m.as_str()),
+            a.session.as_deref().filter(|_| a.thread.is_none()),
+        ])?;
+    if added == 0 {
+        return Ok(None);
+    }
+    let seq = db.last_insert_rowid();
+    if let Some(closing) = admission.closing() {
+        close::close(db, &closing, a.at, seq)?;
+    }
+    if a.meaning == Some(Intent::Handoff) {
+        close::hand_over(db, admission)?;
+    }
+    for digest in &admission.blobs {
+        keep::use_blob(db, *digest, seq)?;
+    }
+    Ok(Some(seq.unsigned_abs()))
+}
+
+/// A CLOSE that was filed closes the thread that it was filed to, whatever it named.
+pub(super) fn close_thread(db: &Connection, arrival: &Arrival, thread: &str, seq: i64) -> Step<()> {
+    if arrival.meaning == Some(Intent::Close) && arrival.thread.as_deref() != Some(thread) {
+        close::close(db, &Closing::Thread(thread.to_owned()), arrival.at, seq)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Messages for the tests of what a relay asks of a store.
+
+use crate::at;
+use crate::letter::Letter;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{
+    Admission, Filing, Handler, Inbox, Priority, Recipient, RelayStore, Taken,
+};
+use crosstalk_protocol::store::Way;
+
+/// A message that may be taken: to its receiver, by its inbox.
+pub(crate) fn parcel(letter: Letter) -> Admission {
+    let arrival = letter.way(Way::Relayed).arrival();
+    let recipients = vec![Recipient {
+        address: arrival.receiver.clone(),
+        by: Handler::Inbox,
+    }];
+    Admission {
+        arrival,
+        peer: "ci".to_owned(),
+        recipients,
+        priority: Priority::Normal,
+        answer_by: None,
+        expires: None,
+        blobs: Vec::new(),
+    }
+}
+
+/// What tests change about a message.
+pub(crate) trait Parcel {
+    fn to(self, recipients: &[(&str, Handler)]) -> Self;
+    fn priority(self, priority: Priority) -> Self;
+    fn answer_by(self, seconds: i64) -> Self;
+    fn expires(self, seconds: i64) -> Self;
+    fn blob(self, digest: Digest) -> Self;
+}
+
+impl Parcel for Admission {
+    fn to(mut self, recipients: &[(&str, Handler)]) -> Self {
+        let one = |(address, by): &(&str, Handler)| Recipient {
+            address: (*address).to_owned(),
+            by: *by,
+        };
+        self.recipients = recipients.iter().map(one).collect();
+        self
+    }
+
+    fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    fn answer_by(mut self, seconds: i64) -> Self {
+        self.answer_by = Some(at(seconds));
+        self
+    }
+
+    fn expires(mut self, seconds: i64) -> Self {
+        self.expires = Some(at(seconds));
+        self
+    }
+
+    fn blob(mut self, digest: Digest) -> Self {
+        self.blobs.push(digest);
+        self
+    }
+}
+
+/// Takes one message in.
+pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> Taken {
+    let mut taken = store.take(std::slice::from_ref(parcel)).unwrap();
+    assert_eq!(taken.len(), 1);
+    taken.remove(0)
+}
+
+/// Takes messages in that are new. Their places.
+pub(crate) fn take_new(store: &mut dyn RelayStore, parcels: &[Admission]) -> Vec<u64> {
+    let taken = store.take(parcels).unwrap();
+    let place = |taken| match taken {
+        Taken::New { seq } => seq,
+        other => panic!("{other:?}"),
+    };
+    taken.into_iter().map(place).collect()
+}
+
+/// Takes messages in that are new, and files them.
+pub(crate) fn take_and_file(store: &mut dyn RelayStore, parcels: &[Admission]) {
+    take_new(store, parcels);
+    file_all(store);
+}
+
+/// The code and the words of a refusal.
+pub(crate) fn refused(store: &mut dyn RelayStore, parcel: &Admission) -> (String, String) {
+    match take(store, parcel) {
+        Taken::Refused(refusal) => (refusal.code.as_str().to_owned(), refusal.detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Files everything that is left.
+pub(crate) fn file_all(store: &mut dyn RelayStore) -> Filing {
+    loop {
+        let filing = store.file(3).unwrap();
+        if filing.left == 0 {
+            return filing;
+        }
+    }
+}
+
+/// The ids in an inbox.
+pub(crate) fn inbox(store: &dyn RelayStore, address: &str) -> Vec<String> {
+    let asked = Inbox {
+        address,
+        after: None,
+        most: 100,
+    };
+    let entries = store.inbox_of(&asked).unwrap();
+    entries.into_iter().map(|e| e.record.id).collect()
+}

@@ -1,0 +1,273 @@
+//! What has to be done at which time, and what became of it.
+
+use crate::at;
+use crate::letter::letter;
+use crate::parcel::{Parcel as _, inbox, parcel, take_and_file, take_new};
+use crosstalk_protocol::relay::{Admission, Attempt, Handler, Priority, RelayStore, State};
+
+fn posted(id: &str, seconds: i64) -> Admission {
+    parcel(letter(id).thread("T1").at(seconds)).to(&[("CLAUDE", Handler::Http)])
+}
+
+fn due(store: &mut dyn RelayStore, now: i64, lease: i64, most: usize) -> Vec<String> {
+    let due = store.due(at(now), at(lease), most).unwrap();
+    due.into_iter().map(|d| d.record.id).collect()
+}
+
+fn later(seconds: i64) -> Attempt {
+    Attempt::Later {
+        at: at(seconds),
+        reason: "connection refused".to_owned(),
+    }
+}
+
+pub(crate) fn the_most_urgent_goes_first(store: &mut dyn RelayStore) {
+    assert_eq!(store.next_due().unwrap(), None);
+    let parcels = [
+        posted("L1", 1).priority(Priority::Low),
+        posted("N1", 2),
+        posted("H1", 3).priority(Priority::High),
+        posted("N2", 4),
+        posted("H2", 5).priority(Priority::High),
+        parcel(letter("I1").thread("T1").at(1)).priority(Priority::High),
+        posted("later", 100).priority(Priority::High),
+    ];
+    take_and_file(store, &parcels);
+    assert_eq!(store.next_due().unwrap(), Some(at(1)));
+    assert!(due(store, 0, 50, 9).is_empty());
+    let first = store.due(at(10), at(50), 1).unwrap().remove(0);
+    assert_eq!(
+        (first.to.as_str(), first.by, first.attempts),
+        ("CLAUDE", Handler::Http, 0)
+    );
+    assert_eq!(
+        (first.priority, first.record.id.as_str()),
+        (Priority::High, "H1")
+    );
+    assert_eq!(first.record, store.message("H1").unwrap().unwrap());
+    assert_eq!(due(store, 10, 50, 2), ["H2", "N1"]);
+    assert_eq!(due(store, 10, 50, 9), ["N2", "L1"]);
+    assert!(due(store, 10, 50, 9).is_empty());
+    assert_eq!(store.next_due().unwrap(), Some(at(50)));
+}
+
+/// Who dies with a lease does not keep the message from its recipient.
+pub(crate) fn what_is_leased_is_not_given_out(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1)]);
+    assert_eq!(due(store, 10, 40, 9), ["M1"]);
+    assert!(due(store, 39, 99, 9).is_empty());
+    assert_eq!(due(store, 40, 70, 9), ["M1"]);
+    // The lease says nothing about the state.
+    assert_eq!(store.deliveries("M1").unwrap()[0].state, State::Queued);
+    assert!(
+        store
+            .attempted("M1", "claude", &Attempt::Delivered, at(41))
+            .unwrap()
+    );
+    assert!(due(store, 1000, 1001, 9).is_empty());
+    assert_eq!(store.next_due().unwrap(), None);
+    let delivery = store.deliveries("M1").unwrap().remove(0);
+    assert_eq!((delivery.state, delivery.attempts), (State::Delivered, 1));
+    assert_eq!(
+        (delivery.delivered_at, delivery.next_at),
+        (Some(at(41)), None)
+    );
+    // It is in the inbox until its recipient says that it has it.
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+}
+
+/// A lease that is given back is no attempt, and brings nothing back that is done.
+pub(crate) fn what_is_given_back_is_given_out_again(store: &mut dyn RelayStore) {
+    take_and_file(
+        store,
+        &[posted("M1", 1), parcel(letter("I1").thread("T1").at(1))],
+    );
+    assert_eq!(due(store, 10, 400, 9), ["M1"]);
+    assert!(store.release("M1", "claude", at(20)).unwrap());
+    assert_eq!(store.next_due().unwrap(), Some(at(20)));
+    assert!(due(store, 19, 400, 9).is_empty());
+    assert_eq!(due(store, 20, 400, 9), ["M1"]);
+    assert_eq!(store.deliveries("M1").unwrap()[0].attempts, 0);
+    assert!(
+        store
+            .attempted("M1", "CLAUDE", &Attempt::Delivered, at(21))
+            .unwrap()
+    );
+    for (id, to) in [
+        ("M1", "CLAUDE"),
+        ("M1", "GEMINI"),
+        ("I1", "CLAUDE"),
+        ("no", "CLAUDE"),
+    ] {
+        assert!(!store.release(id, to, at(30)).unwrap(), "{id} {to}");
+    }
+    assert_eq!(store.next_due().unwrap(), None);
+}
+
+pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1)]);
+    for attempt in 1..=3_u32 {
+        let now = i64::from(attempt) * 100;
+        let given = store.due(at(now), at(now + 30), 9).unwrap();
+        assert_eq!(given[0].attempts, attempt - 1);
+        assert!(
+            store
+                .attempted("M1", "CLAUDE", &later(now + 100), at(now + 1))
+                .unwrap()
+        );
+        let delivery = store.deliveries("M1").unwrap().remove(0);
+        assert_eq!(
+            (delivery.attempts, delivery.state),
+            (attempt, State::Queued)
+        );
+        assert_eq!(delivery.next_at, Some(at(now + 100)));
+        assert_eq!(delivery.reason.as_deref(), Some("connection refused"));
+        assert!(due(store, now + 99, now + 199, 9).is_empty());
+    }
+    let reason = "no such place".to_owned();
+    let failed = Attempt::Failed { reason };
+    assert!(store.attempted("M1", "CLAUDE", &failed, at(500)).unwrap());
+    let delivery = store.deliveries("M1").unwrap().remove(0);
+    assert_eq!((delivery.state, delivery.attempts), (State::Failed, 4));
+    assert_eq!(
+        (delivery.failed_at, delivery.next_at),
+        (Some(at(500)), None)
+    );
+    assert_eq!(delivery.reason.as_deref(), Some("no such place"));
+    assert_eq!(store.next_due().unwrap(), None);
+}
+
+pub(crate) fn a_delivery_that_is_over_is_not_attempted(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1)]);
+    assert_eq!(due(store, 10, 40, 9), ["M1"]);
+    // Meanwhile, the recipient has looked for it.
+    store
+        .mark("CLAUDE", &["M1".to_owned()], State::Read, at(20))
+        .unwrap();
+    let before = store.deliveries("M1").unwrap();
+    for attempt in [
+        Attempt::Delivered,
+        later(99),
+        Attempt::Failed { reason: "x".into() },
+    ] {
+        assert!(!store.attempted("M1", "CLAUDE", &attempt, at(21)).unwrap());
+    }
+    assert_eq!(store.deliveries("M1").unwrap(), before);
+    assert!(
+        !store
+            .attempted("M1", "EVE", &Attempt::Delivered, at(21))
+            .unwrap()
+    );
+    assert!(
+        !store
+            .attempted("M9", "CLAUDE", &Attempt::Delivered, at(21))
+            .unwrap()
+    );
+    assert!(due(store, 1000, 1001, 9).is_empty());
+}
+
+pub(crate) fn dead_letters_are_queued_again(store: &mut dyn RelayStore) {
+    for (n, id) in ["M1", "M2", "M3"].into_iter().enumerate() {
+        take_and_file(store, &[posted(id, 1)]);
+        let failed = Attempt::Failed {
+            reason: format!("reason {n}"),
+        };
+        assert!(
+            store
+                .attempted(id, "CLAUDE", &failed, at(100 - n as i64))
+                .unwrap()
+        );
+    }
+    let dead = store.dead(9).unwrap();
+    let ids: Vec<&str> = dead.iter().map(|d| d.id.as_str()).collect();
+    assert_eq!(ids, ["M1", "M2", "M3"]);
+    assert_eq!(
+        (dead[1].from.as_str(), dead[1].delivery.reason.as_deref()),
+        ("KALLE", Some("reason 1"))
+    );
+    assert_eq!(dead[1].delivery, store.deliveries("M2").unwrap()[0]);
+    assert_eq!(store.dead(2).unwrap().len(), 2);
+    assert_eq!(store.requeue("M2", at(200)).unwrap(), 1);
+    assert_eq!(store.requeue("M2", at(200)).unwrap(), 0);
+    assert_eq!(store.requeue("M9", at(200)).unwrap(), 0);
+    assert_eq!(store.dead(9).unwrap().len(), 2);
+    let again = store.deliveries("M2").unwrap().remove(0);
+    assert_eq!(
+        (again.state, again.attempts, again.failed_at),
+        (State::Queued, 0, None)
+    );
+    assert_eq!(due(store, 200, 230, 9), ["M2"]);
+}
+
+pub(crate) fn a_person_carries_the_most_urgent_first(store: &mut dyn RelayStore) {
+    let one = |id: &str| parcel(letter(id).thread("T1")).to(&[("CLAUDE", Handler::CopyPaste)]);
+    take_and_file(
+        store,
+        &[
+            one("M1"),
+            one("M2"),
+            one("M3").priority(Priority::High),
+            posted("M4", 1),
+        ],
+    );
+    let ids = |store: &dyn RelayStore, most| {
+        let waiting = store.courier(most).unwrap();
+        assert!(waiting.iter().all(|c| c.to == "CLAUDE"));
+        waiting.into_iter().map(|c| c.record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(store, 9), ["M3", "M1", "M2"]);
+    assert_eq!(ids(store, 2), ["M3", "M1"]);
+    assert!(
+        store
+            .attempted("M3", "CLAUDE", &Attempt::Delivered, at(9))
+            .unwrap()
+    );
+    let failed = Attempt::Failed {
+        reason: "the chat is gone".into(),
+    };
+    assert!(store.attempted("M1", "CLAUDE", &failed, at(9)).unwrap());
+    assert_eq!(ids(store, 9), ["M2"]);
+    assert_eq!(store.requeue("M1", at(10)).unwrap(), 1);
+    assert_eq!(ids(store, 9), ["M1", "M2"]);
+    // Nobody else is told to bring it.
+    assert_eq!(due(store, 1000, 1001, 9), ["M4"]);
+}
+
+pub(crate) fn questions_run_out_once(store: &mut dyn RelayStore) {
+    assert_eq!(store.next_deadline().unwrap(), None);
+    let ask = |id: &str, by: i64| parcel(letter(id).thread("T1")).answer_by(by);
+    take_and_file(
+        store,
+        &[ask("M1", 50), ask("M2", 30), ask("M3", 90), ask("M4", 40)],
+    );
+    assert_eq!(store.next_deadline().unwrap(), Some(at(30)));
+    assert!(store.overdue(at(29), 9).unwrap().is_empty());
+    let first = store.overdue(at(60), 1).unwrap().remove(0);
+    assert_eq!((first.record.id.as_str(), first.due), ("M2", at(30)));
+    let ids = |told: Vec<crosstalk_protocol::relay::Expectation>| -> Vec<String> {
+        told.into_iter().map(|e| e.record.id).collect()
+    };
+    assert_eq!(ids(store.overdue(at(60), 9).unwrap()), ["M4", "M1"]);
+    assert!(store.overdue(at(60), 9).unwrap().is_empty());
+    assert_eq!(store.next_deadline().unwrap(), Some(at(90)));
+}
+
+pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
+    let ask = |id: &str| parcel(letter(id).thread(&format!("T-{id}"))).answer_by(50);
+    take_new(store, &[ask("M1"), ask("M2"), ask("M3")]);
+    let answer = letter("A1").thread("T-M1").parent("M1").intent("RESPOND");
+    let nobody = letter("A2").thread("T-M2").parent("M2").intent("RESPOND");
+    let closed = letter("A3").thread("T-M3").intent("CLOSE");
+    take_and_file(
+        store,
+        &[
+            parcel(answer.between("CLAUDE", "KALLE")),
+            parcel(nobody.between("MALLORY", "KALLE")),
+            parcel(closed),
+        ],
+    );
+    let told = store.overdue(at(60), 9).unwrap();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].record.id, "M2");
+    assert_eq!(store.next_deadline().unwrap(), None);
+}

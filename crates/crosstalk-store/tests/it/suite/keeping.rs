@@ -1,0 +1,219 @@
+//! What a relay keeps besides messages, and what it does not keep.
+
+use crate::at;
+use crate::letter::letter;
+use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_and_file, take_new};
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{Agent, RelayStore, Retention, Retired, Role, Taken, TokenRecord};
+use crosstalk_protocol::store::{Page, Search, Wait};
+
+pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
+    let token = |name: &str, role, ends: Option<i64>| TokenRecord {
+        name: name.to_owned(),
+        hash: Digest::of(name.as_bytes()),
+        role,
+        addresses: vec!["claude://code/*".to_owned(), "ANN".to_owned()],
+        created_at: at(1),
+        expires_at: ends.map(at),
+        revoked_at: None,
+    };
+    let mut tokens = [
+        token("ann", Role::Person, None),
+        token("ci", Role::Agent, Some(99)),
+        token("root", Role::Admin, None),
+    ];
+    tokens[2].addresses.clear();
+    for token in tokens.iter().rev() {
+        assert!(store.add_token(token).unwrap());
+        assert!(!store.add_token(token).unwrap());
+    }
+    assert_eq!(store.tokens().unwrap(), tokens);
+    // A name stays with its token, even when that is revoked.
+    assert!(store.revoke_token("ci", at(50)).unwrap());
+    assert!(!store.revoke_token("ci", at(51)).unwrap());
+    assert!(!store.revoke_token("nobody", at(51)).unwrap());
+    assert!(!store.add_token(&token("ci", Role::Admin, None)).unwrap());
+    tokens[1].revoked_at = Some(at(50));
+    assert_eq!(store.tokens().unwrap(), tokens);
+    // One secret is one token.
+    let mut copy = token("copy", Role::Admin, None);
+    copy.hash = tokens[1].hash;
+    assert!(!store.add_token(&copy).unwrap());
+}
+
+pub(crate) fn what_agents_can_do_is_kept(store: &mut dyn RelayStore) {
+    let agent = |address: &str, can: &[&str]| Agent {
+        address: address.to_owned(),
+        capabilities: can.iter().map(|c| (*c).to_owned()).collect(),
+    };
+    store
+        .declare(&agent("claude://code/api", &["sql", "code review"]), at(1))
+        .unwrap();
+    store.declare(&agent("BOB", &["sql"]), at(2)).unwrap();
+    store.declare(&agent("bob", &[]), at(3)).unwrap();
+    let expected = [
+        agent("bob", &[]),
+        agent("claude://code/api", &["sql", "code review"]),
+    ];
+    assert_eq!(store.agents().unwrap(), expected);
+}
+
+pub(crate) fn attachments_stay_as_long_as_messages_refer_to_them(store: &mut dyn RelayStore) {
+    let [used, loose, late] = ["used", "loose", "late"].map(|name| Digest::of(name.as_bytes()));
+    for digest in [used, loose] {
+        assert!(store.add_blob(digest, 7, at(1)).unwrap());
+        assert!(!store.add_blob(digest, 7, at(1)).unwrap());
+    }
+    // One that is referred to before it comes, by a message that is not filed.
+    take_new(
+        store,
+        &[parcel(letter("M1").thread("T1").at(1))
+            .blob(used)
+            .blob(late)
+            .blob(used)],
+    );
+    assert!(store.add_blob(late, 9, at(2)).unwrap());
+    assert!(store.drop_blobs(at(1), 9).unwrap().is_empty());
+    assert_eq!(store.drop_blobs(at(100), 9).unwrap(), [loose]);
+    assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
+    // Gone is gone: it comes as a new one.
+    assert!(store.add_blob(loose, 7, at(50)).unwrap());
+    // Who sends it again wants to refer to it soon.
+    assert!(!store.add_blob(loose, 7, at(150)).unwrap());
+    assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
+    file_all(store);
+    assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
+    retire(store, Some(10), 0, 9);
+    assert_eq!(store.drop_blobs(at(100), 1).unwrap(), [used]);
+    assert_eq!(store.drop_blobs(at(100), 9).unwrap(), [late]);
+}
+
+fn retire(store: &mut dyn RelayStore, before: Option<i64>, now: i64, most: usize) -> Retired {
+    let what = Retention {
+        before: before.map(at),
+        now: at(now),
+        most,
+    };
+    store.retire(&what).unwrap()
+}
+
+fn found(store: &dyn RelayStore, words: &str) -> usize {
+    let search = Search::parse(words).unwrap();
+    store.search(&search, Page::first(99)).unwrap().items.len()
+}
+
+pub(crate) fn what_is_too_old_is_erased(store: &mut dyn RelayStore) {
+    let one = |id: &str, seconds| letter(id).thread("T1").body("A plum.").at(seconds);
+    let answer = one("M2", 20)
+        .parent("M1")
+        .intent("RESPOND")
+        .between("CLAUDE", "KALLE");
+    let alone = letter("M3").thread("T2").at(25).body("A plum.");
+    take_and_file(
+        store,
+        &[one("M1", 10), answer, alone, one("M4", 30)].map(parcel),
+    );
+    assert_eq!(retire(store, None, 99, 9), Retired::default());
+    let gone = retire(store, Some(30), 99, 9);
+    assert_eq!((gone.messages, gone.more), (3, false));
+    for id in ["M1", "M2", "M3"] {
+        assert_eq!(store.message(id).unwrap(), None, "{id}");
+        assert_eq!(store.taken_as(id).unwrap(), None, "{id}");
+        assert!(store.deliveries(id).unwrap().is_empty(), "{id}");
+    }
+    assert_eq!(inbox(store, "CLAUDE"), ["M4"]);
+    assert!(inbox(store, "KALLE").is_empty());
+    assert_eq!(found(store, "plum"), 1);
+    assert_eq!(store.thread("T2").unwrap(), None);
+    let thread = store.thread("T1").unwrap().unwrap();
+    assert_eq!(
+        (thread.messages, thread.waiting, thread.first_at),
+        (1, 1, at(30))
+    );
+    assert_eq!(retire(store, Some(30), 99, 9), Retired::default());
+}
+
+pub(crate) fn what_has_run_out_is_erased(store: &mut dyn RelayStore) {
+    let one = |id: &str| parcel(letter(id).thread("T1"));
+    take_and_file(
+        store,
+        &[
+            one("M1"),
+            one("M2").expires(50),
+            one("M3").expires(60).answer_by(80),
+        ],
+    );
+    take_new(store, &[one("M4").expires(50)]);
+    assert_eq!(retire(store, None, 49, 9), Retired::default());
+    // What is not filed yet has its turn when it is.
+    assert_eq!(retire(store, None, 50, 9).messages, 1);
+    assert_eq!(store.message("M2").unwrap(), None);
+    file_all(store);
+    assert_eq!(inbox(store, "CLAUDE"), ["M1", "M3", "M4"]);
+    assert_eq!(retire(store, None, 99, 9).messages, 2);
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+    assert_eq!(store.next_deadline().unwrap(), None);
+    assert_eq!(retire(store, None, 99, 9), Retired::default());
+}
+
+pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
+    let since: Timestamp = at(5);
+    let parcels = [
+        parcel(letter("M1").thread("T1").at(5)),
+        parcel(crate::letter::nameless().session("s").at(5)),
+    ];
+    let places = take_new(store, &parcels);
+    file_all(store);
+    assert_eq!(retire(store, Some(10), 0, 9).messages, 2);
+    for (parcel, seq) in parcels.iter().zip(&places) {
+        assert_eq!(take(store, parcel), Taken::Known { seq: *seq, since });
+    }
+    let other = parcel(letter("M1").thread("T1").body("Other."));
+    assert_eq!(refused(store, &other).0, "E-PERM");
+    // Not even a better copy brings it back.
+    let verified = letter("M1")
+        .thread("T1")
+        .verdict(crosstalk_protocol::Word::Verified, None);
+    assert!(matches!(
+        take(store, &parcel(verified)),
+        Taken::Known { .. }
+    ));
+    assert_eq!(file_all(store).filed, 0);
+    assert_eq!(store.taken(&places).unwrap(), []);
+    assert_eq!(store.thread("T1").unwrap(), None);
+}
+
+pub(crate) fn erasing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
+    let one = |n: i64| parcel(letter(&format!("M{n}")).thread("T1").at(n)).expires(70 + n);
+    take_and_file(store, &(0..10).map(one).collect::<Vec<_>>());
+    for (messages, more) in [(3, true), (3, true), (2, false), (0, false)] {
+        assert_eq!(retire(store, Some(8), 0, 3), Retired { messages, more });
+    }
+    assert_eq!(inbox(store, "CLAUDE"), ["M8", "M9"]);
+    assert_eq!(
+        retire(store, Some(9), 79, 1),
+        Retired {
+            messages: 1,
+            more: true
+        }
+    );
+    assert_eq!(
+        retire(store, Some(9), 79, 1),
+        Retired {
+            messages: 1,
+            more: false
+        }
+    );
+    assert!(inbox(store, "CLAUDE").is_empty());
+}
+
+pub(crate) fn what_a_person_keeps_is_not_erased(store: &mut dyn RelayStore) {
+    store
+        .accept(&[letter("P1").thread("T1").at(1).arrival()])
+        .unwrap();
+    take_and_file(store, &[parcel(letter("M1").thread("T1").at(2))]);
+    assert_eq!(retire(store, Some(50), 0, 9).messages, 1);
+    assert_eq!(crate::suite::ids(store, "T1"), ["P1"]);
+    assert_eq!(crate::suite::wait(store, "P1"), Wait::Carry);
+}

@@ -1,0 +1,238 @@
+//! What a store knows about what came before, in what is filed and what is not.
+
+use crate::at;
+use crate::letter::{Letter, letter};
+use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
+use crosstalk_protocol::relay::{Closing, Handler, RelayStore, Taken};
+use crosstalk_protocol::store::Side;
+
+fn close(id: &str) -> Letter {
+    letter(id).intent("CLOSE")
+}
+
+/// Looks at each thing twice: before and after it is filed.
+fn twice(store: &mut dyn RelayStore, look: impl Fn(&mut dyn RelayStore)) {
+    look(store);
+    file_all(store);
+    look(store);
+}
+
+pub(crate) fn nothing_comes_into_a_closed_thread(store: &mut dyn RelayStore) {
+    let one = letter("M1").thread("T1");
+    let end = close("M2").thread("T1").at(500);
+    take_new(store, &[parcel(one), parcel(end)]);
+    twice(store, |store| {
+        for (n, intent) in ["REQUEST", "RESPOND", "NACK", "CLOSE", "BROADCAST"]
+            .iter()
+            .enumerate()
+        {
+            let late = letter(&format!("N{n}")).thread("T1").intent(intent);
+            let (code, detail) = refused(store, &parcel(late));
+            assert_eq!(code, "E-PERM");
+            let since = at(500).to_string();
+            assert!(
+                detail.contains(&since) && detail.contains("closed"),
+                "{detail}"
+            );
+        }
+        assert!(matches!(
+            take(store, &parcel(letter("M9").thread("T2"))),
+            Taken::New { .. } | Taken::Known { .. }
+        ));
+    });
+    let also = ["ACK", "ERROR", "REVOKE"];
+    let also = also.map(|i| parcel(letter(&format!("A-{i}")).thread("T1").intent(i)));
+    take_and_file(store, &also);
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 5);
+    assert_eq!(
+        store.thread("T1").unwrap().unwrap().closed_at,
+        Some(at(500))
+    );
+}
+
+pub(crate) fn nothing_comes_into_a_closed_session(store: &mut dyn RelayStore) {
+    let one = letter("M1").session("s").spare("T1");
+    let end = close("M2").session("s");
+    take_new(store, &[parcel(one), parcel(end)]);
+    twice(store, |store| {
+        assert_eq!(
+            refused(store, &parcel(letter("M3").session("s"))).0,
+            "E-PERM"
+        );
+    });
+    // It is closed under the name of its thread as well, and others are open.
+    assert_eq!(
+        refused(store, &parcel(letter("M4").thread("T1"))).0,
+        "E-PERM"
+    );
+    take_new(store, &[parcel(letter("M5").session("other"))]);
+}
+
+pub(crate) fn nobody_slips_in_by_the_parent(store: &mut dyn RelayStore) {
+    let end = close("M2").thread("T1");
+    take_new(store, &[parcel(letter("M1").thread("T1")), parcel(end)]);
+    twice(store, |store| {
+        let late = letter("M3").thread("T2").parent("M1");
+        assert_eq!(refused(store, &parcel(late)).0, "E-PERM");
+    });
+}
+
+pub(crate) fn what_is_known_stays_known_after_the_end(store: &mut dyn RelayStore) {
+    let (one, end) = (
+        parcel(letter("M1").thread("T1")),
+        parcel(close("M2").thread("T1")),
+    );
+    take_new(store, &[one.clone(), end.clone()]);
+    twice(store, |store| {
+        for parcel in [&one, &end] {
+            assert!(matches!(take(store, parcel), Taken::Known { .. }));
+        }
+    });
+}
+
+pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
+    let first = letter("M1").thread("T1").between("ANN", "BOB");
+    let session = letter("M2").session("s").between("ANN", "BOB");
+    // Who writes into a thread of others is no party of it by that.
+    let foreign = letter("M3").thread("T1").between("MALLORY", "BOB");
+    take_new(store, &[first, session, foreign].map(parcel));
+    twice(store, |store| {
+        for (what, name) in [("thread", "T1"), ("session", "s")] {
+            let end = close(&format!("C-{name}")).between("MALLORY", "BOB");
+            let (end, what) = match what {
+                "thread" => (end.thread(name), Closing::Thread(name.to_owned())),
+                _ => (end.session(name), Closing::Session(name.to_owned())),
+            };
+            let (code, detail) = refused(store, &parcel(end));
+            assert!(
+                code == "E-PERM" && detail.contains("MALLORY"),
+                "{code} {detail}"
+            );
+            for (address, is) in [
+                ("ann", true),
+                ("BOB", true),
+                ("MALLORY", false),
+                ("EVE", false),
+            ] {
+                assert_eq!(
+                    store.is_party(&what, address).unwrap(),
+                    is,
+                    "{what:?} {address}"
+                );
+            }
+        }
+    });
+    take_new(
+        store,
+        &[parcel(close("M4").thread("T1").between("bob", "ANN"))],
+    );
+    take_new(
+        store,
+        &[parcel(close("M5").session("s").between("bob", "ANN"))],
+    );
+    file_all(store);
+    assert!(store.thread("T1").unwrap().unwrap().closed_at.is_some());
+}
+
+pub(crate) fn a_conversation_that_nobody_knows_can_be_closed(store: &mut dyn RelayStore) {
+    let what = Closing::Thread("T1".to_owned());
+    assert!(!store.is_party(&what, "KALLE").unwrap());
+    take_new(store, &[parcel(close("M1").thread("T1"))]);
+    twice(store, |store| {
+        assert_eq!(
+            refused(store, &parcel(letter("M2").thread("T1"))).0,
+            "E-PERM"
+        );
+    });
+}
+
+pub(crate) fn a_thread_that_a_person_closed_is_closed(store: &mut dyn RelayStore) {
+    let mine = |l: Letter| l.thread("T1").side(Side::Mine).arrival();
+    store
+        .accept(&[mine(letter("M1")), mine(close("M2"))])
+        .unwrap();
+    assert_eq!(
+        refused(store, &parcel(letter("M3").thread("T1"))).0,
+        "E-PERM"
+    );
+    // And open again when they go on.
+    store.accept(&[mine(letter("M4"))]).unwrap();
+    take_new(store, &[parcel(letter("M3").thread("T1"))]);
+}
+
+pub(crate) fn a_broadcast_takes_no_answers(store: &mut dyn RelayStore) {
+    let news = letter("M1").thread("T1").intent("STATUS");
+    let own = letter("P1").thread("T2").intent("BROADCAST").arrival();
+    store.accept(&[own]).unwrap();
+    take_new(store, &[parcel(news), parcel(letter("M2").thread("T1"))]);
+    twice(store, |store| {
+        for parent in ["M1", "P1"] {
+            let answer = letter(&format!("A-{parent}"))
+                .thread("T1")
+                .parent(parent)
+                .intent("RESPOND");
+            let (code, detail) = refused(store, &parcel(answer));
+            assert!(code == "E-PERM" && detail.contains("BROADCAST"), "{detail}");
+        }
+    });
+    let ack = letter("A1").thread("T1").parent("M1").intent("ACK");
+    let answer = letter("A2").thread("T1").parent("M2").intent("RESPOND");
+    take_new(store, &[parcel(ack), parcel(answer)]);
+}
+
+pub(crate) fn only_the_steward_hands_on(store: &mut dyn RelayStore) {
+    let hand = |id: &str, from: &str, to: &str| {
+        letter(id).thread("T1").intent("HANDOFF").between(from, to)
+    };
+    let first = parcel(hand("M1", "ANN", "ANY")).to(&[("BOB", Handler::Inbox)]);
+    take_new(
+        store,
+        &[
+            parcel(letter("M0").thread("T1").between("ANN", "EVE")),
+            first,
+        ],
+    );
+    twice(store, |store| {
+        let (code, detail) = refused(store, &parcel(hand("M2", "ANN", "EVE")));
+        assert!(code == "E-PERM" && detail.contains("BOB"), "{detail}");
+    });
+    take_new(store, &[parcel(hand("M3", "bob", "EVE"))]);
+    assert_eq!(
+        refused(store, &parcel(hand("M4", "BOB", "ANN"))).0,
+        "E-PERM"
+    );
+    take_new(
+        store,
+        &[parcel(hand("M5", "human://acme.example/ann", "BOB"))],
+    );
+    let other = letter("M6")
+        .thread("T2")
+        .intent("HANDOFF")
+        .between("ANN", "EVE");
+    take_new(store, &[parcel(other)]);
+}
+
+/// Who was chosen by the relay can answer, acknowledge and close like one whom the message names.
+pub(crate) fn who_got_it_instead_is_a_party(store: &mut dyn RelayStore) {
+    let person = "human://acme.example/ann";
+    let asked = letter("M1")
+        .thread("T1")
+        .intent("ESCALATE")
+        .between("BOT", "SUPPORT");
+    take_new(store, &[parcel(asked).to(&[(person, Handler::Inbox)])]);
+    let what = Closing::Thread("T1".to_owned());
+    twice(store, |store| {
+        assert!(store.is_party(&what, person).unwrap())
+    });
+    let answer = letter("M2").thread("T1").parent("M1").intent("RESPOND");
+    take_and_file(store, &[parcel(answer.between(person, "BOT"))]);
+    assert_eq!(
+        crate::suite::wait(store, "M1"),
+        crosstalk_protocol::store::Wait::Nobody
+    );
+    take_and_file(
+        store,
+        &[parcel(close("M3").thread("T1").between(person, "BOT"))],
+    );
+    assert!(store.thread("T1").unwrap().unwrap().closed_at.is_some());
+}

@@ -1,0 +1,278 @@
+//! Messages that a relay takes: on disk before they are filed, filed once, known when they come again.
+
+use crate::letter::{letter, nameless};
+use crate::parcel::{file_all, inbox, parcel, refused, take, take_and_file, take_new};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::relay::{RelayStore, Taken};
+use crosstalk_protocol::store::{Outcome, Page, Search, ThreadFilter, Wait, Way};
+
+pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelayStore) {
+    let one = parcel(letter("M1").thread("T1").body("A plum."));
+    let places = take_new(store, std::slice::from_ref(&one));
+    let filing = store.filing().unwrap();
+    assert_eq!((filing.through, filing.left, filing.filed), (0, 1, 0));
+    let unfiled = store.taken_as("M1").unwrap().unwrap();
+    assert_eq!(
+        store.taken(&places).unwrap(),
+        std::slice::from_ref(&unfiled)
+    );
+    assert_eq!((unfiled.seq, unfiled.thread.as_str()), (places[0], "T1"));
+    assert_eq!(unfiled.text, one.arrival.text);
+    assert_eq!(store.message("M1").unwrap(), None);
+    assert!(inbox(store, "CLAUDE").is_empty());
+    assert!(store.deliveries("M1").unwrap().is_empty());
+    let filing = store.file(10).unwrap();
+    assert_eq!(
+        (filing.through, filing.left, filing.filed),
+        (places[0], 0, 1)
+    );
+    assert_eq!(store.message("M1").unwrap(), Some(unfiled.clone()));
+    assert_eq!(store.taken(&places).unwrap(), [unfiled]);
+    assert_eq!(inbox(store, "claude"), ["M1"]);
+    assert_eq!(store.deliveries("M1").unwrap().len(), 1);
+    let search = Search::parse("plum").unwrap();
+    assert_eq!(
+        store.search(&search, Page::first(9)).unwrap().items.len(),
+        1
+    );
+    // Places where nothing is are left out.
+    assert_eq!(store.taken(&[places[0] + 7]).unwrap(), []);
+    assert_eq!(store.taken_as("M2").unwrap(), None);
+}
+
+pub(crate) fn filing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
+    let one = |n: usize| parcel(letter(&format!("M{n}")).thread("T1"));
+    let places = take_new(store, &(0..7).map(one).collect::<Vec<_>>());
+    assert!(places.is_sorted());
+    let mut filed = 0;
+    for expected in [3, 3, 1, 0] {
+        let filing = store.file(3).unwrap();
+        assert_eq!(filing.filed, expected);
+        filed += expected;
+        assert_eq!(filing.left as usize, 7 - filed);
+        assert_eq!(filing.through, places[filed - 1]);
+        assert_eq!(
+            store.thread("T1").unwrap().unwrap().messages as usize,
+            filed
+        );
+    }
+    assert_eq!(inbox(store, "CLAUDE").len(), 7);
+}
+
+/// Threads, questions and answers are the same, whichever way messages came.
+pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn RelayStore) {
+    let question = letter("M1").session("s");
+    let answer = nameless().session("s").intent("RESPOND");
+    let answer = answer.between("CLAUDE", "KALLE").body("443").spare("T9");
+    let early = letter("M3").parent("M4").intent("RESPOND");
+    let early = early.between("CLAUDE", "KALLE").spare("T8");
+    let late = letter("M4").thread("T4");
+    take_and_file(
+        store,
+        &[
+            parcel(question.spare("T7")),
+            parcel(answer.spare_message("M2")),
+            parcel(early),
+            parcel(late),
+        ],
+    );
+    let record = |id: &str| store.message(id).unwrap().unwrap();
+    assert_eq!(
+        (record("M1").thread.as_str(), record("M1").wait),
+        ("T7", Wait::Nobody)
+    );
+    // It names no question; there was one that it can mean.
+    assert_eq!(
+        (record("M2").thread.as_str(), record("M2").parent.as_deref()),
+        ("T7", Some("M1"))
+    );
+    assert_eq!(
+        (record("M4").wait, record("M3").thread),
+        (Wait::Nobody, record("M4").thread)
+    );
+    assert_eq!(store.taken_as("M2").unwrap().unwrap(), record("M2"));
+    let threads = store
+        .threads(&ThreadFilter::default(), Page::first(9))
+        .unwrap();
+    assert_eq!(threads.items.len(), 2);
+}
+
+pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
+    let first = parcel(letter("M1").thread("T1"));
+    let places = take_new(store, std::slice::from_ref(&first));
+    let known = Taken::Known {
+        seq: places[0],
+        since: first.arrival.at,
+    };
+    // Later, by another peer, with other spare ids.
+    let mut again = parcel(letter("M1").thread("T1"));
+    again.peer = "other".to_owned();
+    assert_eq!(take(store, &again), known);
+    file_all(store);
+    assert_eq!(take(store, &again), known);
+    assert_eq!(file_all(store).filed, 0);
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+}
+
+pub(crate) fn ten_thousand_replays_are_one_message(store: &mut dyn RelayStore) {
+    let one = parcel(letter("M1").thread("T1"));
+    take_and_file(store, std::slice::from_ref(&one));
+    let many = vec![one; 1000];
+    for _ in 0..10 {
+        let taken = store.take(&many).unwrap();
+        assert!(taken.iter().all(|t| matches!(t, Taken::Known { .. })));
+    }
+    assert_eq!(file_all(store).filed, 0);
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 1);
+    // What comes next has its place, and is filed.
+    take_new(store, &[parcel(letter("M2").thread("T1"))]);
+    assert_eq!(store.file(1).unwrap().filed, 1);
+    assert_eq!(store.filing().unwrap().left, 0);
+}
+
+pub(crate) fn without_an_id_the_content_tells(store: &mut dyn RelayStore) {
+    let one = || nameless().session("s").body("The same words.");
+    let first = parcel(one());
+    let place = take_new(store, std::slice::from_ref(&first))[0];
+    for _ in 0..2 {
+        let again = parcel(one());
+        assert_ne!(again.arrival.spare, first.arrival.spare);
+        let taken = take(store, &again);
+        assert!(
+            matches!(taken, Taken::Known { seq, .. } if seq == place),
+            "{taken:?}"
+        );
+        file_all(store);
+    }
+    take_and_file(store, &[parcel(one().body("Other words."))]);
+    assert_eq!(inbox(store, "CLAUDE").len(), 2);
+}
+
+pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn RelayStore) {
+    take_new(store, &[parcel(letter("M1").thread("T1").body("One."))]);
+    let other = parcel(letter("M1").thread("T1").body("Other."));
+    for _ in 0..2 {
+        let (code, detail) = refused(store, &other);
+        assert_eq!(code, "E-PERM");
+        assert!(
+            detail.contains("M1") && detail.contains("What to do"),
+            "{detail}"
+        );
+        file_all(store);
+    }
+    assert!(store.message("M1").unwrap().unwrap().text.contains("One."));
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 1);
+}
+
+pub(crate) fn a_verified_one_takes_the_id(store: &mut dyn RelayStore) {
+    for (id, is_filed) in [("M1", true), ("M2", false)] {
+        let plain = letter(id).thread("T1").body("Mallory was here.");
+        let spare = format!("own {id}");
+        take_new(store, &[parcel(plain.clone().spare_message(&spare))]);
+        if is_filed {
+            file_all(store);
+        }
+        let signed = plain
+            .body("I am Kalle.")
+            .verdict(Word::Verified, Some("kalle"));
+        take_new(store, &[parcel(signed.clone())]);
+        // The other one is refused from now on; the verified one is known.
+        let unsigned = letter(id).thread("T1").body("Mallory was here.");
+        assert_eq!(refused(store, &parcel(unsigned)).0, "E-PERM");
+        assert!(matches!(take(store, &parcel(signed)), Taken::Known { .. }));
+        file_all(store);
+        let record = store.message(id).unwrap().unwrap();
+        assert!(record.text.contains("I am Kalle.") && record.carries_id);
+        let displaced = store.message(&spare).unwrap().unwrap();
+        assert!(displaced.text.contains("Mallory") && !displaced.carries_id);
+    }
+    assert_eq!(inbox(store, "CLAUDE").len(), 4);
+}
+
+pub(crate) fn a_better_verdict_is_kept(store: &mut dyn RelayStore) {
+    for (id, is_filed) in [("M1", true), ("M2", false)] {
+        let signed = letter(id).thread("T1");
+        let met = signed.clone().verdict(Word::FirstContact, Some("kalle"));
+        take_new(store, &[parcel(met)]);
+        if is_filed {
+            file_all(store);
+        }
+        let verified = signed.verdict(Word::Verified, Some("kalle"));
+        assert!(matches!(
+            take(store, &parcel(verified)),
+            Taken::Known { .. }
+        ));
+        assert_eq!(store.taken_as(id).unwrap().unwrap().verdict, Word::Verified);
+        file_all(store);
+        assert_eq!(store.message(id).unwrap().unwrap().verdict, Word::Verified);
+    }
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
+}
+
+pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn RelayStore) {
+    let one = parcel(letter("M1").thread("T1"));
+    let other = parcel(letter("M1").thread("T1").body("Other."));
+    let close = parcel(letter("M2").thread("T1").intent("CLOSE"));
+    let late = parcel(letter("M3").thread("T1"));
+    let taken = store.take(&[one.clone(), one, other, close, late]).unwrap();
+    let shapes: Vec<&str> = taken
+        .iter()
+        .map(|t| match t {
+            Taken::New { .. } => "new",
+            Taken::Known { .. } => "known",
+            Taken::Refused(_) => "refused",
+        })
+        .collect();
+    assert_eq!(shapes, ["new", "known", "refused", "new", "refused"]);
+    assert_eq!(file_all(store).left, 0);
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
+    assert!(store.take(&[]).unwrap().is_empty());
+}
+
+/// An id that looks like the beginning of another one, or like a thread, is what the sender was told.
+pub(crate) fn ids_never_change_when_they_are_filed(store: &mut dyn RelayStore) {
+    let ulid = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
+    let parcels = [ulid, &ulid[..10], "T1"].map(|id| parcel(letter(id).thread("T1")));
+    take_and_file(store, &parcels);
+    for parcel in &parcels {
+        let id = parcel.arrival.id();
+        let record = store.message(id).unwrap().unwrap();
+        assert!(
+            record.carries_id && record.text == parcel.arrival.text,
+            "{id}"
+        );
+    }
+}
+
+pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
+    take_new(store, &[parcel(letter("M1").thread("T1"))]);
+    // The answer of a person sees the question that is not filed.
+    let answer = letter("M2").parent("M1").intent("RESPOND");
+    let answer = answer.between("CLAUDE", "KALLE").way(Way::Pasted);
+    let outcome = store.accept(&[answer.arrival()]).unwrap().remove(0);
+    match outcome {
+        Outcome::Filed {
+            thread, settled, ..
+        } => {
+            assert_eq!((thread.as_str(), settled.as_deref()), ("T1", Some("M1")));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(file_all(store).filed, 0);
+    // What the person took in is on its way to nobody.
+    assert!(inbox(store, "KALLE").is_empty());
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+    take_and_file(store, &[parcel(letter("M3").thread("T1"))]);
+    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 3);
+    let again = parcel(
+        letter("M2")
+            .parent("M1")
+            .intent("RESPOND")
+            .between("CLAUDE", "KALLE"),
+    );
+    assert!(matches!(take(store, &again), Taken::Known { .. }));
+    let outcome = store
+        .accept(&[letter("M3").thread("T1").arrival()])
+        .unwrap();
+    assert!(matches!(outcome[0], Outcome::Known { .. }));
+}
