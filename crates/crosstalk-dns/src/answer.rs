@@ -1,4 +1,4 @@
-//! From what the resolver got to what it means for the keys or addresses of a domain.
+//! From what the resolver got to what it means for the keys, addresses or relays of a domain.
 
 use crosstalk_envelope::PublicKey;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
@@ -8,6 +8,7 @@ use hickory_resolver::proto::dnssec::Proof;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::rdata::{CNAME, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use std::net::IpAddr;
 
 /// How many TXT records a domain may have there.
 const RECORDS: usize = 64;
@@ -83,6 +84,57 @@ pub fn addresses(name: &Name, found: Found) -> AddressAnswer {
         Found::Wrong { reason } => AddressAnswer::Wrong { reason },
         Found::Unavailable { reason } => AddressAnswer::Unavailable { reason },
     }
+}
+
+/// The texts at `name` that may be records of relays; none if there are none. An error is temporary.
+pub fn relays(found: Found) -> Result<Vec<String>, String> {
+    match found {
+        Found::Texts { texts, .. } => Ok(texts.into_iter().filter_map(Result::ok).collect()),
+        Found::Absent { .. } | Found::Wrong { .. } => Ok(Vec::new()),
+        Found::Unavailable { reason } => Err(reason),
+    }
+}
+
+/// The addresses of a host that the resolver found; none if there are none. An error is temporary.
+pub fn hosts(
+    name: &Name,
+    result: Result<Lookup, NetError>,
+    checked: Checked,
+) -> Result<Vec<IpAddr>, String> {
+    let reason = |found| match found {
+        Found::Unavailable { reason } => Err(reason),
+        _ => Ok(Vec::new()),
+    };
+    let lookup = match result {
+        Ok(lookup) => lookup,
+        Err(NetError::Dns(DnsError::NoRecordsFound(no))) => {
+            return reason(absent(name, &no, checked));
+        }
+        Err(NetError::Dns(DnsError::Nsec {
+            proof: Proof::Insecure,
+            response,
+            ..
+        })) if response.answers.is_empty() => return Ok(Vec::new()),
+        Err(error) => return reason(failure(name, &error)),
+    };
+    let records = lookup.answers();
+    let Some((end, aliases)) = Chain::aliases(name, records) else {
+        return reason(unavailable(name, "the answer does not fit the question"));
+    };
+    let found: Vec<(&Record, IpAddr)> = records
+        .iter()
+        .filter(|r| r.name == *end)
+        .filter_map(|r| match &r.data {
+            RData::A(a) => Some((r, IpAddr::V4(a.0))),
+            RData::AAAA(a) => Some((r, IpAddr::V6(a.0))),
+            _ => None,
+        })
+        .collect();
+    let all = aliases.into_iter().chain(found.iter().map(|(r, _)| *r));
+    if checked == Checked::Yes && weakest(all).is_none() {
+        return reason(broken(name));
+    }
+    Ok(found.into_iter().take(RECORDS).map(|(_, a)| a).collect())
 }
 
 /// What the resolver's result says about the TXT records at `name`.
@@ -191,7 +243,11 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn follow(name: &Name, records: &'a [Record]) -> Option<Self> {
+    /// The names that stand for another one, from `name` on, and where they lead; nothing if there are too many.
+    fn aliases<'n>(name: &'n Name, records: &'a [Record]) -> Option<(&'n Name, Vec<&'a Record>)>
+    where
+        'a: 'n,
+    {
         let mut name = name;
         let mut aliases = Vec::new();
         while let Some((alias, target)) = records.iter().find_map(|r| match &r.data {
@@ -204,6 +260,11 @@ impl<'a> Chain<'a> {
             aliases.push(alias);
             name = target;
         }
+        Some((name, aliases))
+    }
+
+    fn follow(name: &Name, records: &'a [Record]) -> Option<Self> {
+        let (name, aliases) = Self::aliases(name, records)?;
         let texts: Vec<_> = records
             .iter()
             .filter(|r| r.name == *name)

@@ -8,15 +8,16 @@ use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{TokioResolver, system_conf};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::{fmt, thread};
 use tokio::runtime::{Builder, Handle};
 
-/// Someone who can be asked for the keys of a domain, and for the addresses that it lists.
+/// Someone who can be asked for the keys of a domain, and for the addresses, relays and hosts that it lists.
 ///
 /// ```no_run
 /// use crosstalk_dns::{Dns, Options};
@@ -105,19 +106,60 @@ impl Dns {
         answer.unwrap_or_else(|reason| AddressAnswer::Unavailable { reason })
     }
 
+    /// The texts that a domain lists where its relays are (HTP-080); none if it lists none. Needs a tokio runtime with
+    /// I/O and time.
+    ///
+    /// # Errors
+    /// Why nobody could say; another time it may work.
+    pub async fn relays(&self, domain: &str) -> Result<Vec<String>, String> {
+        match domain::relay_question(domain) {
+            Ok(name) => answer::relays(self.texts(&name).await),
+            // What is no domain has no relay.
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The addresses of a host in the network, IPv6 and IPv4; none if it has none. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// Why nobody could say; another time it may work.
+    pub async fn hosts(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        let Ok(name) = domain::host_question(host) else {
+            return Ok(Vec::new());
+        };
+        let name = &name;
+        let ask = |kind| async move {
+            let (result, checked) = self.within(name.clone(), kind).await;
+            answer::hosts(name, result, checked)
+        };
+        let (v6, v4) = tokio::join!(ask(RecordType::AAAA), ask(RecordType::A));
+        match (v6, v4) {
+            (Ok(v6), Ok(v4)) => Ok(v6.into_iter().chain(v4).collect()),
+            // Some servers fail on one of the two.
+            (Ok(some), Err(_)) | (Err(_), Ok(some)) if !some.is_empty() => Ok(some),
+            (Err(reason), _) | (_, Err(reason)) => Err(reason),
+        }
+    }
+
     /// The TXT records at a name, within the time that there is.
     async fn texts(&self, name: &Name) -> Found {
-        tokio::time::timeout(self.options.deadline(), self.ask(name.clone()))
+        let (result, checked) = self.within(name.clone(), RecordType::TXT).await;
+        answer::read(name, result, checked)
+    }
+
+    /// The records of a kind at a name, within the time that there is.
+    async fn within(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Checked) {
+        tokio::time::timeout(self.options.deadline(), self.ask(name, kind))
             .await
-            .unwrap_or_else(|_| answer::failure(name, &NetError::Timeout))
+            .unwrap_or((Err(NetError::Timeout), Checked::No))
     }
 
     /// A resolver lives for one question: it remembers answers, which is not wanted here, and it is bound to the
     /// runtime that it was first used in.
-    async fn ask(&self, name: Name) -> Found {
+    async fn ask(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Checked) {
         let checked = match self.validates(&name).await {
             Ok(checked) => checked,
-            Err(error) => return answer::failure(&name, &error),
+            Err(error) => return (Err(error), Checked::No),
         };
         let mut builder = TokioResolver::builder_with_config(
             ResolverConfig::from_name_servers(self.servers.clone()),
@@ -128,10 +170,10 @@ impl Dns {
             builder = builder.with_trust_anchor(self.anchors.keys());
         }
         let result = match builder.build() {
-            Ok(resolver) => resolver.lookup(name.clone(), RecordType::TXT).await,
+            Ok(resolver) => resolver.lookup(name, kind).await,
             Err(error) => Err(error),
         };
-        answer::read(&name, result, checked)
+        (result, checked)
     }
 
     /// Whether an answer about this name has to prove itself.

@@ -1,6 +1,6 @@
 //! Domains that may be asked about: host names of ASCII letters, digits and hyphens.
 
-use crosstalk_protocol::dns::{address_name, host_fault, key_name};
+use crosstalk_protocol::dns::{address_name, host_fault, key_name, relay_name};
 use hickory_resolver::proto::rr::Name;
 
 /// The longest name that the DNS has, without the dot at its end.
@@ -24,6 +24,21 @@ pub fn question(domain: &str) -> Result<Name, String> {
 pub fn address_question(name: &str, domain: &str) -> Result<Name, String> {
     let at = address_name(name, domain)?;
     Name::from_ascii(at + ".").map_err(|e| e.to_string())
+}
+
+/// Where the relays of a domain are listed, or why it is no domain.
+pub fn relay_question(domain: &str) -> Result<Name, String> {
+    let at = relay_name(domain)?;
+    Name::from_ascii(at + ".").map_err(|e| e.to_string())
+}
+
+/// A host as a name, or why it is none.
+pub fn host_question(host: &str) -> Result<Name, String> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    match host_fault(host) {
+        Some(fault) => Err(fault.to_owned()),
+        None => Name::from_ascii(host.to_ascii_lowercase() + ".").map_err(|e| e.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The keys and addresses of a domain, asked of the DNS: the adapter behind [`crosstalk_protocol::dns`] (TRU-020 to
-//! TRU-022, ADR-012 to ADR-014).
+//! The keys, addresses and relays of a domain, asked of the DNS: the adapter behind [`crosstalk_protocol::dns`] (TRU-020
+//! to TRU-022, ADR-012 to ADR-014, HTP-080 to HTP-082).
 //!
 //! [`Dns`] asks for the TXT records at `_crosstalk-key.` and the domain, or at `_crosstalk-addr.`, a name and the
 //! domain, with DNSSEC, and says what it got as a [`DnsAnswer`](crosstalk_protocol::dns::DnsAnswer) or an

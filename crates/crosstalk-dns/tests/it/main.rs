@@ -1,9 +1,10 @@
-//! The keys and addresses of a domain, asked of a real name server.
+//! The keys, addresses and relays of a domain, asked of a real name server.
 
 mod address;
 mod dnssec;
 mod failure;
 mod record;
+mod relay;
 
 use crosstalk_dns::{Dns, Options};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
