@@ -1,0 +1,151 @@
+//! Why a relay did not do what it was asked.
+
+use crate::outbound::{Answer, OutboundError, UrlError};
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::{Document, Intent, Reading, unicode};
+use serde::Deserialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a relay did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientError {
+    /// It could not be reached.
+    Outbound(OutboundError),
+    /// It refused.
+    Refused(Box<Refused>),
+    /// Its answer can't be read.
+    Unreadable {
+        /// The status.
+        status: u16,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The URL of the relay is none.
+    Url(UrlError),
+}
+
+/// What a relay says when it refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The status.
+    pub status: u16,
+    /// The code of the taxonomy.
+    pub code: Option<ErrorCode>,
+    /// The reason, in one line.
+    pub reason: String,
+    /// What was wrong, where, and what to do.
+    pub detail: String,
+    /// After how long to try again.
+    pub retry_after: Option<Duration>,
+}
+
+impl ClientError {
+    /// Whether another attempt may work.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Outbound(error) => error.is_temporary(),
+            Self::Refused(refused) => matches!(refused.status, 408 | 429) || refused.status >= 500,
+            Self::Unreadable { .. } | Self::Url(_) => false,
+        }
+    }
+
+    /// The code of the taxonomy that fits.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Outbound(OutboundError::Late(_)) => Some(ErrorCode::Timeout),
+            Self::Outbound(_) => Some(ErrorCode::Route),
+            Self::Refused(refused) => refused.code,
+            Self::Unreadable { .. } | Self::Url(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outbound(error) => error.fmt(f),
+            Self::Refused(refused) => {
+                let code = refused.code.map_or("refused", |c| c.as_str());
+                write!(f, "{code}: {}", refused.reason)
+            }
+            Self::Unreadable { status, reason } => {
+                write!(
+                    f,
+                    "the answer of the relay (status {status}) can't be read: {reason}"
+                )
+            }
+            Self::Url(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<OutboundError> for ClientError {
+    fn from(error: OutboundError) -> Self {
+        Self::Outbound(error)
+    }
+}
+
+impl From<UrlError> for ClientError {
+    fn from(error: UrlError) -> Self {
+        Self::Url(error)
+    }
+}
+
+#[derive(Deserialize)]
+struct Wrapped {
+    error: Fields,
+}
+
+#[derive(Deserialize)]
+struct Fields {
+    code: String,
+    reason: String,
+    detail: String,
+    retry_after: Option<u64>,
+}
+
+/// What an answer that is not 2xx says: an ERROR envelope, its JSON, or something else.
+pub(crate) fn refusal(answer: &Answer) -> Refused {
+    let text = answer.text().unwrap_or_default();
+    let known = |code: &str| ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code);
+    let after = answer.retry_after();
+    if let Ok(Wrapped { error }) = serde_json::from_str(text) {
+        return Refused {
+            status: answer.status,
+            code: known(&error.code),
+            reason: one_line(&error.reason),
+            detail: error.detail,
+            retry_after: after.or(error.retry_after.map(Duration::from_secs)),
+        };
+    }
+    let document = Document::parse(text, Reading::Strict);
+    if document.is_accepted() && document.envelope().meaning() == Some(Intent::Error) {
+        let field = |key| document.meta("error", key);
+        let seconds = field("Retry-After").and_then(|s| s.parse().ok());
+        return Refused {
+            status: answer.status,
+            code: field("Code").and_then(known),
+            reason: one_line(field("Reason").unwrap_or("no reason is given")),
+            detail: document.body_text(),
+            retry_after: after.or(seconds.map(Duration::from_secs)),
+        };
+    }
+    let start: String = text.chars().take(200).collect();
+    Refused {
+        status: answer.status,
+        code: None,
+        reason: format!("the answer has the status {} and no ERROR", answer.status),
+        detail: unicode::escape(&start).into_owned(),
+        retry_after: after,
+    }
+}
+
+/// A text of somebody else, in one line of a bounded length.
+pub(crate) fn one_line(text: &str) -> String {
+    let short: String = text.chars().take(500).collect();
+    let words: Vec<&str> = short.split_whitespace().collect();
+    unicode::escape(&words.join(" ")).into_owned()
+}

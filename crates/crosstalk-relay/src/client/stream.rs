@@ -1,0 +1,161 @@
+//! Messages of an inbox as they come: server-sent events.
+
+use super::{ClientError, Message};
+use crate::outbound::{Line, OutboundError};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use std::time::Duration;
+
+/// How long nothing may come, not even a comment.
+const QUIET: Duration = Duration::from_secs(120);
+/// The longest event.
+const EVENT: usize = 80 << 20;
+
+/// Messages as they come. It ends when the relay ends it; [`Stream::cursor`] says where to go on.
+pub struct Stream {
+    body: Incoming,
+    events: Events,
+    cursor: Option<String>,
+    /// Without it, the connection would be closed.
+    _line: Line,
+}
+
+impl Stream {
+    pub(super) fn new(body: Incoming, line: Line, cursor: Option<String>) -> Self {
+        Self {
+            body,
+            events: Events::default(),
+            cursor,
+            _line: line,
+        }
+    }
+
+    /// The next message; nothing when the stream has ended.
+    ///
+    /// # Errors
+    /// If the connection broke, or what came can't be read.
+    pub async fn next(&mut self) -> Result<Option<Message>, ClientError> {
+        loop {
+            while let Some(event) = self.events.next() {
+                if let Some(id) = event.id {
+                    self.cursor = Some(id);
+                }
+                if event.kind == "message" && !event.data.is_empty() {
+                    let message = serde_json::from_str(&event.data);
+                    return message.map(Some).map_err(|e| unreadable(e.to_string()));
+                }
+            }
+            let frame = tokio::time::timeout(QUIET, self.body.frame())
+                .await
+                .map_err(|_| OutboundError::Late(QUIET))?;
+            let Some(frame) = frame else {
+                return Ok(None);
+            };
+            let frame = frame.map_err(|e| OutboundError::Broken {
+                url: "the stream".into(),
+                reason: e.to_string(),
+                was_sent: true,
+            })?;
+            if let Some(data) = frame.data_ref() {
+                self.events.feed(data);
+            }
+            if self.events.buffer.len() > EVENT {
+                return Err(unreadable("an event is too large".into()));
+            }
+        }
+    }
+
+    /// The place after the last message that was given out.
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+}
+
+fn unreadable(reason: String) -> ClientError {
+    ClientError::Unreadable {
+        status: 200,
+        reason,
+    }
+}
+
+/// One event.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Event {
+    kind: String,
+    id: Option<String>,
+    data: String,
+}
+
+/// Events out of bytes.
+#[derive(Debug, Default)]
+struct Events {
+    buffer: Vec<u8>,
+    current: Event,
+}
+
+impl Events {
+    fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole event.
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            let end = self.buffer.iter().position(|b| *b == b'\n')?;
+            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end_matches(['\n', '\r']);
+            if line.is_empty() {
+                let mut event = std::mem::take(&mut self.current);
+                if event.data.is_empty() && event.id.is_none() {
+                    continue;
+                }
+                event.data.pop();
+                if event.kind.is_empty() {
+                    event.kind = "message".into();
+                }
+                return Some(event);
+            }
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "event" => self.current.kind = value.to_owned(),
+                "id" => self.current.id = Some(value.to_owned()),
+                "data" => {
+                    self.current.data.push_str(value);
+                    self.current.data.push('\n');
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_however_they_are_cut() {
+        let text = ": hello\n\nevent: message\r\nid: 7\ndata: {\"a\":\ndata: 1}\n\nid: 8\n\ndata: x\n\ndata: cut";
+        for step in [1, 2, 3, 7, text.len()] {
+            let mut events = Events::default();
+            let mut got = Vec::new();
+            for part in text.as_bytes().chunks(step) {
+                events.feed(part);
+                while let Some(event) = events.next() {
+                    got.push((event.kind, event.id, event.data));
+                }
+            }
+            let event = |id: Option<&str>, data: &str| {
+                ("message".to_owned(), id.map(str::to_owned), data.to_owned())
+            };
+            let wanted = [
+                event(Some("7"), "{\"a\":\n1}"),
+                event(Some("8"), ""),
+                event(None, "x"),
+            ];
+            assert_eq!(got, wanted, "{step}");
+        }
+    }
+}

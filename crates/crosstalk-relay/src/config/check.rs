@@ -1,0 +1,138 @@
+//! Reading `relay.toml`, and what is wrong with it.
+
+use super::Config;
+use crosstalk_envelope::Address;
+use crosstalk_protocol::relay::{
+    Agent, Directory, Handler, Pattern, Route, Routes, Rules, is_human,
+};
+use crosstalk_protocol::store::party;
+use std::fmt;
+use std::time::Duration;
+
+/// What is wrong with a configuration: the place and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    message: String,
+}
+
+impl ConfigError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Reads a configuration, and checks that everything in it can be used.
+    ///
+    /// ```
+    /// use crosstalk_relay::config::Config;
+    /// let config = Config::parse("name = \"relay.example\"\n[[route]]\nto = \"CHATGPT\"\nby = \"copy_paste\"\n").unwrap();
+    /// assert_eq!(config.listen.to_string(), "127.0.0.1:8799");
+    /// let wrong = Config::parse("[[route]]\nto = \"CHATGPT\"\nby = \"pigeon\"\n").unwrap_err();
+    /// assert!(wrong.to_string().contains("pigeon"));
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|e| ConfigError::new(e.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.name.trim().is_empty() || self.name.contains(char::is_whitespace) {
+            return Err(ConfigError::new(
+                "`name` is empty or has spaces in it: write the domain of the relay, or `localhost`",
+            ));
+        }
+        if let Some(person) = &self.escalate_to
+            && !is_human(person)
+        {
+            return Err(ConfigError::new(format!(
+                "`escalate_to` is `{person}`, which is not the address of a person: write human://…"
+            )));
+        }
+        for route in &self.routes {
+            self.check_route(route)?;
+        }
+        for watch in &self.watches {
+            for address in &watch.addresses {
+                pattern("addresses of a [[watch]]", address)?;
+            }
+        }
+        let addresses = self.names.values();
+        let agents = self.agents.iter().map(|a| &a.address);
+        for address in addresses.chain(agents) {
+            Address::parse(address)
+                .map_err(|e| ConfigError::new(format!("`{address}` is no address: {e}")))?;
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, route: &super::RouteEntry) -> Result<(), ConfigError> {
+        let to = &route.to;
+        pattern("`to` of a [[route]]", to)?;
+        let missing = match route.handler() {
+            None => {
+                return Err(ConfigError::new(format!(
+                    "the [[route]] to `{to}` goes by `{}`, which this relay does not have: write inbox, copy_paste, \
+                     http, file, exec or relay",
+                    route.by
+                )));
+            }
+            Some(Handler::Http) => route.url.is_none().then_some("url"),
+            Some(Handler::File) => route.folder.is_none().then_some("folder"),
+            Some(Handler::Exec) => route.command.is_empty().then_some("command"),
+            Some(Handler::Inbox | Handler::CopyPaste | Handler::Relay) => None,
+        };
+        missing.map_or(Ok(()), |key| {
+            Err(ConfigError::new(format!(
+                "the [[route]] to `{to}` goes by {} and needs `{key}`",
+                route.by
+            )))
+        })
+    }
+
+    /// What the relay goes by, as far as it is configured.
+    pub fn rules(&self) -> Rules {
+        let line = |r: &super::RouteEntry| {
+            Some(Route {
+                to: r.pattern()?,
+                by: r.handler()?,
+            })
+        };
+        let names = self.names.iter().map(|(n, a)| (party(n), a.clone()));
+        let own = std::iter::once(&self.name).chain(&self.domains);
+        let agents = self.agents.iter().map(|a| Agent {
+            address: a.address.clone(),
+            capabilities: a.capabilities.clone(),
+        });
+        Rules {
+            routes: Routes {
+                table: self.routes.iter().filter_map(line).collect(),
+                names: names.collect(),
+                domains: own.cloned().collect(),
+                federates: self.federation.enabled,
+                refuses_unknown: self.unknown == super::Unknown::Refuse,
+            },
+            directory: Directory::new(agents),
+            escalate_to: self.escalate_to.clone(),
+            answer_within: self.answer_within.map(Duration::from_secs),
+        }
+    }
+}
+
+fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
+    Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
+}

@@ -1,0 +1,377 @@
+//! What the cases have in common: letters with fresh ids, requests, and what has to be true of an answer.
+
+use super::wire::{Answer, Credential, NoAnswer, Request, Wire};
+use crosstalk_envelope::id::new_ulid;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, Timestamp};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Why a case does not go on.
+pub(super) enum Stop {
+    Failed { expected: String, got: String },
+    Skipped(String),
+}
+
+pub(super) type Step<T = ()> = Result<T, Stop>;
+
+impl From<NoAnswer> for Stop {
+    fn from(fault: NoAnswer) -> Self {
+        Self::Failed {
+            expected: "an answer".into(),
+            got: fault.0,
+        }
+    }
+}
+
+/// What was expected and what came.
+pub(super) fn failed<T>(expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
+    Err(Stop::Failed {
+        expected: expected.into(),
+        got: got.into(),
+    })
+}
+
+pub(super) fn skipped<T>(reason: impl Into<String>) -> Step<T> {
+    Err(Stop::Skipped(reason.into()))
+}
+
+/// Goes on if something holds.
+pub(super) fn need(holds: bool, expected: impl Into<String>, got: impl Into<String>) -> Step {
+    match holds {
+        true => Ok(()),
+        false => failed(expected, got),
+    }
+}
+
+/// Goes on if two texts are the same.
+pub(super) fn same(what: &str, expected: &str, got: &str) -> Step {
+    need(
+        expected == got,
+        format!("{what}: {expected}"),
+        format!("{what}: {got}"),
+    )
+}
+
+/// An envelope of the suite.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    pub(super) text: String,
+    pub(super) id: String,
+    pub(super) thread: String,
+}
+
+/// One case's view of the relay.
+pub(super) struct Probe {
+    pub(super) wire: Arc<Wire>,
+    /// Makes the addresses of a case its own.
+    tag: String,
+}
+
+impl Probe {
+    pub(super) fn new(wire: Arc<Wire>) -> Self {
+        Self {
+            wire,
+            tag: new_ulid(),
+        }
+    }
+
+    /// An address that nobody else uses.
+    pub(super) fn address(&self, who: &str) -> String {
+        format!("claude://conform/{}/{who}", self.tag)
+    }
+
+    /// The address of a person whom nobody else knows.
+    pub(super) fn person(&self, who: &str) -> String {
+        format!("human://conform/{}/{who}", self.tag)
+    }
+
+    /// A simple name that nobody else uses, and a word that stands nowhere else.
+    pub(super) fn word(&self, what: &str) -> String {
+        format!("CONFORM-{what}-{}", self.tag)
+    }
+
+    /// An envelope in a thread of its own; `change` adds to it.
+    pub(super) fn letter(
+        &self,
+        intent: &str,
+        from: &str,
+        to: &str,
+        change: impl FnOnce(Builder) -> Builder,
+    ) -> Step<Letter> {
+        let builder = Builder::new(from, to)
+            .user("conform")
+            .thread(new_ulid())
+            .message(new_ulid())
+            .context("conformance of a relay")
+            .intent(intent)
+            .body("A message of the conformance suite.");
+        let builder = change(builder);
+        let value = |core| builder.core_value(core).cloned().unwrap_or_default();
+        let text = builder.build();
+        let text = text.or_else(|fault| skipped(format!("the suite can't write this: {fault}")))?;
+        Ok(Letter {
+            text,
+            id: value(CoreHeader::Message),
+            thread: value(CoreHeader::Thread),
+        })
+    }
+
+    /// A REQUEST.
+    pub(super) fn request(&self, from: &str, to: &str) -> Step<Letter> {
+        self.letter("REQUEST", from, to, |b| b)
+    }
+
+    /// Sends a request; where a relay says that this is too fast, the suite waits as it is told.
+    pub(super) async fn send(&self, request: Request) -> Step<Answer> {
+        let mut answer = self.wire.send(request.clone()).await?;
+        for _ in 0..3 {
+            let wait = answer.header("retry-after").parse::<u64>();
+            match wait {
+                Ok(seconds) if answer.status == 429 && seconds <= 120 => {
+                    tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
+                    answer = self.wire.send(request.clone()).await?;
+                }
+                _ => break,
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Hands in a text.
+    pub(super) async fn post(&self, text: impl Into<bytes::Bytes>) -> Step<Answer> {
+        self.send(receive(text)).await
+    }
+
+    /// Hands in a letter, which has to be taken. The ACK.
+    pub(super) async fn take(&self, letter: &Letter) -> Step<Document<'static>> {
+        acked(&self.post(letter.text.clone()).await?)
+    }
+
+    /// Asks for JSON, which has to come with 200.
+    pub(super) async fn json(&self, request: Request) -> Step<Value> {
+        let answer = self.send(request.accept("application/json")).await?;
+        object(&answer, 200)
+    }
+
+    /// The inbox of an address.
+    pub(super) async fn inbox(&self, address: &str) -> Step<Value> {
+        let inbox = self.json(Request::get(inbox_path(address, ""))).await?;
+        listed(&inbox)?;
+        Ok(inbox)
+    }
+
+    /// The ids in the inbox of an address.
+    pub(super) async fn inbox_ids(&self, address: &str) -> Step<Vec<String>> {
+        Ok(ids(&self.inbox(address).await?))
+    }
+
+    /// The entry of a message in the inbox of an address.
+    pub(super) async fn entry(&self, address: &str, id: &str) -> Step<Value> {
+        entry_of(&self.inbox(address).await?, address, id)
+    }
+
+    /// Says that messages were read, or acknowledged.
+    pub(super) async fn acknowledge(
+        &self,
+        address: &str,
+        ids: &[&str],
+        state: &str,
+    ) -> Step<Value> {
+        let said = serde_json::json!({"for": address, "ids": ids, "state": state});
+        self.json(Request::new("POST", "/crosstalk/ack").json(&said))
+            .await
+    }
+
+    /// The delivery of a message to an address, as its sender sees it.
+    pub(super) async fn delivery(&self, id: &str, to: &str) -> Step<Value> {
+        let path = format!("/crosstalk/messages/{}/status", encoded(id));
+        let status = self.json(Request::get(path)).await?;
+        let list = status.get("deliveries").and_then(Value::as_array);
+        let mut list = list.into_iter().flatten();
+        match list.find(|d| d.get("to").and_then(Value::as_str) == Some(to)) {
+            Some(delivery) => Ok(delivery.clone()),
+            None => failed(format!("a delivery to {to}"), status.to_string()),
+        }
+    }
+
+    /// Compares the state of a delivery.
+    pub(super) async fn need_state(&self, id: &str, to: &str, wanted: &str) -> Step<Value> {
+        let delivery = self.delivery(id, to).await?;
+        let state = word(&delivery, "state");
+        need(
+            state == wanted,
+            format!("the delivery to {to} is {wanted}"),
+            format!("it is {state}: {delivery}"),
+        )?;
+        Ok(delivery)
+    }
+}
+
+/// A request that hands in a text.
+pub(super) fn receive(text: impl Into<bytes::Bytes>) -> Request {
+    Request::new("POST", "/crosstalk/receive")
+        .header("Content-Type", "text/plain; charset=utf-8")
+        .body(text)
+}
+
+/// The path of an inbox; `more` are further parameters, each with its `&`.
+pub(super) fn inbox_path(address: &str, more: &str) -> String {
+    format!("/crosstalk/inbox?for={}{more}", encoded(address))
+}
+
+/// A value in a URL.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// A time from now, in seconds.
+pub(super) fn from_now(seconds: i64) -> Timestamp {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(0);
+    Timestamp::from_millis(now.saturating_add(seconds.saturating_mul(1000)))
+}
+
+/// The envelope of an answer: the right type, and accepted by the strict reading with the rules of its intent.
+pub(super) fn envelope(answer: &Answer) -> Step<Document<'static>> {
+    let kind = answer
+        .header("content-type")
+        .to_ascii_lowercase()
+        .replace(' ', "");
+    need(
+        kind == "text/plain;charset=utf-8",
+        "Content-Type: text/plain; charset=utf-8",
+        format!(
+            "Content-Type: {}; {}",
+            answer.header("content-type"),
+            answer.shown()
+        ),
+    )?;
+    strict(&answer.text())
+}
+
+/// A text that the strict reading accepts.
+pub(super) fn strict(text: &str) -> Step<Document<'static>> {
+    let mut document = Document::parse(text, Reading::Strict);
+    document.check();
+    let fault = document.diagnostics().iter().find(|d| d.is_error());
+    if let Some(fault) = fault {
+        let first = text.lines().next().unwrap_or_default();
+        let got = format!("{} ({}) in: {first}", fault.message, fault.rule.id);
+        return failed("an envelope that the strict reading accepts", got);
+    }
+    Ok(document.into_owned())
+}
+
+/// An ACK with a receipt.
+pub(super) fn acked(answer: &Answer) -> Step<Document<'static>> {
+    need(answer.status == 200, "200 and an ACK", answer.shown())?;
+    let ack = envelope(answer)?;
+    let meaning = ack.envelope().meaning();
+    need(meaning == Some(Intent::Ack), "an ACK", answer.shown())?;
+    need(
+        ack.meta("receipt", "Digest").is_some(),
+        "an ACK with `meta: receipt`",
+        answer.shown(),
+    )?;
+    Ok(ack)
+}
+
+/// A refusal with this status and code: an ERROR envelope that says why. What it says.
+pub(super) fn refused(answer: &Answer, status: u16, code: ErrorCode) -> Step<Document<'static>> {
+    let expected = format!("{status} and an ERROR with {code}");
+    need(answer.status == status, expected.as_str(), answer.shown())?;
+    let error = envelope(answer)?;
+    let is_error = error.envelope().meaning() == Some(Intent::Error);
+    let has_code = error.meta("error", "Code") == Some(code.as_str());
+    need(is_error && has_code, expected, answer.shown())?;
+    let says = error.meta("error", "Reason").is_some_and(|r| !r.is_empty());
+    need(
+        says && !error.body_text().trim().is_empty(),
+        "a Reason, and a body that says what to do",
+        answer.shown(),
+    )?;
+    Ok(error)
+}
+
+/// A JSON object with this status.
+pub(super) fn object(answer: &Answer, status: u16) -> Step<Value> {
+    let expected = format!("{status} and a JSON object");
+    need(
+        answer.status == status && answer.kind() == "application/json",
+        expected.as_str(),
+        answer.shown(),
+    )?;
+    match serde_json::from_slice::<Value>(&answer.body) {
+        Ok(value) if value.is_object() => Ok(value),
+        _ => failed(expected, answer.shown()),
+    }
+}
+
+/// The messages of an inbox, which has a cursor.
+pub(super) fn listed(inbox: &Value) -> Step<&Vec<Value>> {
+    let list = inbox.get("messages").and_then(Value::as_array);
+    let has_cursor = inbox.get("cursor").is_some_and(Value::is_string);
+    match list {
+        Some(list) if has_cursor => Ok(list),
+        _ => failed("an object with `messages` and `cursor`", inbox.to_string()),
+    }
+}
+
+/// The entry of a message in an inbox.
+pub(super) fn entry_of(inbox: &Value, address: &str, id: &str) -> Step<Value> {
+    match listed(inbox)?.iter().find(|m| word(m, "id") == id) {
+        Some(entry) => Ok(entry.clone()),
+        None => failed(
+            format!("the message {id} in the inbox of {address}"),
+            format!("{:?}", ids(inbox)),
+        ),
+    }
+}
+
+/// A text of an object; empty if it is not there.
+pub(super) fn word<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The texts of a list in an object.
+pub(super) fn words(value: &Value, key: &str) -> Vec<String> {
+    let list = value.get(key).and_then(Value::as_array);
+    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+/// The ids of the messages of an inbox.
+pub(super) fn ids(inbox: &Value) -> Vec<String> {
+    let list = inbox.get("messages").and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .map(|m| word(m, "id").to_owned())
+        .collect()
+}
+
+/// Passes a case over that this credential can't run.
+pub(super) fn allowed(answer: &Answer, what: &str) -> Step {
+    match answer.status {
+        401 | 403 => skipped(format!("this credential may not {what}")),
+        _ => Ok(()),
+    }
+}
+
+/// A request by another token.
+pub(super) fn by(token: &str, request: Request) -> Request {
+    request.by(Credential::Token(token.to_owned()))
+}

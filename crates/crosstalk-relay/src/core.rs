@@ -1,0 +1,419 @@
+//! The relay without its network: it takes messages in, keeps them, and hands them out.
+
+#[cfg(debug_assertions)]
+mod fault;
+mod judge;
+mod pending;
+mod readers;
+mod receive;
+mod waiting;
+mod writer;
+
+pub use readers::Open;
+pub use receive::{Received, unread};
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::port::{Keyring, Resolver};
+use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
+use crosstalk_protocol::relay::{
+    Admission, Entry, Filing, Handler, HopKey, Inbox, Recipient, RelayStore, Rules, State, add_hop,
+};
+use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use judge::Believed;
+use pending::Pending;
+use readers::Readers;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
+use waiting::{Answers, Bells};
+use writer::{Change, Job};
+
+/// Tells the time.
+pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a relay is made of.
+pub struct Setup {
+    /// What was configured.
+    pub config: Config,
+    /// The handle of the store that writes.
+    pub writer: Box<dyn RelayStore + Send>,
+    /// Makes handles that read.
+    pub open: Open,
+    /// Who knows what domains say; without one, nobody is asked.
+    pub resolver: Option<Arc<dyn Resolver>>,
+    /// Whom to believe.
+    pub keyring: Box<dyn Keyring>,
+    /// The key that hops are signed with; its id is the name of the relay.
+    pub key: Option<PrivateKey>,
+    /// What tells the time.
+    pub clock: Clock,
+}
+
+/// A relay: a handle, which can be cloned.
+#[derive(Clone)]
+pub struct Relay {
+    shared: Arc<Shared>,
+    jobs: mpsc::UnboundedSender<Job>,
+    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// What every part of the relay sees.
+pub(crate) struct Shared {
+    config: Config,
+    rules: RwLock<Arc<Rules>>,
+    believed: Believed,
+    resolver: Option<Arc<dyn Resolver>>,
+    keyring: Box<dyn Keyring>,
+    key: Option<PrivateKey>,
+    clock: Clock,
+    metrics: Metrics,
+    readers: Arc<Readers>,
+    pending: Pending,
+    bells: Bells,
+    answers: Answers,
+    /// Something was filed: there may be work for handlers.
+    work: Notify,
+    filing: watch::Sender<Filing>,
+    /// Why the writer stopped, once it has.
+    stopped: watch::Sender<Option<Stopped>>,
+}
+
+/// Why nothing is written any more.
+#[derive(Clone, Debug)]
+pub enum Stopped {
+    /// It was told to.
+    Told,
+    /// The store can't be relied on.
+    Failed(StoreError),
+}
+
+impl Shared {
+    /// A message was taken: whoever waits for it hears of it.
+    fn tell(&self, seq: u64, admission: &Admission) {
+        Metrics::count(&self.metrics.taken);
+        for Recipient { address, .. } in &admission.recipients {
+            self.bells.ring(address);
+        }
+        let arrival = &admission.arrival;
+        let answers = matches!(
+            arrival.meaning,
+            Some(Intent::Respond | Intent::Error | Intent::Nack)
+        );
+        if let Some(id) = arrival.answered().filter(|_| answers) {
+            self.answers.came(id, seq);
+        }
+    }
+
+    fn filed(&self, filing: &Filing) {
+        self.pending.filed(filing.through);
+        let filed = u64::try_from(filing.filed).unwrap_or(0);
+        self.metrics.filed.fetch_add(filed, Ordering::Relaxed);
+        self.metrics.backlog.store(filing.left, Ordering::Relaxed);
+        self.filing.send_replace(*filing);
+        if filing.filed > 0 {
+            self.work.notify_one();
+        }
+    }
+}
+
+impl Relay {
+    /// Starts the writer. What was taken before and is not filed is filed first, in the background.
+    ///
+    /// # Errors
+    /// If the store or what is believed can't be read.
+    pub fn start(setup: Setup) -> Result<Self, StoreError> {
+        let trust = setup.keyring.read().map_err(|message| StoreError {
+            fault: StoreFault::Unavailable,
+            message,
+        })?;
+        let mut rules = setup.config.rules();
+        for agent in setup.writer.agents()? {
+            rules.directory.put(agent);
+        }
+        let believed = Believed::default();
+        believed.set(trust);
+        let filing = setup.writer.filing()?;
+        let shared = Arc::new(Shared {
+            rules: RwLock::new(Arc::new(rules)),
+            config: setup.config,
+            believed,
+            resolver: setup.resolver,
+            keyring: setup.keyring,
+            key: setup.key,
+            clock: setup.clock,
+            metrics: Metrics::default(),
+            readers: Arc::new(Readers::new(setup.open)),
+            pending: Pending::default(),
+            bells: Bells::default(),
+            answers: Answers::default(),
+            work: Notify::new(),
+            filing: watch::Sender::new(filing),
+            stopped: watch::Sender::new(None),
+        });
+        let (jobs, todo) = mpsc::unbounded_channel();
+        let (store, seen) = (setup.writer, Arc::clone(&shared));
+        let write = move || {
+            let end = match writer::run(store, Arc::clone(&seen), todo) {
+                Ok(()) => Stopped::Told,
+                Err(error) => {
+                    tracing::error!(reason = %error, "the store can't be relied on any more");
+                    Stopped::Failed(error)
+                }
+            };
+            seen.stopped.send_replace(Some(end));
+            seen.bells.ring_all();
+        };
+        let writer = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(write)
+            .map_err(|e| StoreError {
+                fault: StoreFault::Unavailable,
+                message: format!("the writer could not be started: {e}"),
+            })?;
+        Ok(Self {
+            shared,
+            jobs,
+            writer: Arc::new(Mutex::new(Some(writer))),
+        })
+    }
+
+    /// What was configured.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// What the relay goes by now.
+    pub fn rules(&self) -> Arc<Rules> {
+        let rules = self.shared.rules.read();
+        Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes what the relay goes by.
+    pub fn change_rules(&self, change: impl FnOnce(&mut Rules)) {
+        let rules = self.shared.rules.write();
+        let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut rules));
+    }
+
+    /// What was counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// Who knows what domains say.
+    pub fn resolver(&self) -> Option<&Arc<dyn Resolver>> {
+        self.shared.resolver.as_ref()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        (self.shared.clock)()
+    }
+
+    /// Reads again whom to believe, which others may have changed.
+    pub fn look_at_keys(&self) {
+        match self.shared.keyring.read() {
+            Ok(trust) => self.shared.believed.set(trust),
+            Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
+        }
+    }
+
+    /// How far filing is; changes can be waited for.
+    pub fn filing(&self) -> watch::Receiver<Filing> {
+        self.shared.filing.subscribe()
+    }
+
+    /// Why nothing is written any more; changes can be waited for.
+    pub fn stopped(&self) -> watch::Receiver<Option<Stopped>> {
+        self.shared.stopped.subscribe()
+    }
+
+    /// Waits until something was filed since the last call: there may be work for handlers.
+    pub async fn work(&self) {
+        self.shared.work.notified().await;
+    }
+
+    /// Says that there may be work for handlers, though nothing was filed: a dead letter was queued again.
+    pub fn wake(&self) {
+        self.shared.work.notify_one();
+    }
+
+    /// Asks the store something.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.readers.ask(ask).await
+    }
+
+    /// Changes something in the store, on the thread that writes.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.submit(change, Job::Change).await
+    }
+
+    /// The same, after everything is filed that was taken before.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn write_filed<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.submit(change, Job::ChangeFiled).await
+    }
+
+    async fn submit<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+        job: fn(Change) -> Job,
+    ) -> Result<T, StoreError> {
+        let (tell, told) = oneshot::channel();
+        let job = job(Box::new(move |store| {
+            // Who asked may be gone; the change is made anyway.
+            let _ = tell.send(change(store));
+        }));
+        self.jobs.send(job).map_err(|_| self.gone())?;
+        told.await.map_err(|_| self.gone())?
+    }
+
+    fn gone(&self) -> StoreError {
+        match &*self.shared.stopped.borrow() {
+            Some(Stopped::Failed(error)) => error.clone(),
+            _ => StoreError {
+                fault: StoreFault::Busy,
+                message: "the relay is shutting down".into(),
+            },
+        }
+    }
+
+    /// What an address has got and not acknowledged, the oldest first; what is not filed yet as well.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn inbox(
+        &self,
+        address: &str,
+        after: Option<u64>,
+        most: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let address = self.rules().routes.named(address).to_owned();
+        // First what is not filed: what is filed meanwhile is in the listing then, and never in neither.
+        let pending = self.shared.pending.of(&address, after.unwrap_or(0), most);
+        let rules = self.rules();
+        let ask = move |store: &dyn RelayStore| {
+            let inbox = Inbox {
+                address: &address,
+                after,
+                most,
+            };
+            // In this order: what was filed by now is in the listing, and only the rest is added to it.
+            let filed = store.filing()?.through;
+            let mut entries = store.inbox_of(&inbox)?;
+            let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
+            let room = most.saturating_sub(entries.len());
+            let fresh = pending.into_iter().filter(|seq| *seq > last);
+            let fresh: Vec<u64> = fresh.take(room).collect();
+            for record in store.taken(&fresh)? {
+                let by = rules.routes.choose(&address, None);
+                entries.push(Entry {
+                    to: address.clone(),
+                    by: by.unwrap_or(Handler::Inbox),
+                    state: State::Queued,
+                    record,
+                });
+            }
+            Ok(entries)
+        };
+        self.read(ask).await
+    }
+
+    /// What an address has got after a place; if nothing, waits for the next message until a time.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn next(
+        &self,
+        address: &str,
+        after: Option<u64>,
+        most: usize,
+        until: Instant,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let address = self.rules().routes.named(address).to_owned();
+        loop {
+            let Some(bell) = self.shared.bells.of(&address) else {
+                return self.inbox(&address, after, most).await;
+            };
+            let heard = bell.notified();
+            tokio::pin!(heard);
+            heard.as_mut().enable();
+            let entries = self.inbox(&address, after, most).await?;
+            if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
+                return Ok(entries);
+            }
+            if tokio::time::timeout_at(until, heard).await.is_err() {
+                return self.inbox(&address, after, most).await;
+            }
+        }
+    }
+
+    /// Whether nothing is written any more.
+    pub fn is_stopping(&self) -> bool {
+        self.shared.stopped.borrow().is_some()
+    }
+
+    /// Notes that messages were handed out to an address. Nobody waits for it: if it is lost, they are handed out again.
+    pub fn handed_out(&self, address: &str, ids: Vec<String>) {
+        let (address, at) = (address.to_owned(), self.now());
+        let change = move |store: &mut dyn RelayStore| {
+            if let Err(error) = store.mark(&address, &ids, State::Delivered, at) {
+                tracing::warn!(reason = %error, "that messages were handed out is not noted");
+            }
+        };
+        // A relay that stops notes nothing any more.
+        let _ = self.jobs.send(Job::ChangeFiled(Box::new(change)));
+    }
+
+    /// A message as it leaves this relay: with the trace that it was here.
+    pub fn leaving(&self, record: &Record) -> String {
+        let name = self.shared.config.name.as_str();
+        let key = self.shared.key.as_ref();
+        let key = key.map(|key| HopKey { key, pkid: name });
+        match add_hop(&record.text, record.at, name, key) {
+            Ok(text) => text,
+            Err(fault) => {
+                tracing::warn!(id = %record.id, reason = %fault.message, "a message left without its hop");
+                record.text.clone()
+            }
+        }
+    }
+
+    /// Stops: what was taken is filed first. Returns when everything is written.
+    pub async fn stop(&self) {
+        // If the writer is gone, there is nothing to stop.
+        let _ = self.jobs.send(Job::Stop);
+        let mut stopped = self.stopped();
+        // The sender lives as long as this handle.
+        let _ = stopped.wait_for(Option::is_some).await;
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(writer) = writer {
+            // It has said that it ended; what is left is to close the store.
+            let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        }
+    }
+}

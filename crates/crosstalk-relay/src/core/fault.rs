@@ -1,0 +1,23 @@
+//! A fault that tests have to see: the answer goes out before anything is written. Not in what people run:
+//! only in builds for tests.
+
+use super::writer::Answer;
+use crosstalk_protocol::relay::{Admission, Taken};
+use tokio::sync::oneshot;
+
+/// Answers for messages that are not on disk, if the environment wants it.
+pub(super) fn answer_early(
+    batch: &[Admission],
+    answers: &mut Vec<oneshot::Sender<Answer>>,
+    last: u64,
+) {
+    if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_none_or(|fault| fault != "early") {
+        return;
+    }
+    for ((admission, answer), seq) in batch.iter().zip(answers.drain(..)).zip(last + 1..) {
+        let _ = answer.send(Answer {
+            taken: Ok(Taken::New { seq }),
+            admission: Box::new(admission.clone()),
+        });
+    }
+}

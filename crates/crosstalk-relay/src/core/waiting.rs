@@ -1,0 +1,135 @@
+//! Who waits for what: readers for their next message, senders for their answer.
+
+use crosstalk_protocol::store::party;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// How many bells there are; addresses share them.
+const BELLS: usize = 256;
+
+/// Bells for readers, by address. Who hears one has to look whether it was meant.
+pub(super) struct Bells {
+    bells: Vec<Notify>,
+    hasher: RandomState,
+}
+
+impl Default for Bells {
+    fn default() -> Self {
+        Self {
+            bells: (0..BELLS).map(|_| Notify::new()).collect(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Bells {
+    /// The bell of an address.
+    pub(super) fn of(&self, address: &str) -> Option<&Notify> {
+        let hash = self.hasher.hash_one(party(address));
+        let place = usize::try_from(hash % (BELLS as u64)).unwrap_or(0);
+        self.bells.get(place)
+    }
+
+    /// Wakes whoever waits for an address.
+    pub(super) fn ring(&self, address: &str) {
+        if let Some(bell) = self.of(address) {
+            bell.notify_waiters();
+        }
+    }
+
+    /// Wakes everybody.
+    pub(super) fn ring_all(&self) {
+        self.bells.iter().for_each(Notify::notify_waiters);
+    }
+}
+
+/// Senders who wait for the answer to a message, by its id.
+#[derive(Default)]
+pub(super) struct Answers {
+    waiting: Mutex<HashMap<String, Vec<oneshot::Sender<u64>>>>,
+    count: AtomicUsize,
+}
+
+impl Answers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<oneshot::Sender<u64>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the place of the answer to a message.
+    pub(super) fn wait_for(&self, id: &str) -> Waiter<'_> {
+        let (tell, told) = oneshot::channel();
+        let mut waiting = self.lock();
+        waiting.entry(id.to_owned()).or_default().push(tell);
+        self.count.store(waiting.len(), Ordering::Release);
+        Waiter {
+            answers: self,
+            id: id.to_owned(),
+            told,
+        }
+    }
+
+    /// An answer to a message was taken.
+    pub(super) fn came(&self, id: &str, seq: u64) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut waiting = self.lock();
+        for tell in waiting.remove(id).into_iter().flatten() {
+            // Who gave up meanwhile finds it in the inbox.
+            let _ = tell.send(seq);
+        }
+        self.count.store(waiting.len(), Ordering::Release);
+    }
+
+    /// Somebody does not wait for the answer to a message any more.
+    fn give_up(&self, id: &str) {
+        let mut waiting = self.lock();
+        if let Some(line) = waiting.get_mut(id) {
+            line.retain(|w| !w.is_closed());
+            if line.is_empty() {
+                waiting.remove(id);
+            }
+        }
+        self.count.store(waiting.len(), Ordering::Release);
+    }
+}
+
+/// Somebody who waits for the answer to a message, until it is dropped.
+pub(super) struct Waiter<'a> {
+    answers: &'a Answers,
+    id: String,
+    told: oneshot::Receiver<u64>,
+}
+
+impl Waiter<'_> {
+    /// The place of the answer, when it has come.
+    pub(super) async fn came(&mut self) -> Option<u64> {
+        (&mut self.told).await.ok()
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.told.close();
+        self.answers.give_up(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_who_does_not_wait_any_more() {
+        let answers = Answers::default();
+        let (one, other) = (answers.wait_for("M1"), answers.wait_for("M1"));
+        drop(one);
+        assert_eq!(answers.lock().get("M1").map(Vec::len), Some(1));
+        drop(other);
+        assert!(answers.lock().is_empty());
+        assert_eq!(answers.count.load(Ordering::Acquire), 0);
+    }
+}

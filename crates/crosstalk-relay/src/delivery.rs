@@ -1,0 +1,164 @@
+//! Delivery to where agents are: leases what is due, hands it to handlers, and says what became of it.
+//!
+//! ```text
+//! RelayStore::due ──> lanes, one a destination ──> Handler ──> Outcome ──> attempted
+//!                     urgent first, so many at      │                     │
+//!                     once, left alone after        └─ an answer ──> taken in as a message
+//!                     failures                                            └─ given up ──> ERROR to the sender
+//! ```
+//!
+//! A slow destination keeps its own lane busy and no other. Nothing is forgotten by a crash: a lease runs out, and the
+//! message is given out again.
+
+mod exec;
+mod file;
+mod http;
+mod lane;
+mod relay;
+mod reply;
+pub(crate) mod report;
+mod run;
+mod watch;
+
+pub use reply::Reply;
+
+use crate::config::RouteEntry;
+use crate::core::Relay;
+use crate::outbound::{Outbound, OutboundError};
+use crate::port::Later;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::relay::Handler as By;
+use crosstalk_protocol::store::Record;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch as signal;
+use tokio::task::JoinHandle;
+
+/// What delivery needs besides the relay.
+#[derive(Clone)]
+pub struct Setup {
+    /// Where commands run that have no directory of their own. It is made if it is not there.
+    pub work: PathBuf,
+    /// Who calls others.
+    pub outbound: Outbound,
+}
+
+/// One message for one recipient.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// To whom.
+    pub to: String,
+    /// How.
+    pub by: By,
+    /// How often it was tried before.
+    pub attempts: u32,
+    /// The message, as it is kept.
+    pub record: Record,
+    /// The message, as it leaves the relay.
+    pub text: String,
+    /// The line of the table of routes that leads there; relays are found without one.
+    pub route: Option<Arc<RouteEntry>>,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The other side has it.
+    Delivered {
+        /// What it answered.
+        answer: Option<Reply>,
+    },
+    /// It did not work, and may work later.
+    Later {
+        /// What the sender is told in the end, if it never does.
+        code: ErrorCode,
+        /// Why, in one line.
+        reason: String,
+        /// Not before so long.
+        after: Option<Duration>,
+    },
+    /// It will never work.
+    Failed {
+        /// What the sender is told.
+        code: ErrorCode,
+        /// Why, in one line.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// It arrived, and nothing came back.
+    pub const fn delivered() -> Self {
+        Self::Delivered { answer: None }
+    }
+
+    /// It did not work, and may work later.
+    pub fn later(code: ErrorCode, reason: impl Into<String>) -> Self {
+        Self::Later {
+            code,
+            reason: reason.into(),
+            after: None,
+        }
+    }
+
+    /// It will never work.
+    pub fn failed(code: ErrorCode, reason: impl Into<String>) -> Self {
+        Self::Failed {
+            code,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<OutboundError> for Outcome {
+    fn from(error: OutboundError) -> Self {
+        let code = match error {
+            OutboundError::Late(_) => ErrorCode::Timeout,
+            _ => ErrorCode::Route,
+        };
+        match error.is_temporary() {
+            true => Self::later(code, error.to_string()),
+            false => Self::failed(code, error.to_string()),
+        }
+    }
+}
+
+/// A way to bring a message to its recipient.
+pub trait Handler: Send + Sync {
+    /// Brings it there.
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome>;
+}
+
+/// The workers of a relay.
+pub struct Delivery {
+    stop: signal::Sender<Option<Duration>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Delivery {
+    /// Starts to deliver, and to look into the folders that are watched.
+    pub fn start(relay: &Relay, setup: Setup) -> Self {
+        let (stop, stopped) = signal::channel(None);
+        let mut tasks = vec![tokio::spawn(run::run(
+            relay.clone(),
+            setup,
+            stopped.clone(),
+        ))];
+        for watch in &relay.config().watches {
+            let (relay, watch) = (relay.clone(), watch.clone());
+            tasks.push(tokio::spawn(watch::run(relay, watch, stopped.clone())));
+        }
+        Self { stop, tasks }
+    }
+
+    /// Stops: nothing new is begun, what runs gets so long, and what was leased is given back.
+    pub async fn stop(self, grace: Duration) {
+        self.stop.send_replace(Some(grace));
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(reason = %error, "a worker of the delivery ended badly");
+            }
+        }
+    }
+}

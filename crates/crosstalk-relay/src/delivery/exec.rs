@@ -1,0 +1,169 @@
+//! Running a command with a message on its standard input, and nowhere else. What it prints is the answer.
+
+mod group;
+mod output;
+mod prompt;
+
+use super::{Handler, Job, Outcome, Reply};
+use crate::client::one_line;
+use crate::config::RouteEntry;
+use crate::port::Later;
+use crosstalk_envelope::registry::ErrorCode;
+use group::Group;
+use output::{Stop, Tail, whole};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+
+/// How long a command may take, if nothing is configured.
+const WITHIN: u64 = 300;
+/// How many bytes of an answer are read, if nothing is configured.
+const MOST: u64 = 1 << 20;
+/// Variables that a command has of the relay's own.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
+/// How long the rest of the output may take once the command has ended: others may hold the pipe open.
+const REST: Duration = Duration::from_secs(2);
+
+/// Runs commands.
+pub(super) struct Exec {
+    work: PathBuf,
+}
+
+impl Exec {
+    pub(super) fn new(work: PathBuf) -> Self {
+        Self { work }
+    }
+
+    async fn run(&self, job: &Job) -> Outcome {
+        let Some(route) = job.route.as_deref() else {
+            return Outcome::later(ErrorCode::Route, "the route that led there is gone");
+        };
+        let child = match self.spawn(route) {
+            Ok(child) => child,
+            Err(error) => {
+                let program = route.command.first().map_or("", String::as_str);
+                return Outcome::later(
+                    ErrorCode::Route,
+                    format!("the command `{program}` can't be started: {error}"),
+                );
+            }
+        };
+        // Whatever happens to this attempt, nothing of the command is left behind.
+        let group = Group::of(&child);
+        let input = prompt::input(job, route.input);
+        let within = route.timeout_seconds.unwrap_or(WITHIN).max(1);
+        let most = route.answer_bytes.unwrap_or(MOST);
+        let within = Duration::from_secs(within);
+        match tokio::time::timeout(within, converse(child, &group, input, most)).await {
+            Ok(Ok(answer)) => Outcome::Delivered { answer },
+            Ok(Err(outcome)) => outcome,
+            Err(_) => Outcome::later(
+                ErrorCode::Timeout,
+                format!(
+                    "the command did not end within {} s and was killed",
+                    within.as_secs()
+                ),
+            ),
+        }
+    }
+
+    fn spawn(&self, route: &RouteEntry) -> std::io::Result<Child> {
+        let directory = match &route.directory {
+            Some(directory) => directory,
+            None => {
+                std::fs::create_dir_all(&self.work)?;
+                &self.work
+            }
+        };
+        let (program, arguments) = route
+            .command
+            .split_first()
+            .ok_or_else(|| std::io::Error::other("there is no command"))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        for name in INHERITED {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(&route.environment);
+        command.spawn()
+    }
+}
+
+impl Handler for Exec {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+        Box::pin(self.run(job))
+    }
+}
+
+/// Hands the input over, reads what comes, and waits for the end.
+async fn converse(
+    mut child: Child,
+    group: &Group,
+    input: String,
+    most: u64,
+) -> Result<Option<Reply>, Outcome> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async move {
+        if let Some(mut stdin) = stdin {
+            // A command may answer without reading everything.
+            let _ = stdin.write_all(input.as_bytes()).await;
+            let _ = stdin.shutdown().await;
+        }
+    };
+    let mut tail = Tail::default();
+    let (ended, stop) = tokio::sync::oneshot::channel();
+    let read = async {
+        let stop = Stop::after(stop, REST);
+        tokio::join!(whole(stdout, most, stop.clone()), tail.read(stderr, stop))
+    };
+    let end = async {
+        let status = child.wait().await;
+        // What it left behind in its group goes with it.
+        group.kill();
+        let _ = ended.send(());
+        status
+    };
+    // A command that prints too much is not waited for.
+    let read = async {
+        let (output, ()) = read.await;
+        if output.is_none() {
+            group.kill();
+        }
+        output
+    };
+    let ((), output, status) = tokio::join!(feed, read, end);
+    let words = one_line(&tail.text());
+    let said = match words.is_empty() {
+        true => String::new(),
+        false => format!("; it says: {words}"),
+    };
+    let Some(output) = output else {
+        return Err(Outcome::failed(
+            ErrorCode::TooLarge,
+            format!("the command printed more than {most} bytes and was killed{said}"),
+        ));
+    };
+    match status {
+        Ok(status) if status.success() => Ok(output::reply(&output)),
+        Ok(status) => Err(Outcome::later(
+            ErrorCode::Route,
+            format!("the command ended with {status}{said}"),
+        )),
+        Err(error) => Err(Outcome::later(
+            ErrorCode::Route,
+            format!("the command can't be waited for: {error}"),
+        )),
+    }
+}

@@ -1,0 +1,197 @@
+//! What a command prints: bounded, and read as an answer.
+
+use crate::delivery::Reply;
+use crosstalk_envelope::{Document, Reading, scan};
+use crosstalk_protocol::is_primer_example;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::{oneshot, watch};
+
+/// How much is read at once.
+const PIECE: usize = 16 << 10;
+/// How much of what a command complains is kept: the end of it.
+const TAIL: usize = 400;
+
+/// Tells when reading has to end though the pipe is open.
+#[derive(Clone)]
+pub(super) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// So long after something has ended.
+    pub(super) fn after(ended: oneshot::Receiver<()>, wait: Duration) -> Self {
+        let (tell, told) = watch::channel(false);
+        tokio::spawn(async move {
+            // If the attempt is cut off, there is nobody to tell.
+            if ended.await.is_ok() {
+                tokio::time::sleep(wait).await;
+            }
+            let _ = tell.send(true);
+        });
+        Self(told)
+    }
+
+    async fn told(&mut self) {
+        // Without a sender there is nothing to wait for.
+        let _ = self.0.wait_for(|told| *told).await;
+    }
+}
+
+/// One piece; nothing at the end.
+async fn piece(from: &mut (impl AsyncRead + Unpin), buffer: &mut [u8], stop: &mut Stop) -> usize {
+    tokio::select! {
+        biased;
+        read = from.read(buffer) => read.unwrap_or(0),
+        () = stop.told() => 0,
+    }
+}
+
+/// Everything that comes; nothing if it is more than so many bytes.
+pub(super) async fn whole(
+    from: Option<impl AsyncRead + Unpin>,
+    most: u64,
+    mut stop: Stop,
+) -> Option<Vec<u8>> {
+    let mut output = Vec::new();
+    let Some(mut from) = from else {
+        return Some(output);
+    };
+    let mut buffer = vec![0; PIECE];
+    loop {
+        let count = piece(&mut from, &mut buffer, &mut stop).await;
+        let read = buffer.get(..count).unwrap_or_default();
+        if read.is_empty() {
+            return Some(output);
+        }
+        output.extend_from_slice(read);
+        if u64::try_from(output.len()).unwrap_or(u64::MAX) > most {
+            return None;
+        }
+    }
+}
+
+/// The end of what comes.
+#[derive(Default)]
+pub(super) struct Tail {
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    pub(super) async fn read(&mut self, from: Option<impl AsyncRead + Unpin>, mut stop: Stop) {
+        let Some(mut from) = from else { return };
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let count = piece(&mut from, &mut buffer, &mut stop).await;
+            let read = buffer.get(..count).unwrap_or_default();
+            if read.is_empty() {
+                return;
+            }
+            self.bytes.extend_from_slice(read);
+            let surplus = self.bytes.len().saturating_sub(TAIL);
+            self.bytes.drain(..surplus);
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// The answer in what a command printed: the last envelope, else the text; nothing if it printed nothing.
+pub(super) fn reply(output: &[u8]) -> Option<Reply> {
+    let text = plain(&String::from_utf8_lossy(output));
+    if text.trim().is_empty() {
+        return None;
+    }
+    let found = scan(&text, Reading::Paste);
+    let mut answers = found.documents.iter().filter(|d| !is_primer_example(d));
+    match answers.next_back() {
+        Some(document) => Some(Reply::Envelope(strict(document))),
+        None => Some(Reply::Text(text.trim_matches('\n').to_owned())),
+    }
+}
+
+/// An envelope as it was printed, where the strict reading takes it; else repaired.
+fn strict(document: &Document<'_>) -> String {
+    let source = document.source();
+    let mut as_printed = Document::parse(source, Reading::Strict);
+    as_printed.check();
+    match as_printed.is_accepted() {
+        true => source.to_owned(),
+        false => document.to_well_formed(),
+    }
+}
+
+/// A text without the marks of a terminal: colours, carriage returns, controls.
+fn plain(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                // A sequence ends with a letter or one of a few other characters.
+                Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+                // A title ends with a bell or an escape.
+                Some(']') => {
+                    while let Some(c) = chars.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                _ => {}
+            },
+            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => out.push('\n'),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENVELOPE: &str = "[[BOB→ANN v1]]\nuser: bob\nthread: T1\nparent: M1\ncontext: c\nintent: RESPOND\nbody: |\n  Yes.\nsig: none\n[[END]]\n";
+
+    #[test]
+    fn an_envelope_is_found_in_what_is_printed() {
+        for text in [
+            ENVELOPE.to_owned(),
+            format!("Sure:\n\n```\n{ENVELOPE}```\nDone."),
+            format!("\u{1b}[32m{ENVELOPE}\u{1b}[0m"),
+            ENVELOPE.replace('\n', "\r\n"),
+            format!(
+                "{}\n{ENVELOPE}",
+                crosstalk_protocol::primer(crosstalk_protocol::Assistant::Any)
+            ),
+        ] {
+            let Some(Reply::Envelope(found)) = reply(text.as_bytes()) else {
+                panic!("{text}");
+            };
+            let document = Document::parse(&found, Reading::Strict);
+            assert!(document.is_accepted(), "{found}");
+            assert_eq!(document.body_text(), "Yes.");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_text_or_nothing() {
+        for (text, wanted) in [
+            ("Yes.\n", Some("Yes.")),
+            (
+                "\u{1b}]0;title\u{7}\u{1b}[1mYes\u{1b}[0m\u{8}.\r\n",
+                Some("Yes."),
+            ),
+            ("a\rb", Some("a\nb")),
+            ("", None),
+            (" \n\t\n", None),
+            ("\u{1b}[2J", None),
+        ] {
+            let wanted = wanted.map(|t| Reply::Text(t.into()));
+            assert_eq!(reply(text.as_bytes()), wanted, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Posting a message to an endpoint, whose answer may be the reply.
+
+use super::{Handler, Job, Outcome, Reply};
+use crate::client::{Refused, one_line, refusal};
+use crate::config::RouteEntry;
+use crate::outbound::{Answer, Call, Outbound, Url};
+use crate::port::Later;
+use bytes::Bytes;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::{Document, Intent, Reading};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an endpoint may take, if nothing is configured.
+const WITHIN: u64 = 30;
+/// How many bytes of an answer are read, if nothing is configured: an envelope.
+const MOST: u64 = 1 << 20;
+/// How large a file with a token may be.
+const TOKEN: usize = 4096;
+
+/// Posts messages.
+pub(super) struct Http {
+    outbound: Outbound,
+}
+
+impl Http {
+    pub(super) fn new(outbound: Outbound) -> Self {
+        Self { outbound }
+    }
+
+    async fn post(&self, job: &Job) -> Outcome {
+        let Some(route) = job.route.as_deref() else {
+            return Outcome::later(ErrorCode::Route, "the route that led there is gone");
+        };
+        let url = match Url::parse(route.url.as_deref().unwrap_or_default()) {
+            Ok(url) => url,
+            Err(error) => {
+                return Outcome::failed(ErrorCode::Route, format!("the URL of the route: {error}"));
+            }
+        };
+        let call = match call(job, url, Some(route), route.allow_private).await {
+            Ok(call) => call,
+            Err(outcome) => return outcome,
+        };
+        match self.outbound.call(call).await {
+            Ok(answer) if (200..300).contains(&answer.status) => taken(&answer),
+            Ok(answer) => refused(refusal(&answer)),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl Handler for Http {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+        Box::pin(self.post(job))
+    }
+}
+
+/// The request that brings a message somewhere.
+pub(super) async fn call(
+    job: &Job,
+    url: Url,
+    route: Option<&RouteEntry>,
+    allow_private: bool,
+) -> Result<Call, Outcome> {
+    let token = match route.and_then(|r| r.token_file.as_deref()) {
+        Some(path) => Some(token(path).await?),
+        None => None,
+    };
+    let within = route.and_then(|r| r.timeout_seconds).unwrap_or(WITHIN);
+    let call = Call {
+        body: Bytes::copy_from_slice(job.text.as_bytes()),
+        allow_private,
+        within: Duration::from_secs(within.max(1)),
+        most: route.and_then(|r| r.answer_bytes).unwrap_or(MOST),
+        ..Call::new(Method::POST, url)
+    };
+    let call = call
+        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+        .and_then(|c| c.header(ACCEPT, "text/plain"))
+        .and_then(|c| c.bearer(token.as_deref()));
+    call.map_err(Outcome::from)
+}
+
+/// The token in a file; read each time, so that it can be changed.
+async fn token(path: &Path) -> Result<String, Outcome> {
+    let shown = path.display();
+    let text = tokio::fs::read_to_string(path).await.map_err(|e| {
+        Outcome::later(
+            ErrorCode::Route,
+            format!("the token in {shown} can't be read: {e}"),
+        )
+    })?;
+    let token = text.trim();
+    match token.is_empty() || token.len() > TOKEN || token.contains(char::is_whitespace) {
+        true => Err(Outcome::later(
+            ErrorCode::Route,
+            format!("what is in {shown} is no token"),
+        )),
+        false => Ok(token.to_owned()),
+    }
+}
+
+/// What an answer with a good status means.
+fn taken(answer: &Answer) -> Outcome {
+    let text = answer.text().unwrap_or_default().trim_start();
+    let document = Document::parse(text, Reading::Strict);
+    if !text.starts_with("[[") || !document.is_accepted() {
+        return Outcome::delivered();
+    }
+    if document.envelope().meaning() == Some(Intent::Error) && document.sender() == "SYSTEM" {
+        return refused(refusal(answer));
+    }
+    Outcome::Delivered {
+        answer: Some(Reply::Envelope(text.to_owned())),
+    }
+}
+
+/// What a refusal means: whether it may work later.
+pub(super) fn refused(refused: Refused) -> Outcome {
+    let Refused {
+        status,
+        code,
+        reason,
+        detail,
+        retry_after,
+    } = refused;
+    let reason = match code {
+        Some(code) => format!("status {status}, {}: {reason}", code.as_str()),
+        None => format!("status {status}: {}", one_line(&detail)),
+    };
+    match status {
+        408 | 425 | 429 | 500.. => Outcome::Later {
+            code: match status {
+                408 | 504 => ErrorCode::Timeout,
+                _ => ErrorCode::Route,
+            },
+            reason,
+            after: retry_after,
+        },
+        _ => Outcome::Failed {
+            code: code.unwrap_or(ErrorCode::Route),
+            reason,
+        },
+    }
+}

@@ -1,0 +1,237 @@
+//! Lanes: what waits for which destination, how much of it goes at once, and when a destination is left alone.
+
+use crate::config::Retry;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::{Handler, Priority};
+use crosstalk_protocol::store::Record;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// More lanes than these, and those are forgotten in which nothing waits.
+const LANES: usize = 4096;
+
+/// A delivery: a message and a recipient.
+pub(super) type Key = (String, String);
+
+/// A delivery that waits in its lane.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) id: String,
+    pub(super) to: String,
+    pub(super) by: Handler,
+    pub(super) attempts: u32,
+    pub(super) priority: Priority,
+    pub(super) seq: u64,
+    /// The message; where many wait, it is read again when it is its turn.
+    pub(super) record: Option<Record>,
+}
+
+/// What comes first: the most urgent, then the oldest.
+type Place = (Priority, u64, Reverse<usize>);
+
+#[derive(Default)]
+struct Lane {
+    queue: BTreeMap<Place, Waiting>,
+    running: usize,
+    failures: u32,
+    alone_until: Option<Timestamp>,
+}
+
+/// All lanes.
+pub(super) struct Lanes {
+    lanes: HashMap<String, Lane>,
+    at_once: usize,
+    failures: u32,
+    pause_millis: i64,
+    pushed: usize,
+}
+
+impl Lanes {
+    pub(super) fn new(retry: &Retry) -> Self {
+        let pause = i64::try_from(retry.pause_seconds).unwrap_or(i64::MAX);
+        Self {
+            lanes: HashMap::new(),
+            at_once: retry.at_once.max(1),
+            failures: retry.failures.max(1),
+            pause_millis: pause.saturating_mul(1000),
+            pushed: 0,
+        }
+    }
+
+    /// How many wait in a lane.
+    pub(super) fn waiting(&self, lane: &str) -> usize {
+        self.lanes.get(lane).map_or(0, |l| l.queue.len())
+    }
+
+    /// Puts a delivery into its lane. Where many wait already, its text is not kept.
+    pub(super) fn push(&mut self, lane: String, mut waiting: Waiting) {
+        if self.lanes.len() > LANES {
+            self.lanes
+                .retain(|_, l| !l.queue.is_empty() || l.running > 0);
+        }
+        let lane = self.lanes.entry(lane).or_default();
+        if lane.queue.len() >= self.at_once * 4 {
+            waiting.record = None;
+        }
+        // Two recipients of one message may share a lane.
+        self.pushed = self.pushed.wrapping_add(1);
+        let place = (waiting.priority, waiting.seq, Reverse(self.pushed));
+        lane.queue.insert(place, waiting);
+    }
+
+    /// The most urgent delivery whose destination has room for it.
+    pub(super) fn next(&mut self, now: Timestamp) -> Option<(String, Waiting)> {
+        let (at_once, failures) = (self.at_once, self.failures);
+        let may_go = |lane: &Lane| match lane.failures >= failures {
+            // One at a time finds out whether it works again.
+            true => lane.running == 0 && lane.alone_until.is_none_or(|end| end <= now),
+            false => lane.running < at_once,
+        };
+        let ready = self.lanes.iter().filter(|(_, lane)| may_go(lane));
+        let heads = ready.filter_map(|(name, lane)| {
+            let (place, _) = lane.queue.first_key_value()?;
+            Some((*place, name))
+        });
+        let (_, name) = heads.min()?;
+        let name = name.clone();
+        let lane = self.lanes.get_mut(&name)?;
+        let (_, waiting) = lane.queue.pop_first()?;
+        lane.running += 1;
+        Some((name, waiting))
+    }
+
+    /// An attempt has ended; whether the destination works.
+    pub(super) fn ended(&mut self, lane: &str, works: bool, now: Timestamp) {
+        let Some(state) = self.lanes.get_mut(lane) else {
+            return;
+        };
+        state.running = state.running.saturating_sub(1);
+        if works {
+            state.failures = 0;
+            state.alone_until = None;
+        } else {
+            state.failures = state.failures.saturating_add(1);
+            if state.failures >= self.failures {
+                let end = now.as_millis().saturating_add(self.pause_millis);
+                state.alone_until = Some(Timestamp::from_millis(end));
+            }
+        }
+        if state.queue.is_empty() && state.running == 0 && state.failures == 0 {
+            self.lanes.remove(lane);
+        }
+    }
+
+    /// When the next destination with something in its lane may be tried again.
+    pub(super) fn next_trial(&self) -> Option<Timestamp> {
+        let waiting = self.lanes.values();
+        let waiting = waiting.filter(|l| !l.queue.is_empty() && l.running == 0);
+        waiting.filter_map(|l| l.alone_until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(at_once: usize, failures: u32) -> Lanes {
+        Lanes::new(&Retry {
+            at_once,
+            failures,
+            pause_seconds: 30,
+            ..Retry::default()
+        })
+    }
+
+    fn waiting(id: &str, seq: u64, priority: Priority) -> Waiting {
+        Waiting {
+            id: id.into(),
+            to: "B".into(),
+            by: Handler::Http,
+            attempts: 0,
+            priority,
+            seq,
+            record: None,
+        }
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn next(lanes: &mut Lanes, now: i64) -> Option<String> {
+        lanes.next(at(now)).map(|(_, w)| w.id)
+    }
+
+    #[test]
+    fn the_urgent_goes_first_then_the_oldest_whatever_the_lane() {
+        let mut lanes = lanes(9, 5);
+        for (lane, id, seq, priority) in [
+            ("x", "low", 1, Priority::Low),
+            ("x", "second", 3, Priority::Normal),
+            ("y", "first", 2, Priority::Normal),
+            ("y", "urgent", 4, Priority::High),
+        ] {
+            lanes.push(lane.into(), waiting(id, seq, priority));
+        }
+        let order: Vec<String> = std::iter::from_fn(|| next(&mut lanes, 0)).collect();
+        assert_eq!(order, ["urgent", "first", "second", "low"]);
+    }
+
+    #[test]
+    fn a_full_lane_does_not_hold_up_another() {
+        let mut lanes = lanes(2, 5);
+        for seq in 1..=5 {
+            lanes.push(
+                "slow".into(),
+                waiting(&format!("s{seq}"), seq, Priority::High),
+            );
+        }
+        lanes.push("quick".into(), waiting("q", 9, Priority::Low));
+        let order: Vec<String> = std::iter::from_fn(|| next(&mut lanes, 0)).collect();
+        assert_eq!(order, ["s1", "s2", "q"]);
+        lanes.ended("slow", true, at(0));
+        assert_eq!(next(&mut lanes, 0).as_deref(), Some("s3"));
+        assert_eq!(next(&mut lanes, 0), None);
+    }
+
+    #[test]
+    fn a_destination_that_fails_is_left_alone_then_tried_by_one() {
+        let mut lanes = lanes(4, 2);
+        for seq in 1..=6 {
+            lanes.push(
+                "x".into(),
+                waiting(&format!("m{seq}"), seq, Priority::Normal),
+            );
+        }
+        for _ in 0..2 {
+            assert!(next(&mut lanes, 0).is_some());
+            lanes.ended("x", false, at(0));
+        }
+        assert_eq!(next(&mut lanes, 29), None);
+        assert_eq!(lanes.next_trial(), Some(at(30)));
+        assert_eq!(next(&mut lanes, 30).as_deref(), Some("m3"));
+        assert_eq!(next(&mut lanes, 30), None, "one finds out");
+        lanes.ended("x", false, at(31));
+        assert_eq!(next(&mut lanes, 60), None);
+        assert_eq!(next(&mut lanes, 61).as_deref(), Some("m4"));
+        lanes.ended("x", true, at(61));
+        assert_eq!(next(&mut lanes, 61).as_deref(), Some("m5"));
+        assert_eq!(next(&mut lanes, 61).as_deref(), Some("m6"));
+    }
+
+    #[test]
+    fn failures_count_in_a_row() {
+        let mut lanes = lanes(1, 2);
+        for seq in 1..=4 {
+            lanes.push(
+                "x".into(),
+                waiting(&format!("m{seq}"), seq, Priority::Normal),
+            );
+        }
+        for works in [false, true, false] {
+            assert!(next(&mut lanes, 0).is_some());
+            lanes.ended("x", works, at(0));
+        }
+        assert!(next(&mut lanes, 0).is_some());
+    }
+}

@@ -1,0 +1,163 @@
+//! Passing a message on to the relay of another domain (HTP-080 to HTP-082).
+
+use super::http::{call, refused};
+use super::{Handler, Job, Outcome, Reply};
+use crate::client::{Sent, refusal};
+use crate::core::Relay;
+use crate::outbound::{Answer, Outbound, OutboundError, Url};
+use crate::port::Later;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::unicode;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::dns::{RelayRecord, relay_order};
+use crosstalk_protocol::relay::{HOPS, authority, hops_of};
+
+/// How many relays of a domain are tried in one attempt.
+const RELAYS: usize = 4;
+
+/// Passes messages on.
+pub(super) struct Federation {
+    relay: Relay,
+    outbound: Outbound,
+}
+
+impl Federation {
+    pub(super) fn new(relay: Relay, outbound: Outbound) -> Self {
+        Self { relay, outbound }
+    }
+
+    async fn pass_on(&self, job: &Job) -> Outcome {
+        let route = job.route.as_deref();
+        let allow_private =
+            route.is_some_and(|r| r.allow_private) || self.relay.config().federation.allow_private;
+        let hops = hops_of(&Document::parse(&job.text, Reading::Strict)).len();
+        if hops > HOPS {
+            return Outcome::failed(
+                ErrorCode::Route,
+                format!("the message has been through {HOPS} relays: it goes round in circles"),
+            );
+        }
+        let relays = match route.and_then(|r| r.url.as_deref()) {
+            Some(url) => vec![url.to_owned()],
+            None => match self.relays(&job.to, allow_private).await {
+                Ok(relays) => relays,
+                Err(outcome) => return outcome,
+            },
+        };
+        let mut last = Outcome::failed(ErrorCode::Route, "the domain names no relay");
+        for url in relays.iter().take(RELAYS) {
+            let url = match Url::parse(url) {
+                Ok(url) => url.below("crosstalk/receive"),
+                Err(error) => {
+                    let shown = unicode::escape(url);
+                    last = Outcome::failed(ErrorCode::Route, format!("`{shown}`: {error}"));
+                    continue;
+                }
+            };
+            if !url.is_https() && !allow_private {
+                let reason = format!("{url} is not https, and `allow_private` is not set");
+                last = Outcome::failed(ErrorCode::Route, reason);
+                continue;
+            }
+            let call = match call(job, url, route, allow_private).await {
+                Ok(call) => call,
+                Err(outcome) => return outcome,
+            };
+            last = match self.outbound.call(call).await {
+                Ok(answer) if (200..300).contains(&answer.status) => taken(job, &answer),
+                Ok(answer) => {
+                    let goes_on = matches!(answer.status, 502..=504);
+                    let outcome = refused(refusal(&answer));
+                    if !goes_on {
+                        return outcome;
+                    }
+                    outcome
+                }
+                Err(error @ (OutboundError::Lookup { .. } | OutboundError::Unreachable { .. })) => {
+                    error.into()
+                }
+                Err(error) => return error.into(),
+            };
+            if matches!(last, Outcome::Delivered { .. }) {
+                break;
+            }
+        }
+        last
+    }
+
+    /// The relays of the domain of an address, the one to try first in front.
+    async fn relays(&self, to: &str, allow_private: bool) -> Result<Vec<String>, Outcome> {
+        let Some(domain) = authority(to) else {
+            return Err(Outcome::failed(
+                ErrorCode::Route,
+                "the address has no domain whose relay could be found",
+            ));
+        };
+        let Some(resolver) = self.relay.resolver() else {
+            return Err(Outcome::failed(
+                ErrorCode::Route,
+                "this relay asks no name server: give the route a `url`",
+            ));
+        };
+        let domain = domain.to_ascii_lowercase();
+        let records = resolver.relays(&domain).await;
+        let records = records.map_err(|reason| {
+            Outcome::later(
+                ErrorCode::Route,
+                format!("the relay of {domain} can't be looked up now: {reason}"),
+            )
+        })?;
+        let (mut relays, mut wrong) = (Vec::new(), Vec::new());
+        for record in &records {
+            match RelayRecord::parse(record, allow_private) {
+                Ok(relay) => relays.push(relay),
+                Err(reason) => wrong.push(reason),
+            }
+        }
+        for reason in &wrong {
+            tracing::info!(%domain, reason, "a record of a relay does not count");
+        }
+        if relays.is_empty() {
+            let why = match wrong.first() {
+                None => "no TXT record".to_owned(),
+                Some(reason) => format!("no record that counts ({reason})"),
+            };
+            return Err(Outcome::failed(
+                ErrorCode::Route,
+                format!("{domain} names no relay: there is {why} at _crosstalk.{domain}"),
+            ));
+        }
+        let order = relay_order(&relays, || getrandom::u64().unwrap_or(0));
+        Ok(order.into_iter().map(|r| r.url.clone()).collect())
+    }
+}
+
+impl Handler for Federation {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+        Box::pin(self.pass_on(job))
+    }
+}
+
+/// What a good status means: only a receipt for this very message is one, or an answer to it.
+fn taken(job: &Job, answer: &Answer) -> Outcome {
+    let sent = answer.text().and_then(Sent::of);
+    match sent {
+        Some(Sent {
+            receipt: Some(receipt),
+            ..
+        }) if receipt.digest == job.record.digest.to_string() => Outcome::delivered(),
+        Some(Sent {
+            receipt: None,
+            answer,
+        }) => Outcome::Delivered {
+            answer: Some(Reply::Envelope(answer)),
+        },
+        _ => Outcome::later(
+            ErrorCode::Route,
+            format!(
+                "the other side answers {} without a receipt for this message: it may be no relay",
+                answer.status
+            ),
+        ),
+    }
+}

@@ -1,0 +1,202 @@
+//! What becomes of an answer: it is taken in as a message of the recipient, unless programs would talk for ever.
+
+use super::report::{derived, takes_no_answer};
+use super::{Job, Outcome};
+use crate::core::{Received, Relay};
+use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
+use crosstalk_envelope::reply::{self, ReceivedIds};
+use crosstalk_envelope::{
+    Address, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
+};
+use crosstalk_protocol::relay::{HOPS, Pattern, Peer, RelayStore, Role};
+use crosstalk_protocol::store::{Record, is_same_party, may_answer};
+
+/// What came back from the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// An envelope, in a form that the strict reading takes.
+    Envelope(String),
+    /// Plain text.
+    Text(String),
+}
+
+/// The id of the answer to a job that is plain text: there is one, however often the job is done.
+pub(super) fn answer_id(job: &Job) -> String {
+    let seed = format!("answer\n{}\n{}\n", job.record.digest, job.to);
+    derived(job.record.at, &seed)
+}
+
+/// Whether the answer of an earlier attempt is there: it was taken, and then the relay stopped.
+pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
+    let id = answer_id(job);
+    let find = move |store: &dyn RelayStore| store.taken_as(&id);
+    matches!(relay.read(find).await, Ok(Some(_)))
+}
+
+/// Takes an answer in. If it can't be taken, what the attempt comes to.
+pub(super) async fn take(relay: &Relay, job: &Job, reply: Reply) -> Result<(), Outcome> {
+    if takes_no_answer(&job.record) {
+        return Ok(());
+    }
+    let asks = matches!(
+        job.record.meaning,
+        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
+    );
+    let speaker = speaker(relay, job);
+    let text = match reply {
+        Reply::Text(_) if !asks => return Ok(()),
+        Reply::Text(body) => respond(job, &speaker, &body),
+        Reply::Envelope(text) => match own(job, &speaker, &text, asks)? {
+            Some(text) => text,
+            None => return Ok(()),
+        },
+    };
+    let text = text.map_err(|e| {
+        Outcome::failed(
+            ErrorCode::Format,
+            format!("the answer can't be written into an envelope: {e}"),
+        )
+    })?;
+    if is_endless(relay, &job.record).await {
+        tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
+        return Ok(());
+    }
+    let peer = Peer {
+        name: format!("{} handler", job.by.as_str()),
+        role: Role::Agent,
+        addresses: [&job.to, &speaker]
+            .iter()
+            .filter_map(|a| Pattern::parse(a).ok())
+            .collect(),
+        domain: None,
+        is_local: false,
+    };
+    match relay.take_in(&text, &peer).await {
+        Received::Taken { .. } => Ok(()),
+        Received::Refused {
+            refusal,
+            status: 503,
+            ..
+        } => Err(Outcome::later(refusal.code, refusal.reason)),
+        // Another answer was taken before the relay stopped.
+        Received::Refused { .. } if is_answered(relay, job).await => Ok(()),
+        Received::Refused { refusal, .. } => Err(Outcome::failed(
+            refusal.code,
+            format!(
+                "it arrived, and its answer was refused: {}",
+                crate::client::one_line(&refusal.detail)
+            ),
+        )),
+    }
+}
+
+/// In whose name is answered: as the message addresses the recipient, or, if it was sent to several, by the address.
+fn speaker(relay: &Relay, job: &Job) -> String {
+    let rules = relay.rules();
+    let receiver = &job.record.receiver;
+    match is_same_party(rules.routes.named(receiver), &job.to) {
+        true => receiver.clone(),
+        false => job.to.clone(),
+    }
+}
+
+/// The RESPOND with a plain text.
+fn respond(job: &Job, speaker: &str, body: &str) -> Result<String, BuildError> {
+    let document = Document::parse(&job.record.text, Reading::Strict);
+    let ids = ReceivedIds {
+        thread: job.record.thread.clone(),
+        message: job.record.id.clone(),
+    };
+    let mut original = document.envelope();
+    original.receiver = Address::split(speaker);
+    let body = unicode::visible(body);
+    reply::respond(&original, &ids, &user_of(&job.to), body.trim_end())
+        .message(answer_id(job))
+        .visible()
+        .build()
+}
+
+/// Who speaks, as `user:` has it.
+fn user_of(address: &str) -> String {
+    let split = Address::split(address);
+    let word = match split.kind() {
+        Some(SchemeKind::Person) | None => address,
+        Some(_) => split.scheme().unwrap_or(address),
+    };
+    word.to_ascii_lowercase()
+}
+
+/// An envelope of the recipient; nothing if it is none that is sent on.
+fn own(
+    job: &Job,
+    speaker: &str,
+    text: &str,
+    asks: bool,
+) -> Result<Option<Result<String, BuildError>>, Outcome> {
+    let document = Document::parse(text, Reading::Strict);
+    let envelope = document.envelope();
+    let meaning = envelope.meaning();
+    let is_receipt = meaning == Some(Intent::Ack) && document.block("receipt").is_some();
+    if is_receipt || (meaning == Some(Intent::Respond) && !asks) {
+        return Ok(None);
+    }
+    let sender = document.sender();
+    if is_same_party(sender, speaker) || is_same_party(sender, &job.to) {
+        return Ok(Some(Ok(text.to_owned())));
+    }
+    let is_signed = matches!(envelope.signature, Some(Signature::Signed { .. }));
+    if may_answer(&job.to, sender) && !is_signed {
+        return Ok(Some(renamed(&document, job, speaker)));
+    }
+    Err(Outcome::failed(
+        ErrorCode::Perm,
+        format!(
+            "it arrived, and its answer is an envelope from {}, for whom {} does not speak",
+            unicode::escape(sender),
+            unicode::escape(&job.to)
+        ),
+    ))
+}
+
+/// The same envelope under the address that was asked: models sign with a simple name.
+fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, BuildError> {
+    // What an answer of v1.0 may lack.
+    let mut builder = Builder::new(speaker, document.receiver())
+        .user(user_of(&job.to))
+        .context(job.record.context.as_deref().unwrap_or("reply"))
+        .intent(Intent::Respond.as_str());
+    for core in [
+        CoreHeader::User,
+        CoreHeader::Session,
+        CoreHeader::Thread,
+        CoreHeader::Parent,
+        CoreHeader::Message,
+        CoreHeader::Context,
+        CoreHeader::Intent,
+    ] {
+        builder = builder.core_if(core, document.header(core));
+    }
+    for block in document.blocks() {
+        for (key, value) in block.fields() {
+            builder = builder.meta(block.namespace(), key, value);
+        }
+    }
+    builder.body(document.body_text()).build()
+}
+
+/// Whether a conversation has gone back and forth as often as a message may hop.
+async fn is_endless(relay: &Relay, record: &Record) -> bool {
+    let mut parent = record.parent.clone();
+    let count = move |store: &dyn RelayStore| {
+        let mut steps = 0;
+        while let Some(id) = parent.take() {
+            steps += 1;
+            if steps >= HOPS {
+                return Ok(true);
+            }
+            parent = store.taken_as(&id)?.and_then(|r| r.parent);
+        }
+        Ok(false)
+    };
+    relay.read(count).await.unwrap_or(false)
+}

@@ -1,0 +1,460 @@
+//! The dispatcher: one task that leases, starts attempts, and hears how they ended.
+
+use super::lane::{Key, Lanes, Waiting};
+use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply, report};
+use crate::config::RouteEntry;
+use crate::core::Relay;
+use crate::metrics::Metrics;
+use crate::outbound::Url;
+use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
+use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, authority};
+use crosstalk_protocol::store::{Record, StoreError};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch as signal;
+use tokio::task::{Id, JoinSet};
+
+/// How many attempts run at once, over all destinations.
+const RUNNING: usize = 1024;
+/// How many deliveries are leased in one transaction.
+const BATCH: usize = 256;
+/// How many are held at most; of what comes then, long lanes give back.
+const HELD: usize = 20_000;
+/// A lane is long with more than these.
+const LONG: usize = 1000;
+/// How long a lease lasts. What is still held then is leased again and not begun twice.
+const LEASE: Duration = Duration::from_secs(120);
+/// How long what is given back stays away.
+const AWAY: Duration = Duration::from_secs(30);
+/// At the latest after so long there is a look at the clock: it may have been set.
+const LOOK: Duration = Duration::from_secs(5);
+/// How many overdue questions are told in one turn.
+const OVERDUE: usize = 64;
+
+/// How an attempt went, as far as its lane is concerned.
+enum Effect {
+    /// The destination answers.
+    Works,
+    /// It does not.
+    Fails,
+}
+
+struct Dispatcher {
+    relay: Relay,
+    routes: Vec<Arc<RouteEntry>>,
+    handlers: Arc<Handlers>,
+    lanes: Lanes,
+    /// What is leased, and how often it was tried before.
+    held: HashMap<Key, u32>,
+    /// What was leased anew before it was seen that the attempt before had ended.
+    again: HashMap<Key, Due>,
+    running: JoinSet<Effect>,
+    tasks: HashMap<Id, (Key, String)>,
+}
+
+struct Handlers {
+    http: http::Http,
+    file: file::File,
+    exec: exec::Exec,
+    relay: federation::Federation,
+}
+
+impl Handlers {
+    fn of(&self, by: By) -> Option<&dyn Handler> {
+        match by {
+            By::Http => Some(&self.http),
+            By::File => Some(&self.file),
+            By::Exec => Some(&self.exec),
+            By::Relay => Some(&self.relay),
+            By::Inbox | By::CopyPaste => None,
+        }
+    }
+}
+
+/// Delivers until it is told to stop.
+pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<Option<Duration>>) {
+    let handlers = Handlers {
+        http: http::Http::new(setup.outbound.clone()),
+        file: file::File,
+        exec: exec::Exec::new(setup.work),
+        relay: federation::Federation::new(relay.clone(), setup.outbound),
+    };
+    let routes = relay.config().routes.iter().cloned().map(Arc::new);
+    let mut dispatcher = Dispatcher {
+        routes: routes.collect(),
+        lanes: Lanes::new(&relay.config().retry),
+        handlers: Arc::new(handlers),
+        held: HashMap::new(),
+        again: HashMap::new(),
+        running: JoinSet::new(),
+        tasks: HashMap::new(),
+        relay,
+    };
+    let mut stopped = dispatcher.relay.stopped();
+    loop {
+        dispatcher.lease().await;
+        dispatcher.tell_overdue().await;
+        dispatcher.begin();
+        let wait = dispatcher.wait().await;
+        let relay = dispatcher.relay.clone();
+        tokio::select! {
+            _ = stop.wait_for(Option::is_some) => break,
+            _ = stopped.wait_for(Option::is_some) => break,
+            () = relay.work() => {}
+            Some(ended) = dispatcher.running.join_next_with_id() => dispatcher.ended(ended),
+            () = tokio::time::sleep(wait) => {}
+        }
+        while let Some(ended) = dispatcher.running.try_join_next_with_id() {
+            dispatcher.ended(ended);
+        }
+    }
+    let grace = stop.borrow().unwrap_or_default();
+    dispatcher.finish(grace).await;
+}
+
+impl Dispatcher {
+    /// Leases what is due.
+    async fn lease(&mut self) {
+        loop {
+            let now = self.relay.now();
+            match self.relay.read(|store| store.next_due()).await {
+                Ok(Some(at)) if at <= now => {}
+                Ok(_) => return,
+                Err(error) => return trouble(&error),
+            }
+            let lease = after(now, LEASE);
+            let due = self
+                .relay
+                .write(move |store| store.due(now, lease, BATCH))
+                .await;
+            let due = match due {
+                Ok(due) => due,
+                Err(error) => return trouble(&error),
+            };
+            let is_all = due.len() < BATCH;
+            let mut surplus = Vec::new();
+            for due in due {
+                let key = (due.record.id.clone(), due.to.clone());
+                if let Some(attempts) = self.held.get(&key) {
+                    // With the same number, a long attempt outlived its lease.
+                    if *attempts != due.attempts {
+                        self.again.insert(key, due);
+                    }
+                    continue;
+                }
+                let lane = self.lane_of(&due);
+                if self.held.len() >= HELD && self.lanes.waiting(&lane) > LONG {
+                    surplus.push(key);
+                    continue;
+                }
+                self.hold(key, lane, due);
+            }
+            self.give_back(surplus, after(now, AWAY)).await;
+            // What is urgent begins before the rest is looked at.
+            self.begin();
+            if is_all {
+                return;
+            }
+        }
+    }
+
+    fn hold(&mut self, key: Key, lane: String, due: Due) {
+        self.held.insert(key, due.attempts);
+        self.lanes.push(lane, waiting(due));
+    }
+
+    /// The line of the table that leads to a delivery.
+    fn route(&self, to: &str, by: By) -> Option<&Arc<RouteEntry>> {
+        let fits = |r: &&Arc<RouteEntry>| {
+            r.handler() == Some(by) && r.pattern().is_some_and(|p| p.matches(to))
+        };
+        self.routes.iter().find(fits)
+    }
+
+    /// What a delivery shares its fate with: the server, the folder, the command, the domain.
+    fn lane_of(&self, due: &Due) -> String {
+        let route = self.route(&due.to, due.by);
+        let by = due.by.as_str();
+        let url = route.and_then(|r| r.url.as_deref());
+        let origin = url.and_then(|u| Url::parse(u).ok()).map(|u| u.origin());
+        let place = match due.by {
+            By::Http => origin,
+            By::Relay => origin.or_else(|| authority(&due.to).map(str::to_ascii_lowercase)),
+            By::File => route
+                .and_then(|r| r.folder.as_ref())
+                .map(|f| f.display().to_string()),
+            By::Exec => route.map(|r| r.to.clone()),
+            By::Inbox | By::CopyPaste => None,
+        };
+        format!("{by} {}", place.unwrap_or_default())
+    }
+
+    /// Starts what there is room for.
+    fn begin(&mut self) {
+        let now = self.relay.now();
+        while self.running.len() < RUNNING
+            && let Some((lane, waiting)) = self.lanes.next(now)
+        {
+            let key = (waiting.id.clone(), waiting.to.clone());
+            let route = self.route(&waiting.to, waiting.by).cloned();
+            let (relay, handlers) = (self.relay.clone(), Arc::clone(&self.handlers));
+            let task = self
+                .running
+                .spawn(async move { attempt(&relay, &handlers, waiting, route).await });
+            self.tasks.insert(task.id(), (key, lane));
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Effect), tokio::task::JoinError>) {
+        let (id, works) = match ended {
+            Ok((id, effect)) => (id, matches!(effect, Effect::Works)),
+            Err(error) => {
+                if error.is_panic() {
+                    tracing::error!(reason = %error, "an attempt to deliver ended badly");
+                }
+                (error.id(), false)
+            }
+        };
+        if let Some((key, lane)) = self.tasks.remove(&id) {
+            self.held.remove(&key);
+            self.lanes.ended(&lane, works, self.relay.now());
+            if let Some(due) = self.again.remove(&key) {
+                self.hold(key, lane, due);
+            }
+        }
+    }
+
+    /// Tells senders whose questions were not answered in time.
+    async fn tell_overdue(&self) {
+        let now = self.relay.now();
+        match self.relay.read(|store| store.next_deadline()).await {
+            Ok(Some(at)) if at <= now => {}
+            Ok(_) => return,
+            Err(error) => return trouble(&error),
+        }
+        // What was taken before, an answer among it, is filed first.
+        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
+        match self.relay.write_filed(overdue).await {
+            Ok(overdue) => {
+                for expectation in &overdue {
+                    Metrics::count(&self.relay.metrics().timed_out);
+                    report::unanswered(&self.relay, expectation).await;
+                }
+            }
+            Err(error) => trouble(&error),
+        }
+    }
+
+    /// How long nothing has to be done.
+    async fn wait(&self) -> Duration {
+        let find = |store: &dyn RelayStore| Ok((store.next_due()?, store.next_deadline()?));
+        let (due, deadline) = self.relay.read(find).await.unwrap_or_default();
+        // What is leased by this dispatcher is due again later, and begun already.
+        let next = [due, deadline, self.lanes.next_trial()];
+        let next = next.into_iter().flatten().min();
+        let now = self.relay.now().as_millis();
+        next.map_or(LOOK, |at| {
+            let millis = at.as_millis().saturating_sub(now);
+            Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+        })
+        .clamp(Duration::from_millis(10), LOOK)
+    }
+
+    async fn give_back(&self, keys: Vec<Key>, at: Timestamp) {
+        if keys.is_empty() {
+            return;
+        }
+        let release = move |store: &mut dyn RelayStore| {
+            for (id, to) in &keys {
+                store.release(id, to, at)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = self.relay.write(release).await {
+            trouble(&error);
+        }
+    }
+
+    /// Lets what runs end, then gives everything back.
+    async fn finish(mut self, grace: Duration) {
+        let ends = async {
+            while let Some(ended) = self.running.join_next_with_id().await {
+                if let Some((key, _)) = ended.ok().and_then(|(id, _)| self.tasks.remove(&id)) {
+                    self.held.remove(&key);
+                }
+            }
+        };
+        if tokio::time::timeout(grace, ends).await.is_err() {
+            tracing::warn!(
+                "some attempts to deliver were cut off, and are made again after the next start"
+            );
+            self.running.shutdown().await;
+        }
+        let held = self.held.drain().map(|(key, _)| key).collect();
+        self.give_back(held, self.relay.now()).await;
+    }
+}
+
+/// One attempt, with everything that follows from it.
+async fn attempt(
+    relay: &Relay,
+    handlers: &Handlers,
+    waiting: Waiting,
+    route: Option<Arc<RouteEntry>>,
+) -> Effect {
+    let (id, to) = (waiting.id.clone(), waiting.to.clone());
+    let record = match waiting.record {
+        Some(record) => Ok(Some(record)),
+        None => {
+            let id = id.clone();
+            relay.read(move |store| store.taken_as(&id)).await
+        }
+    };
+    let record = match record {
+        Ok(Some(record)) => record,
+        Ok(None) => {
+            let reason = "the message is gone".to_owned();
+            settle(relay, &id, &to, Attempt::Failed { reason }).await;
+            return Effect::Works;
+        }
+        Err(error) => {
+            trouble(&error);
+            return Effect::Works;
+        }
+    };
+    let job = Job {
+        text: relay.leaving(&record),
+        by: waiting.by,
+        attempts: waiting.attempts,
+        to,
+        record,
+        route,
+    };
+    let outcome = deliver(relay, handlers, &job).await;
+    conclude(relay, &job, outcome).await
+}
+
+/// Hands a job to its handler, and takes its answer in.
+async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
+    if has_run_out(&job.record, relay.now()) {
+        return Outcome::failed(
+            ErrorCode::Consent,
+            "the consent of the message ended before it could be delivered",
+        );
+    }
+    let Some(handler) = handlers.of(job.by) else {
+        return Outcome::failed(ErrorCode::Route, "there is nobody to bring it there");
+    };
+    if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
+        return Outcome::failed(
+            ErrorCode::TooLarge,
+            "there is no room in the message for the hop of this relay, without which a loop would not be noticed",
+        );
+    }
+    if job.by == By::Exec && reply::is_answered(relay, job).await {
+        return Outcome::delivered();
+    }
+    match handler.handle(job).await {
+        Outcome::Delivered {
+            answer: Some(answer),
+        } => match reply::take(relay, job, answer).await {
+            Ok(()) => Outcome::delivered(),
+            Err(outcome) => outcome,
+        },
+        other => other,
+    }
+}
+
+/// Whether the hop of this relay is in what leaves it, and what leaves is still within the limits of an envelope.
+fn has_hop(job: &Job) -> bool {
+    job.text != job.record.text && Document::parse(&job.text, Reading::Strict).is_accepted()
+}
+
+fn has_run_out(record: &Record, now: Timestamp) -> bool {
+    let document = Document::parse(&record.text, Reading::Strict);
+    let expires = document.envelope().privacy().expires;
+    expires.is_some_and(|end| end <= now)
+}
+
+/// Writes down what became of a job, and tells the sender if it was given up.
+async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
+    let metrics = relay.metrics();
+    let (id, to) = (&job.record.id, &job.to);
+    let (code, reason, after_wait, effect) = match outcome {
+        Outcome::Delivered { .. } => {
+            Metrics::count(&metrics.delivered);
+            tracing::info!(%id, by = job.by.as_str(), "delivered");
+            settle(relay, id, to, Attempt::Delivered).await;
+            return Effect::Works;
+        }
+        Outcome::Later {
+            code,
+            reason,
+            after,
+        } => {
+            let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+            let retry = &relay.config().retry;
+            let backoff = retry.backoff();
+            let wait = backoff.after(job.attempts.saturating_add(1), random);
+            // As long as the other side asks for, within reason.
+            let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));
+            let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
+            (code, reason, wait, Effect::Fails)
+        }
+        Outcome::Failed { code, reason } => (code, reason, None, Effect::Works),
+    };
+    let now = relay.now();
+    if let Some(wait) = after_wait {
+        Metrics::count(&metrics.retried);
+        tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
+        let at = after(now, wait);
+        settle(relay, id, to, Attempt::Later { at, reason }).await;
+        return effect;
+    }
+    Metrics::count(&metrics.failed);
+    tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
+    // First the word to the sender: after a crash in between it is said again, under the same id.
+    let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
+    report::undeliverable(relay, &job.record, to, (code, &reason), since).await;
+    let reason = format!("{}: {reason}", code.as_str());
+    settle(relay, id, to, Attempt::Failed { reason }).await;
+    effect
+}
+
+async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {
+    let id = id.to_owned();
+    let deliveries = relay.read(move |store| store.deliveries(&id)).await.ok()?;
+    let mut deliveries = deliveries.into_iter();
+    deliveries.find(|d| d.to == to).map(|d| d.queued_at)
+}
+
+async fn settle(relay: &Relay, id: &str, to: &str, attempt: Attempt) {
+    let (id, to, now) = (id.to_owned(), to.to_owned(), relay.now());
+    let write = move |store: &mut dyn RelayStore| store.attempted(&id, &to, &attempt, now);
+    if let Err(error) = relay.write(write).await {
+        // The lease runs out, and it is given out again.
+        trouble(&error);
+    }
+}
+
+fn waiting(due: Due) -> Waiting {
+    Waiting {
+        id: due.record.id.clone(),
+        to: due.to,
+        by: due.by,
+        attempts: due.attempts,
+        priority: due.priority,
+        seq: due.record.seq,
+        record: Some(due.record),
+    }
+}
+
+fn after(now: Timestamp, wait: Duration) -> Timestamp {
+    let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_add(wait))
+}
+
+fn trouble(error: &StoreError) {
+    tracing::warn!(reason = %error, "the delivery has to wait for the store");
+}

@@ -1,0 +1,215 @@
+//! A folder from which messages are taken: each file once, then it is moved to `done` or `refused`.
+
+use crate::config::Watch;
+use crate::core::{Received, Relay};
+use crosstalk_envelope::{Reading, limit, scan, unicode};
+use crosstalk_protocol::relay::{Pattern, Peer, Role};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch as signal;
+
+/// How often there is a look.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many files are taken in one look.
+const FILES: usize = 1000;
+
+/// What a file looked like: if it is the same twice, nobody writes to it any more.
+type Seen = HashMap<OsString, (u64, Option<SystemTime>)>;
+
+/// Looks into a folder until it is told to stop.
+pub(super) async fn run(relay: Relay, watch: Watch, mut stop: signal::Receiver<Option<Duration>>) {
+    let peer = Peer {
+        name: format!("folder {}", watch.folder.display()),
+        role: Role::Person,
+        addresses: watch
+            .addresses
+            .iter()
+            .filter_map(|a| Pattern::parse(a).ok())
+            .collect(),
+        domain: None,
+        is_local: false,
+    };
+    let mut seen = Seen::new();
+    let mut is_missing = false;
+    loop {
+        let (folder, before) = (watch.folder.clone(), std::mem::take(&mut seen));
+        let look = move || ready(&folder, &before);
+        let looked = tokio::task::spawn_blocking(look).await;
+        match looked.unwrap_or_else(|e| Err(io::Error::other(e))) {
+            Ok((files, now)) => {
+                seen = now;
+                is_missing = false;
+                for file in files {
+                    if stop.borrow().is_some() {
+                        break;
+                    }
+                    take(&relay, &peer, file).await;
+                }
+            }
+            Err(error) if !is_missing => {
+                is_missing = true;
+                tracing::warn!(folder = %watch.folder.display(), reason = %error, "a watched folder can't be read");
+            }
+            Err(_) => {}
+        }
+        tokio::select! {
+            _ = stop.wait_for(Option::is_some) => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// The files that did not change since the last look, and how all of them look now.
+fn ready(folder: &Path, before: &Seen) -> io::Result<(Vec<PathBuf>, Seen)> {
+    let (mut files, mut now) = (Vec::new(), Seen::new());
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let is_ours = path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("aict") || e.eq_ignore_ascii_case("crosstalk"));
+        let name = entry.file_name();
+        if !is_ours || name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        // Not that of what a link points to.
+        let Ok(data) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let look = (data.len(), data.modified().ok());
+        if before.get(&name) == Some(&look) {
+            files.push(path);
+        }
+        now.insert(name, look);
+        if files.len() == FILES {
+            break;
+        }
+    }
+    files.sort();
+    Ok((files, now))
+}
+
+/// Takes what is in a file, and moves it away.
+async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
+    let reading = path.clone();
+    let read = tokio::task::spawn_blocking(move || read(&reading)).await;
+    let text = match read.unwrap_or_else(|e| Err(Unread::Now(e.to_string()))) {
+        Ok(text) => text,
+        Err(Unread::Now(reason)) => {
+            tracing::warn!(file = %path.display(), reason, "a file can't be read now");
+            return;
+        }
+        Err(Unread::Never(reason)) => return put_away(&path, Some(reason)).await,
+    };
+    let mut faults = Vec::new();
+    let envelopes: Vec<String> = {
+        let found = scan(&text, Reading::Strict);
+        for fault in found.refused.iter().filter(|f| f.is_error()).take(20) {
+            let place = fault.position(&text);
+            let message = unicode::escape(&fault.message);
+            faults.push(format!(
+                "Line {}, column {}: {message}.",
+                place.line, place.column
+            ));
+        }
+        let texts = found.documents.iter();
+        texts.map(|d| d.source().to_owned()).collect()
+    };
+    for (number, envelope) in (1..).zip(&envelopes) {
+        match relay.take_in(envelope, peer).await {
+            Received::Taken { .. } => {}
+            // Trouble that passes: what was taken is known at the next look, and not taken twice.
+            Received::Refused { status: 503, .. } => return,
+            Received::Refused { refusal, .. } => faults.push(format!(
+                "Envelope {number}: {} {}",
+                refusal.code.as_str(),
+                unicode::escape(&refusal.detail)
+            )),
+        }
+    }
+    let reason = (!faults.is_empty()).then(|| faults.join("\n"));
+    put_away(&path, reason).await;
+}
+
+enum Unread {
+    /// It may work at the next look.
+    Now(String),
+    /// It is nothing that is taken.
+    Never(String),
+}
+
+/// The text of a file that is one, and not too large. A link is not followed.
+fn read(path: &Path) -> Result<String, Unread> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(CWD, path, flags, Mode::empty()) {
+        Ok(file) => fs::File::from(file),
+        Err(rustix::io::Errno::LOOP) => {
+            return Err(Unread::Never(
+                "It is a link, which is not followed.\nWhat to do: put the file itself there."
+                    .into(),
+            ));
+        }
+        Err(error) => return Err(Unread::Now(error.to_string())),
+    };
+    let now = |e: io::Error| Unread::Now(e.to_string());
+    if !file.metadata().map_err(now)?.is_file() {
+        return Err(Unread::Never("It is no file.".into()));
+    }
+    let most = u64::try_from(limit::PASTE_BYTES).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(now)?;
+    if bytes.len() > limit::PASTE_BYTES {
+        return Err(Unread::Never(format!(
+            "It has more than {most} bytes.\nWhat to do: put it there in parts."
+        )));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Unread::Never("It is not UTF-8.\nWhat to do: save it as UTF-8.".into()))
+}
+
+/// Moves a file to `done`, or to `refused` with the reason beside it.
+async fn put_away(path: &Path, reason: Option<String>) {
+    let moving = path.to_owned();
+    let work = move || move_away(&moving, reason.as_deref());
+    let moved = tokio::task::spawn_blocking(work).await;
+    if let Err(error) = moved.unwrap_or_else(|e| Err(io::Error::other(e))) {
+        tracing::warn!(file = %path.display(), reason = %error, "a file that was taken can't be moved away");
+    }
+}
+
+fn move_away(path: &Path, reason: Option<&str>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let target = folder.join(if reason.is_some() { "refused" } else { "done" });
+    fs::create_dir_all(&target)?;
+    let name = path.file_name().unwrap_or_default();
+    for number in 0..10_000 {
+        let mut new = name.to_owned();
+        if number > 0 {
+            new = OsString::from(format!("{number}-"));
+            new.push(name);
+        }
+        let to = target.join(&new);
+        match renameat_with(CWD, path, CWD, &to, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST) => continue,
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !to.exists() => {
+                fs::rename(path, &to)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(reason) = reason {
+            new.push(".reason.txt");
+            let mut file = fs::File::create(target.join(new))?;
+            writeln!(file, "{reason}")?;
+            file.sync_all()?;
+        }
+        fs::File::open(&target)?.sync_all()?;
+        return fs::File::open(folder)?.sync_all();
+    }
+    Err(io::Error::other("too many files of this name"))
+}

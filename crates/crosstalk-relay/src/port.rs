@@ -1,0 +1,39 @@
+//! What the relay asks of others: names of the DNS, and whom to believe.
+
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
+use std::net::IpAddr;
+use std::pin::Pin;
+
+/// Work that ends later.
+pub type Later<'l, T> = Pin<Box<dyn Future<Output = T> + Send + 'l>>;
+
+/// Someone who knows what domains say.
+pub trait Resolver: Send + Sync {
+    /// The keys that a domain lists.
+    fn keys<'l>(&'l self, domain: &'l str) -> Later<'l, DnsAnswer>;
+
+    /// The addresses that a domain lists for a simple name.
+    fn addresses<'l>(&'l self, name: &'l str, domain: &'l str) -> Later<'l, AddressAnswer>;
+
+    /// The TXT records at `_crosstalk.` and a domain: where its relay is. An error is temporary.
+    fn relays<'l>(&'l self, domain: &'l str) -> Later<'l, Result<Vec<String>, String>>;
+
+    /// The addresses of a host in the network. An error is temporary.
+    fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>>;
+}
+
+/// Whom the relay believes, kept where others can see and change it.
+pub trait Keyring: Send + Sync {
+    /// What is kept now.
+    ///
+    /// # Errors
+    /// Why it can't be read, in a sentence.
+    fn read(&self) -> Result<Trust, String>;
+
+    /// Changes what is kept. What it is then.
+    ///
+    /// # Errors
+    /// Why it can't be changed, in a sentence.
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String>;
+}

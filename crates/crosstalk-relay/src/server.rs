@@ -1,0 +1,285 @@
+//! The relay in the network: an HTTP server.
+//!
+//! ```text
+//! accept ── Seat ── TLS ── Paced ── hyper ── surface ── gate, credential, rate ── one function for each thing to do
+//! ```
+//!
+//! `server/surface.rs` shows every path, its methods, and who may use them.
+
+mod answer;
+mod batch;
+mod blob;
+mod body;
+mod connection;
+mod courier;
+mod credential;
+mod directory;
+mod gate;
+mod housekeeping;
+mod inbox;
+mod media;
+mod message;
+mod operation;
+mod pace;
+mod query;
+mod rate;
+mod receive;
+mod seat;
+mod sight;
+mod stream;
+mod surface;
+mod thread;
+mod tls;
+mod token;
+mod view;
+
+pub use blob::Blobs;
+pub use tls::{TlsError, tls};
+
+use crate::core::{Relay, Stopped};
+use crate::metrics::Metrics;
+use answer::Fault;
+use credential::{Caller, Credentials};
+use crosstalk_protocol::store::StoreError;
+use gate::Gate;
+use http::HeaderValue;
+use rate::{Rates, Whose};
+use seat::Seats;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How long requests may go on after the server was told to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// How long a reader waits until what was just taken is filed.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// What a server needs besides a relay.
+pub struct ServerOptions<F> {
+    /// The data folder of the relay; attachments are kept in `blobs` in it.
+    pub data: PathBuf,
+    /// Certificate and key, for TLS without a proxy.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// When it is done, the server stops: requests end, and what was taken is filed.
+    pub shutdown: F,
+}
+
+/// Why a server ended, or did not begin.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The network, or the folder of attachments.
+    Io(io::Error),
+    /// The store can't be relied on.
+    Store(StoreError),
+    /// It would listen to others, and nobody could prove who they are.
+    NoCredentials(SocketAddr),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::NoCredentials(listen) => write!(
+                f,
+                "the relay would listen on {listen}, where others can reach it, and has no credentials: make one with \
+                 `crosstalk token create`, or listen on 127.0.0.1"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+impl From<io::Error> for ServeError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<StoreError> for ServeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What every request needs.
+pub(crate) struct Site {
+    relay: Relay,
+    gate: Gate,
+    credentials: Credentials,
+    rates: Rates,
+    blobs: Blobs,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    /// The limit of requests, as it is told to everybody, and to the person at this machine.
+    policy: Option<HeaderValue>,
+    local_policy: Option<HeaderValue>,
+    /// The place of the last message that was there at the start: the relay is ready when it is filed.
+    ready_at: u64,
+    closing: watch::Sender<bool>,
+}
+
+impl Site {
+    /// Counts a request, or refuses it because there were too many.
+    fn allow(&self, caller: &Caller) -> Result<(), Fault> {
+        let limits = &self.relay.config().limits;
+        let a_minute = match caller.peer.is_local {
+            true => limits.local_requests_per_minute,
+            false => limits.requests_per_minute,
+        };
+        // A token is counted wherever it comes from, everybody else by where they come from.
+        debug_assert!(!caller.peer.is_local || matches!(caller.whose, Whose::Peer(_)));
+        if a_minute == 0 {
+            return Ok(());
+        }
+        let now = std::time::Instant::now();
+        let taken = self.rates.take(&caller.whose, a_minute, now);
+        taken.map_err(Fault::too_often)
+    }
+
+    /// Looks at the tokens again, which others may have changed.
+    async fn look_at_tokens(&self) -> Result<(), StoreError> {
+        let tokens = self.relay.read(|store| store.tokens()).await?;
+        self.credentials.set(tokens);
+        Ok(())
+    }
+
+    /// Waits until what was taken is filed, so that everything is found. Not for ever: a disk may be full.
+    async fn settle(&self) {
+        if self.relay.metrics().backlog.load(Ordering::Relaxed) > 0 {
+            self.settle_all().await;
+        }
+    }
+
+    /// The same, until what was handed out is noted as well.
+    async fn settle_all(&self) {
+        let filed = self.relay.write_filed(|_| Ok(()));
+        // What is filed until then is shown.
+        let _ = tokio::time::timeout(SETTLE, filed).await;
+    }
+
+    /// Waits until the server is told to stop.
+    async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        // The sender lives as long as this.
+        let _ = closing.wait_for(|closes| *closes).await;
+    }
+
+    fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+}
+
+/// Serves a relay until it is told to stop, or its store can't be relied on any more.
+///
+/// When it is told to stop, nobody is let in any more, requests come to their end, whoever waits for a message is
+/// answered, and everything that was taken is filed.
+///
+/// ```no_run
+/// # async fn example(relay: crosstalk_relay::core::Relay) -> Result<(), crosstalk_relay::server::ServeError> {
+/// use crosstalk_relay::server::{ServerOptions, serve};
+/// let listener = tokio::net::TcpListener::bind(relay.config().listen).await?;
+/// let shutdown = async { drop(tokio::signal::ctrl_c().await) };
+/// serve(relay, listener, ServerOptions { data: "data".into(), tls: None, shutdown }).await
+/// # }
+/// ```
+///
+/// # Errors
+/// If it can't begin, or why it had to end.
+pub async fn serve<F: Future<Output = ()>>(
+    relay: Relay,
+    listener: TcpListener,
+    options: ServerOptions<F>,
+) -> Result<(), ServeError> {
+    let listen = listener.local_addr()?;
+    let config = relay.config();
+    let tokens = relay.read(|store| store.tokens()).await?;
+    let credentials = Credentials::new(listen.ip().is_loopback(), tokens);
+    if credentials.is_shut() {
+        return Err(ServeError::NoCredentials(listen));
+    }
+    let filing = *relay.filing().borrow();
+    let policy = |a_minute: u32| {
+        let text = format!("\"requests\";q={a_minute};w=60");
+        HeaderValue::from_str(&text).ok().filter(|_| a_minute > 0)
+    };
+    let site = Arc::new(Site {
+        gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts)),
+        credentials,
+        rates: Rates::new(),
+        blobs: Blobs::open(&options.data)?,
+        tls: options.tls,
+        policy: policy(config.limits.requests_per_minute),
+        local_policy: policy(config.limits.local_requests_per_minute),
+        ready_at: filing.through + filing.left,
+        closing: watch::Sender::new(false),
+        relay,
+    });
+    let keeping = tokio::spawn(housekeeping::run(Arc::clone(&site)));
+    let ended = accept(&site, listener, options.shutdown).await;
+    keeping.abort();
+    site.relay.stop().await;
+    ended
+}
+
+/// Lets connections in until it is time to stop, and waits for them to end.
+async fn accept<F: Future<Output = ()>>(
+    site: &Arc<Site>,
+    listener: TcpListener,
+    shutdown: F,
+) -> Result<(), ServeError> {
+    let limits = &site.relay.config().limits;
+    let seats = Seats::new(limits.connections, limits.connections_per_peer);
+    let mut stopped = site.relay.stopped();
+    tokio::pin!(shutdown);
+    let ended = loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut shutdown => break Ok(()),
+            stopped = stopped.wait_for(Option::is_some) => break failure(stopped.ok().as_deref()),
+        };
+        match accepted {
+            Ok((stream, from)) => match seats.take(from.ip(), site) {
+                Some(seat) => {
+                    let site = Arc::clone(site);
+                    tokio::spawn(async move {
+                        connection::serve(site, stream, from).await;
+                        drop(seat);
+                    });
+                }
+                None => {
+                    Metrics::count(&site.relay.metrics().turned_away);
+                    match site.tls.is_some() {
+                        true => drop(stream),
+                        false => connection::turn_away(stream),
+                    }
+                }
+            },
+            Err(error) => {
+                // Too many open files, or a connection that was gone before it was there: the next one may do.
+                tracing::warn!(reason = %error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    };
+    drop(listener);
+    site.closing.send_replace(true);
+    if tokio::time::timeout(DRAIN, seats.all_free()).await.is_err() {
+        tracing::warn!("some requests did not end in time");
+    }
+    ended
+}
+
+fn failure(stopped: Option<&Option<Stopped>>) -> Result<(), ServeError> {
+    match stopped {
+        Some(Some(Stopped::Failed(error))) => Err(ServeError::Store(error.clone())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,270 @@
+//! Answers: texts, JSON, and refusals, which say what was wrong, where, and what to do.
+
+use super::body::Body;
+use super::media::Media;
+use crate::core::{Received, unread};
+use bytes::Bytes;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::unicode::is_hidden;
+use crosstalk_protocol::store::{StoreError, StoreFault};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// An answer.
+pub(super) type Answer = Response<Body>;
+
+/// After how many seconds to try again when there is trouble that passes.
+const SOON: u32 = 5;
+
+/// A request that is not answered as it was meant.
+#[derive(Debug)]
+pub(super) struct Fault {
+    refusal: Box<Refusal>,
+    status: u16,
+    retry_after: Option<u32>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
+    /// Whether nothing more can be read from this connection.
+    pub(super) closes: bool,
+}
+
+impl Fault {
+    /// A refusal with the status of its code.
+    pub(super) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self {
+            refusal: Box::new(Refusal::new(code, detail)),
+            status: code.http_status(),
+            retry_after: None,
+            header: None,
+            closes: false,
+        }
+    }
+
+    /// A parameter or a body that is not as it should be.
+    pub(super) fn format(detail: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Format, detail)
+    }
+
+    /// Something that is not there, or not for who asks.
+    pub(super) fn missing(what: &str) -> Self {
+        let mut fault = Self::new(
+            ErrorCode::Route,
+            format!(
+                "There is no {what}, or it is not for you to see.\nWhat to do: check its name, and whose credential this is."
+            ),
+        );
+        fault.refusal.reason = format!("There is no {what}");
+        fault
+    }
+
+    /// Something that who asks may not do.
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Perm, detail)
+    }
+
+    /// A credential is needed, and there is none that counts.
+    pub(super) fn unknown_peer(detail: &str) -> Self {
+        let mut fault = Self::new(ErrorCode::Perm, detail).status(401);
+        let value = HeaderValue::from_static("Bearer");
+        fault.header = Some(Box::new((WWW_AUTHENTICATE, value)));
+        fault
+    }
+
+    /// Something that can't be done now.
+    pub(super) fn later(detail: &str) -> Self {
+        let mut fault = Self::new(
+            ErrorCode::Rate,
+            format!("{detail}.\nWhat to do: try again after {SOON} seconds."),
+        )
+        .status(503);
+        fault.refusal.reason = "The relay can't do it now".into();
+        fault.retry_after = Some(SOON);
+        fault
+    }
+
+    /// More than is allowed in a time.
+    pub(super) fn too_often(seconds: u32) -> Self {
+        let mut fault = Self::new(
+            ErrorCode::Rate,
+            format!(
+                "More requests came than are allowed in a minute.\nWhat to do: try again after {seconds} seconds."
+            ),
+        );
+        fault.retry_after = Some(seconds);
+        fault
+    }
+
+    /// The path has no such method.
+    pub(super) fn method(allowed: &str) -> Self {
+        let detail =
+            format!("The path has no such method.\nWhat to do: use one of these: {allowed}.");
+        let mut fault = Self::new(ErrorCode::Unsupported, detail).status(405);
+        let value = HeaderValue::from_str(allowed).ok();
+        fault.header = value.map(|v| Box::new((ALLOW, v)));
+        fault
+    }
+
+    /// The same with another status.
+    pub(super) fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The same, after which the connection is closed.
+    pub(super) fn closing(mut self) -> Self {
+        self.closes = true;
+        self
+    }
+
+    /// The ERROR envelope alone.
+    pub(super) fn envelope(self) -> String {
+        match unread(None, *self.refusal, self.retry_after) {
+            Received::Refused { answer, .. } | Received::Taken { answer, .. } => answer,
+        }
+    }
+
+    /// The answer: an ERROR envelope, or JSON.
+    pub(super) fn answer(self, as_json: bool) -> Answer {
+        let (status, closes, header) = (self.status, self.closes, self.header);
+        let received = unread(None, *self.refusal, self.retry_after);
+        let mut answer = refused(&received, status, as_json);
+        let headers = answer.headers_mut();
+        if let Some((name, value)) = header.map(|h| *h) {
+            headers.insert(name, value);
+        }
+        if closes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        let detail = match error.fault {
+            StoreFault::Full => "The disk of the relay is full",
+            StoreFault::Busy => "The store of the relay is busy",
+            StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
+                tracing::error!(reason = %error, "the store can't be used");
+                "The store of the relay can't be used"
+            }
+        };
+        Self::later(detail)
+    }
+}
+
+/// What became of a message, as an answer.
+pub(super) fn received(received: Received, as_json: bool) -> Answer {
+    match received {
+        Received::Taken { answer, .. } => text(answer),
+        ref refusal @ Received::Refused { status, .. } => refused(refusal, status, as_json),
+    }
+}
+
+fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
+    let Received::Refused {
+        refusal,
+        retry_after,
+        answer,
+        ..
+    } = received
+    else {
+        return text(received.answer().to_owned());
+    };
+    let mut out = match as_json {
+        true => json(&error_json(refusal, *retry_after)),
+        false => text(answer.clone()),
+    };
+    *out.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(seconds) = retry_after {
+        out.headers_mut().insert(RETRY_AFTER, (*seconds).into());
+    }
+    out
+}
+
+/// Why something was refused, as JSON.
+#[derive(Serialize)]
+struct Error<'e> {
+    code: &'static str,
+    reason: &'e str,
+    detail: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
+}
+
+fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> serde_json::Value {
+    let position = refusal.rule.as_ref().and_then(|(_, p)| p.as_ref());
+    let error = Error {
+        code: refusal.code.as_str(),
+        reason: &refusal.reason,
+        detail: &refusal.detail,
+        rule: refusal.rule.as_ref().map(|(rule, _)| *rule),
+        line: position.map(|p| p.line),
+        column: position.map(|p| p.column),
+        retry_after,
+    };
+    json!({ "error": error })
+}
+
+/// An answer of a kind.
+pub(super) fn of(media: Media, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.reserve(4);
+    headers.insert(CONTENT_TYPE, media.content_type());
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// A text.
+pub(super) fn text(text: String) -> Answer {
+    of(Media::Text, Body::Full(text.into()))
+}
+
+/// JSON.
+pub(super) fn json(value: &impl Serialize) -> Answer {
+    of(Media::Json, Body::Full(json_text(value).into()))
+}
+
+/// Nothing.
+pub(super) fn nothing(status: StatusCode) -> Answer {
+    let mut answer = of(Media::Text, Body::Full(Bytes::new()));
+    answer.headers_mut().remove(CONTENT_TYPE);
+    *answer.status_mut() = status;
+    answer
+}
+
+/// The JSON of a value on one line. What could move the cursor, reorder or hide something is written as `\u…`: the same
+/// value for a program, and visible for a person.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    // Only values that are made here come here, and their keys are texts.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let harmful = |c: char| c.is_control() || is_hidden(c);
+    if !text.contains(harmful) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if harmful(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,237 @@
+//! Attachments: files under the data folder, named by their digest.
+
+use super::answer::{self, Answer, Fault};
+use super::body::{Body, Bounds, Reader};
+use super::media::{self, Media};
+use super::surface::Call;
+use bytes::{Bytes, BytesMut};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::ErrorCode;
+use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, Method, StatusCode};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
+
+/// How many attachments are written at once.
+const AT_ONCE: usize = 16;
+/// How much of a file is read at once.
+const PART: usize = 64 << 10;
+/// What the names of files begin with that are not complete.
+const NEW: &str = "new-";
+
+/// The folder of the attachments.
+pub struct Blobs {
+    folder: PathBuf,
+    /// Held by who adds an attachment or takes some away, so that none is taken away that was just added.
+    changing: Mutex<()>,
+    writers: Semaphore,
+}
+
+impl Blobs {
+    /// Opens the folder `blobs` in a data folder, and makes it if need be. What was not complete is removed.
+    ///
+    /// # Errors
+    /// If it can't be made or read.
+    pub fn open(data: &Path) -> io::Result<Self> {
+        let folder = data.join("blobs");
+        std::fs::create_dir_all(&folder)?;
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(NEW) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(Self {
+            folder,
+            changing: Mutex::new(()),
+            writers: Semaphore::new(AT_ONCE),
+        })
+    }
+
+    /// Where the attachment with a digest is, if it is there.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        let name = name.strip_prefix("sha256:").unwrap_or(&name);
+        let start: String = name.chars().take(2).collect();
+        self.folder.join(start).join(name)
+    }
+
+    /// Nothing is added or taken away meanwhile.
+    pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// Removes an attachment.
+    ///
+    /// # Errors
+    /// If it is there and can't be removed.
+    pub(super) fn remove(&self, digest: &Digest) -> io::Result<()> {
+        match std::fs::remove_file(self.path(digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A file that is gone again unless it is kept.
+struct Fresh {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Fresh {
+    /// Gives it its name, and makes sure that it has it after a power cut.
+    fn keep(mut self, to: &Path) -> io::Result<()> {
+        if let Some(folder) = to.parent() {
+            std::fs::create_dir_all(folder)?;
+            std::fs::rename(&self.path, to)?;
+            self.is_kept = true;
+            std::fs::File::open(folder)?.sync_all()?;
+            if let Some(above) = folder.parent() {
+                std::fs::File::open(above)?.sync_all()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // If it stays, it is removed at the next start.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    media::not_encoded(&call.parts.headers)?;
+    let digest = digest_of(call)?;
+    let site = call.site;
+    let limits = &site.relay.config().limits;
+    let bounds = Bounds {
+        bytes: limits.blob_bytes,
+        time: Duration::from_secs(limits.body_seconds.max(1)),
+    };
+    let mut reader = Reader::new(call.body, bounds)?;
+    let blobs = &site.blobs;
+    let _turn = blobs.writers.acquire().await;
+    let name = format!("{NEW}{}", crosstalk_envelope::id::new_ulid());
+    let fresh = Fresh {
+        path: blobs.folder.join(name),
+        is_kept: false,
+    };
+    let mut file = File::create_new(&fresh.path).await.map_err(trouble)?;
+    let (mut hash, mut size) = (Sha256::new(), 0_u64);
+    while let Some(part) = reader.next().await? {
+        hash.update(&part);
+        size += u64::try_from(part.len()).unwrap_or(0);
+        file.write_all(&part).await.map_err(trouble)?;
+    }
+    let found = Digest(hash.finalize().into());
+    if found != digest {
+        return Err(Fault::format(format!(
+            "The digest of what came is {found}, and the path says {digest}.\nWhat to do: check the file, and send it \
+             under its digest."
+        )));
+    }
+    file.flush().await.map_err(trouble)?;
+    file.sync_all().await.map_err(trouble)?;
+    drop(file);
+    let to = blobs.path(&digest);
+    let _changing = blobs.changing().await;
+    let kept = tokio::task::spawn_blocking(move || fresh.keep(&to)).await;
+    kept.map_err(|e| trouble(io::Error::other(e)))?
+        .map_err(trouble)?;
+    let at = site.relay.now();
+    let add = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
+        store.add_blob(digest, size, at)
+    };
+    let is_new = site.relay.write(add).await?;
+    let mut answer = answer::json(&json!({"digest": digest.to_string(), "size": size}));
+    if is_new {
+        *answer.status_mut() = StatusCode::CREATED;
+    }
+    Ok(answer)
+}
+
+pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let digest = digest_of(call)?;
+    let file = match File::open(call.site.blobs.path(&digest)).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Fault::missing("such attachment"));
+        }
+        Err(error) => return Err(trouble(error)),
+    };
+    let size = file.metadata().await.map_err(trouble)?.len();
+    let etag = format!("\"{digest}\"");
+    let known = call.parts.headers.get(IF_NONE_MATCH);
+    let known = known.and_then(|v| v.to_str().ok());
+    let is_known = known.is_some_and(|k| {
+        k.split(',')
+            .any(|t| t.trim().trim_start_matches("W/") == etag)
+    });
+    let mut answer = if is_known {
+        answer::nothing(StatusCode::NOT_MODIFIED)
+    } else {
+        let (send, body) = Body::stream(&call.line.pace, Some(size));
+        if call.parts.method != Method::HEAD {
+            tokio::spawn(async move {
+                let mut file = file;
+                loop {
+                    let mut part = BytesMut::with_capacity(PART);
+                    match file.read_buf(&mut part).await {
+                        Ok(0) => return,
+                        Ok(_) => {}
+                        Err(error) => {
+                            tracing::error!(reason = %error, "an attachment could not be read");
+                            return;
+                        }
+                    }
+                    if send.send(Bytes::from(part)).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        answer::of(Media::Bytes, body)
+    };
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(ETAG, etag);
+    }
+    Ok(answer)
+}
+
+fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {
+    let name = call.name()?;
+    let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
+    digest.ok_or_else(|| {
+        Fault::format(
+            "The name of an attachment is `sha256:` and 64 hexadecimal digits in lower case.",
+        )
+    })
+}
+
+/// Trouble with the disk.
+fn trouble(error: io::Error) -> Fault {
+    tracing::error!(reason = %error, "an attachment can't be read or written");
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Fault::later("The disk of the relay is full")
+        }
+        io::ErrorKind::FileTooLarge => Fault::new(
+            ErrorCode::TooLarge,
+            "The file is too large for the disk of the relay.",
+        ),
+        _ => Fault::later("The disk of the relay can't be read or written"),
+    }
+}

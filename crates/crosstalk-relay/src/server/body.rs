@@ -1,0 +1,200 @@
+//! Bodies: those of answers, and those of requests, which are read with a bound and a deadline.
+
+use super::answer::Fault;
+use super::pace::{Pace, Streaming};
+use bytes::{Bytes, BytesMut};
+use crosstalk_envelope::registry::ErrorCode;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Whoever sends less than this many bytes a second, after the deadline that everybody has, is too slow.
+const SLOWEST: u64 = 16 << 10;
+
+/// The body of an answer.
+pub(super) enum Body {
+    /// All of it.
+    Full(Bytes),
+    /// It comes in parts.
+    Stream {
+        parts: mpsc::Receiver<Bytes>,
+        /// How much is left, where it is known.
+        left: Option<u64>,
+        /// The connection is not idle before it has ended.
+        _streaming: Streaming,
+    },
+}
+
+impl Body {
+    /// Whether nothing of it has still to come from elsewhere.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
+    pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Self) {
+        let (send, parts) = mpsc::channel(4);
+        let body = Self::Stream {
+            parts,
+            left: length,
+            _streaming: Streaming(pace.clone()),
+        };
+        (send, body)
+    }
+
+    /// How many bytes it has, where that is known.
+    pub(super) fn len(&self) -> Option<u64> {
+        match self {
+            Self::Full(bytes) => u64::try_from(bytes.len()).ok(),
+            Self::Stream { left, .. } => *left,
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Self::Stream { parts, left, .. } => parts.poll_recv(cx).map(|part| {
+                let part = part?;
+                if let Some(left) = left {
+                    *left = left.saturating_sub(u64::try_from(part.len()).unwrap_or(u64::MAX));
+                }
+                Some(Ok(Frame::data(part)))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Full(bytes) => bytes.is_empty(),
+            Self::Stream { left, .. } => *left == Some(0),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.len()
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// How a body is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// How many bytes at most.
+    pub(super) bytes: u64,
+    /// For how long at most, besides what a slow line needs.
+    pub(super) time: Duration,
+}
+
+/// Reads a body part by part.
+pub(super) struct Reader<'b> {
+    body: &'b mut Incoming,
+    bounds: Bounds,
+    began: Instant,
+    came: u64,
+}
+
+impl<'b> Reader<'b> {
+    /// Reads a body, unless it says beforehand that it is too large.
+    pub(super) fn new(body: &'b mut Incoming, bounds: Bounds) -> Result<Self, Fault> {
+        match body.size_hint().lower() > bounds.bytes {
+            true => Err(too_large(bounds.bytes)),
+            false => Ok(Self {
+                body,
+                bounds,
+                began: Instant::now(),
+                came: 0,
+            }),
+        }
+    }
+
+    /// The next part; nothing at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        loop {
+            let slack = Duration::from_secs(self.came / SLOWEST);
+            let until = self.began + self.bounds.time + slack;
+            let frame = tokio::time::timeout_at(until, self.body.frame()).await;
+            let Some(frame) = frame.map_err(|_| too_slow())? else {
+                return Ok(None);
+            };
+            let Ok(part) = frame.map_err(|e| broken(&e))?.into_data() else {
+                // Trailers say nothing here.
+                continue;
+            };
+            self.came += u64::try_from(part.len()).unwrap_or(u64::MAX);
+            if self.came > self.bounds.bytes {
+                return Err(too_large(self.bounds.bytes));
+            }
+            return Ok(Some(part));
+        }
+    }
+}
+
+/// All of a body. If it came in one piece, as it came.
+pub(super) async fn collect(body: &mut Incoming, bounds: Bounds) -> Result<Bytes, Fault> {
+    let expected = body.size_hint().exact();
+    let mut reader = Reader::new(body, bounds)?;
+    let Some(first) = reader.next().await? else {
+        return Ok(Bytes::new());
+    };
+    if u64::try_from(first.len()).ok() == expected {
+        return Ok(first);
+    }
+    let room = expected.and_then(|e| usize::try_from(e).ok());
+    let mut all = BytesMut::with_capacity(room.unwrap_or(first.len() * 2));
+    all.extend_from_slice(&first);
+    while let Some(part) = reader.next().await? {
+        all.extend_from_slice(&part);
+    }
+    Ok(all.freeze())
+}
+
+/// Reads what is left of a body that nobody wants, so that the other side gets to read the answer: a connection that is
+/// closed while something is still coming loses what was sent.
+pub(super) async fn drain(body: &mut Incoming) {
+    const MOST: usize = 4 << 20;
+    let mut came = 0;
+    let until = Instant::now() + Duration::from_secs(1);
+    while came < MOST && !body.is_end_stream() {
+        match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => came += frame.data_ref().map_or(0, Bytes::len),
+            _ => return,
+        }
+    }
+}
+
+fn too_large(most: u64) -> Fault {
+    Fault::new(
+        ErrorCode::TooLarge,
+        format!(
+            "The body of the request is larger than {most} bytes, which is the limit here.\nWhat to do: send it in \
+             parts, or as an attachment."
+        ),
+    )
+}
+
+fn too_slow() -> Fault {
+    let detail = "The body of the request did not come in time.\nWhat to do: send it again, over a faster line.";
+    Fault::new(ErrorCode::Timeout, detail).status(408).closing()
+}
+
+fn broken(error: &hyper::Error) -> Fault {
+    let detail =
+        format!("The body of the request could not be read: {error}.\nWhat to do: send it again.");
+    Fault::new(ErrorCode::Format, detail).closing()
+}

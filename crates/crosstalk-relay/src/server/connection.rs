@@ -1,0 +1,224 @@
+//! One connection: TLS where it is wanted, deadlines, requests one after the other.
+
+use super::answer::Fault;
+use super::gate::Gate;
+use super::pace::{Deadlines, Pace, Paced};
+use super::{Site, surface};
+use crosstalk_envelope::registry::ErrorCode;
+use http::HeaderValue;
+use http::header::{HOST, ORIGIN};
+use http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The largest head that is read at all; a smaller limit is answered in words.
+const HEAD: usize = 64 << 10;
+
+/// What is known about a connection.
+pub(super) struct Line {
+    /// The other side.
+    pub(super) from: SocketAddr,
+    /// This side.
+    here: SocketAddr,
+    /// How far it is with its request.
+    pub(super) pace: Pace,
+    /// The `Host` that was let through before: most requests of a connection have the same one.
+    passed: OnceLock<HeaderValue>,
+}
+
+impl Line {
+    /// Lets a request through the gate.
+    pub(super) fn check(&self, gate: &Gate, parts: &Parts) -> Result<(), Fault> {
+        let headers = &parts.headers;
+        let is_plain = parts.uri.authority().is_none()
+            && !headers.contains_key(ORIGIN)
+            && !headers.contains_key("sec-fetch-site");
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().filter(|_| hosts.next().is_none());
+        if is_plain && host.is_some() && host == self.passed.get() {
+            return Ok(());
+        }
+        gate.check(&parts.uri, headers, self.here.ip())?;
+        if let Some(host) = host.filter(|_| is_plain) {
+            // Another request of this connection may have been first.
+            let _ = self.passed.set(host.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
+    // Answers are short, and somebody waits for them.
+    let _ = stream.set_nodelay(true);
+    let Ok(here) = stream.local_addr() else {
+        return;
+    };
+    let limits = &site.relay.config().limits;
+    let deadlines = Deadlines {
+        head: Duration::from_secs(limits.head_seconds.max(1)),
+        idle: Duration::from_secs(limits.idle_seconds.max(1)),
+        write: Duration::from_secs(limits.body_seconds.max(1)),
+    };
+    let stream = match &site.tls {
+        None => Stream::Plain(stream),
+        Some(tls) => {
+            let shake = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+            match tokio::time::timeout(deadlines.head, shake).await {
+                Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                Ok(Err(error)) => {
+                    tracing::debug!(from = %from.ip(), reason = %error, "no TLS was agreed on");
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    };
+    let pace = Pace::default();
+    let line = Arc::new(Line {
+        from,
+        here,
+        pace: pace.clone(),
+        passed: OnceLock::new(),
+    });
+    let stream = TokioIo::new(Paced::new(stream, pace.clone(), deadlines));
+    let until = Arc::clone(&site);
+    let service = service_fn(move |request| {
+        line.pace.busy();
+        let (site, line) = (Arc::clone(&site), Arc::clone(&line));
+        async move {
+            let answer = surface::answer(&site, &line, request).await;
+            if answer.body().is_whole() {
+                line.pace.idle();
+            }
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let mut connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_header_size(HEAD)
+        .serve_connection(stream, service);
+    let mut connected = Pin::new(&mut connection);
+    let ended = tokio::select! {
+        ended = connected.as_mut() => ended,
+        () = until.closed() => {
+            connected.as_mut().graceful_shutdown();
+            connected.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(from = %from.ip(), reason = %error, "a connection broke");
+        if pace.is_in_head() {
+            too_slow(connection.into_parts().io.into_inner().into_inner()).await;
+        }
+    }
+}
+
+/// Tells somebody whose request did not come in time.
+async fn too_slow(mut stream: Stream) {
+    let detail = "The head of the request did not come in time.\nWhat to do: send it again, over a faster line.";
+    let envelope = Fault::new(ErrorCode::Timeout, detail).envelope();
+    let answer = plain("408 Request Timeout", "", &envelope);
+    let say = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await
+    };
+    // It may be gone, or not listen.
+    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
+}
+
+/// Turns somebody away for whom there is no room, without waiting for anything.
+pub(super) fn turn_away(stream: TcpStream) {
+    let envelope = Fault::later("There are too many connections").envelope();
+    let answer = plain("503 Service Unavailable", "Retry-After: 5\r\n", &envelope);
+    if let Ok(mut stream) = stream.into_std() {
+        // Nobody waits for it: what does not fit into the buffer of a new connection is not sent.
+        let _ = io::Write::write(&mut stream, answer.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+/// An answer outside of a request.
+fn plain(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\
+         Cache-Control: no-store\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// A connection, with TLS or without.
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Who is asking: a token, the person at this machine, or nobody in particular.
+
+use super::answer::Fault;
+use super::rate::Whose;
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{Pattern, Peer, TokenRecord};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Somebody who asks for something.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// Who it is.
+    pub(super) peer: Arc<Peer>,
+    /// Whose bucket is emptied.
+    pub(super) whose: Whose,
+}
+
+impl Caller {
+    /// Whether it has no credential.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.peer.addresses.is_empty()
+            && !self.peer.is_admin()
+            && matches!(self.whose, Whose::Peer(_))
+    }
+}
+
+/// The tokens, as of the last look at the store.
+pub(super) struct Credentials {
+    known: RwLock<Arc<HashMap<[u8; 32], Token>>>,
+    /// Whether everybody is the person at this machine as long as there are no tokens.
+    is_loopback: bool,
+    local: Arc<Peer>,
+    stranger: Arc<Peer>,
+}
+
+#[derive(Debug)]
+struct Token {
+    peer: Arc<Peer>,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+}
+
+impl Token {
+    fn fault(&self, now: Timestamp) -> Option<Fault> {
+        let name = &self.peer.name;
+        let why = match (self.revoked_at, self.expires_at) {
+            (Some(at), _) => format!("The token `{name}` was revoked at {at}"),
+            (None, Some(at)) if at <= now => format!("The token `{name}` expired at {at}"),
+            _ => return None,
+        };
+        Some(Fault::unknown_peer(&format!(
+            "{why}.\nWhat to do: let who runs the relay make a new one (`crosstalk token create`)."
+        )))
+    }
+}
+
+impl Credentials {
+    pub(super) fn new(is_loopback: bool, tokens: Vec<TokenRecord>) -> Self {
+        let credentials = Self {
+            known: RwLock::default(),
+            is_loopback,
+            local: Arc::new(Peer::local()),
+            stranger: Arc::new(Peer::stranger()),
+        };
+        credentials.set(tokens);
+        credentials
+    }
+
+    /// These are the tokens now.
+    pub(super) fn set(&self, tokens: Vec<TokenRecord>) {
+        let known = tokens.into_iter().map(|token| {
+            let addresses = token.addresses.iter();
+            let peer = Peer {
+                name: token.name,
+                role: token.role,
+                addresses: addresses.filter_map(|a| Pattern::parse(a).ok()).collect(),
+                domain: None,
+                is_local: false,
+            };
+            (
+                token.hash.0,
+                Token {
+                    peer: Arc::new(peer),
+                    expires_at: token.expires_at,
+                    revoked_at: token.revoked_at,
+                },
+            )
+        });
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known.collect());
+    }
+
+    fn known(&self) -> Arc<HashMap<[u8; 32], Token>> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Somebody who was not asked for a credential.
+    pub(super) fn nobody(&self, from: IpAddr) -> Caller {
+        Caller {
+            peer: Arc::clone(&self.stranger),
+            whose: Whose::peer(from),
+        }
+    }
+
+    /// Whether the relay listens on this machine alone.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// Whether nobody could get in.
+    pub(super) fn is_shut(&self) -> bool {
+        !self.is_loopback && self.known().is_empty()
+    }
+
+    /// Who sends a request with these headers from this address.
+    ///
+    /// # Errors
+    /// 401, if there is a credential that does not count.
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        from: IpAddr,
+        now: Timestamp,
+    ) -> Result<Caller, Fault> {
+        let known = self.known();
+        let Some(value) = headers.get(AUTHORIZATION) else {
+            let open = known.is_empty() && self.is_loopback && !is_forwarded(headers);
+            let peer = if open { &self.local } else { &self.stranger };
+            return Ok(Caller {
+                peer: Arc::clone(peer),
+                whose: Whose::peer(from),
+            });
+        };
+        let Some(secret) = value.to_str().ok().and_then(bearer) else {
+            return Err(Fault::unknown_peer(
+                "`Authorization` is not `Bearer` and a token.\nWhat to do: send `Authorization: Bearer xt_…`.",
+            ));
+        };
+        // What is looked up is the hash: how long that takes says nothing about the secrets of others.
+        let hash = Digest::of(secret.as_bytes()).0;
+        let Some(token) = known.get(&hash) else {
+            return Err(Fault::unknown_peer(
+                "The token is not one of this relay.\nWhat to do: check it, or let who runs the relay make one \
+                 (`crosstalk token create`).",
+            ));
+        };
+        match token.fault(now) {
+            Some(fault) => Err(fault),
+            None => Ok(Caller {
+                peer: Arc::clone(&token.peer),
+                whose: Whose::Token(hash),
+            }),
+        }
+    }
+
+    /// Whether somebody who waited for something may still have it.
+    pub(super) fn still(&self, caller: &Caller, now: Timestamp) -> Result<(), Fault> {
+        let known = self.known();
+        match caller.whose {
+            Whose::Token(hash) => match known.get(&hash) {
+                Some(token) => token.fault(now).map_or(Ok(()), Err),
+                None => Err(needed()),
+            },
+            Whose::Peer(_) if caller.peer.is_local && !known.is_empty() => Err(needed()),
+            Whose::Peer(_) => Ok(()),
+        }
+    }
+}
+
+/// The refusal of somebody without a credential.
+pub(super) fn needed() -> Fault {
+    Fault::unknown_peer(
+        "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, which who runs the relay \
+         makes with `crosstalk token create`.",
+    )
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, secret) = value.trim().split_once(' ')?;
+    let secret = secret.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !secret.is_empty()).then_some(secret)
+}
+
+/// Whether a proxy passed a request on: then it may come from anywhere, and not from this machine.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    const TRACES: [&str; 5] = [
+        "forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-real-ip",
+        "via",
+    ];
+    TRACES.iter().any(|name| headers.contains_key(*name))
+}

@@ -1,0 +1,160 @@
+//! Names and where they lead, agents and what they can do.
+
+use super::answer::{self, Answer, Fault};
+use super::inbox::read_json;
+use super::media::Media;
+use super::query::{self, TEXT};
+use super::surface::Call;
+use crate::core::Relay;
+use crosstalk_envelope::Address;
+use crosstalk_protocol::dns::{AddressAnswer, host_fault};
+use crosstalk_protocol::relay::{Agent, RelayStore};
+use crosstalk_protocol::store::may_answer;
+use crosstalk_protocol::{Names, Step, name_to_ask};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long the DNS may take.
+const DNS: Duration = Duration::from_secs(10);
+/// How many capabilities an agent may declare, and how long each may be.
+const CAPABILITIES: usize = 64;
+const CAPABILITY: usize = 200;
+
+pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let query = call.query()?;
+    let name = query.needed("name")?;
+    let relay = &call.site.relay;
+    let mut names = Names::default();
+    for (name, address) in &relay.config().names {
+        // What is no name stands for nothing.
+        let _ = names.add(name, address);
+    }
+    let dns = match name_to_ask(name, &names) {
+        Some(asked) => ask_dns(relay, asked).await,
+        None => None,
+    };
+    let resolution = crosstalk_protocol::resolve(name, &names, dns.as_ref());
+    let mut steps: Vec<Value> = resolution.steps.iter().map(step).collect();
+    let by_dns = resolution
+        .steps
+        .iter()
+        .any(|s| matches!(s, Step::Dns { .. }));
+    let (mut by, mut address) = match (resolution.is_resolved(), by_dns) {
+        (true, true) => ("dns", Some(resolution.result.clone())),
+        (true, false) => ("names", Some(resolution.result.clone())),
+        (false, _) => ("nobody", None),
+    };
+    if address.is_none() {
+        let rules = relay.rules();
+        let agents = rules.directory.agents().iter().map(|a| a.address.as_str());
+        let fits = |a: &&str| !Address::split(a).is_name() && may_answer(a, &resolution.result);
+        let found: Vec<&str> = agents.filter(fits).collect();
+        steps.push(json!({"step": "directory", "addresses": found}));
+        if let [only] = found.as_slice() {
+            (by, address) = ("directory", Some((*only).to_owned()));
+        }
+    }
+    Ok(answer::json(
+        &json!({"name": name, "address": address, "by": by, "steps": steps}),
+    ))
+}
+
+/// What the domains of this relay say about a name, the first that has it.
+async fn ask_dns(relay: &Relay, name: &str) -> Option<AddressAnswer> {
+    let config = relay.config();
+    let resolver = relay.resolver().filter(|_| config.federation.enabled)?;
+    let mut last = None;
+    let domains = std::iter::once(&config.name).chain(&config.domains);
+    for domain in domains.filter(|d| d.contains('.') && host_fault(d).is_none()) {
+        let answer = tokio::time::timeout(DNS, resolver.addresses(name, domain)).await;
+        let answer = answer.unwrap_or_else(|_| AddressAnswer::Unavailable {
+            reason: format!("{domain}: no answer within {} seconds", DNS.as_secs()),
+        });
+        let is_found = matches!(answer, AddressAnswer::Found { .. });
+        last = Some(answer);
+        if is_found {
+            break;
+        }
+    }
+    last
+}
+
+/// A step on the way from a name to an address.
+fn step(step: &Step) -> Value {
+    let word = step.as_str();
+    match step {
+        Step::Url { address } => json!({"step": word, "address": address}),
+        Step::Table { name, address } => json!({"step": word, "name": name, "address": address}),
+        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+            json!({"step": word, "name": name})
+        }
+        Step::Loop { way } => json!({"step": word, "way": way}),
+        Step::Dns {
+            at,
+            address,
+            others,
+            wrong,
+            dnssec,
+        } => json!({
+            "step": word, "at": at, "address": address, "others": others, "wrong": wrong, "dnssec": dnssec.as_str(),
+        }),
+        Step::NotInDns { at, dnssec } => json!({"step": word, "at": at, "dnssec": dnssec.as_str()}),
+        Step::DnsWrong { reason }
+        | Step::DnsUnavailable { reason }
+        | Step::DnsUnasked { reason } => json!({"step": word, "reason": reason}),
+    }
+}
+
+/// An agent, as it stands in JSON.
+#[derive(Deserialize, Serialize)]
+struct AgentView {
+    address: String,
+    capabilities: Vec<String>,
+}
+
+pub(super) fn agents(call: &Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let rules = call.site.relay.rules();
+    let agents = rules.directory.agents().iter().map(|a| AgentView {
+        address: a.address.clone(),
+        capabilities: a.capabilities.clone(),
+    });
+    let agents: Vec<AgentView> = agents.collect();
+    Ok(answer::json(&json!({ "agents": agents })))
+}
+
+pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let view: AgentView = read_json(call).await?;
+    query::checked("address", &view.address, TEXT)?;
+    if let Err(fault) = Address::parse(&view.address) {
+        return Err(Fault::format(format!("`address` is no address: {fault}.")));
+    }
+    if view.capabilities.len() > CAPABILITIES {
+        return Err(Fault::format(format!(
+            "`capabilities` is a list of at most {CAPABILITIES} texts."
+        )));
+    }
+    for capability in &view.capabilities {
+        query::checked("A capability", capability, CAPABILITY)?;
+    }
+    if !call.caller.peer.speaks_for(&view.address) {
+        return Err(Fault::forbidden(format!(
+            "The credential `{}` does not speak for {}.\nWhat to do: use one that is bound to this address.",
+            call.caller.peer.name,
+            crosstalk_envelope::unicode::escape(&view.address)
+        )));
+    }
+    let relay = &call.site.relay;
+    let agent = Agent {
+        address: view.address.clone(),
+        capabilities: view.capabilities.clone(),
+    };
+    let (kept, at) = (agent.clone(), relay.now());
+    relay
+        .write(move |store: &mut dyn RelayStore| store.declare(&kept, at))
+        .await?;
+    relay.change_rules(|rules| rules.directory.put(agent));
+    Ok(answer::json(&view))
+}

@@ -1,0 +1,238 @@
+//! Whether a request may come from where it comes: a page in a browser must not reach a relay on the same machine, by a
+//! name that leads there (DNS rebinding) or from another site.
+
+use super::answer::Fault;
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+use std::net::{IpAddr, SocketAddr};
+
+/// The names under which the relay is reached.
+#[derive(Debug)]
+pub(super) struct Gate {
+    /// Names that were configured: with any port.
+    names: Vec<String>,
+    /// Names of this machine for itself, and the address that it listens on.
+    own: Vec<String>,
+    port: u16,
+}
+
+impl Gate {
+    /// A gate for a listener, with the names that were configured.
+    pub(super) fn new<'n>(listen: SocketAddr, names: impl Iterator<Item = &'n String>) -> Self {
+        let names = names.map(|n| Authority::of(n).map_or_else(|| lower(n), |a| a.host));
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        Self {
+            names: names.collect(),
+            own: own.into_iter().chain([host_of(listen.ip())]).collect(),
+            port: listen.port(),
+        }
+    }
+
+    /// Lets a request through, or says why not. `here` is the address of this side of the connection.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap, here: IpAddr) -> Result<(), Fault> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(Authority::of),
+            _ => None,
+        };
+        let Some(host) = host else {
+            return Err(Fault::format(
+                "The request has no `Host`, more than one, or one that can't be read.\nWhat to do: send one, with the \
+                 name of the relay.",
+            ));
+        };
+        let named = uri.authority().map(|a| Authority::of(a.as_str()));
+        let named = named.map_or(Some(true), |a| Some(self.is_host(&a?, here)));
+        if !self.is_host(&host, here) || named != Some(true) {
+            return Err(Fault::forbidden(
+                "The `Host` of the request is none of the names of this relay.\nWhat to do: use one of its names, or \
+                 let who runs it add this one to `hosts` in its configuration.",
+            ));
+        }
+        let is_foreign = |value: &str| !self.is_origin(value, &host);
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let crosses = headers
+            .get("sec-fetch-site")
+            .is_some_and(|s| s == "cross-site");
+        if crosses || origins.any(|o| o.to_str().map_or(true, is_foreign)) {
+            return Err(Fault::forbidden(
+                "The request comes from a page of another site.\nWhat to do: let who runs the relay add its host to \
+                 `hosts` in the configuration.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// An address in numbers can't be a name that somebody else made lead here: the one that was connected to will do.
+    fn is_host(&self, host: &Authority, here: IpAddr) -> bool {
+        let is = |n: &String| *n == host.host;
+        self.own.iter().any(is) || self.names.iter().any(is) || host_of(here) == host.host
+    }
+
+    /// The names of this machine are those of every server on it: there, the port has to be ours.
+    fn is_origin(&self, origin: &str, host: &Authority) -> bool {
+        let rest = ["http://", "https://"]
+            .into_iter()
+            .find_map(|scheme| origin.strip_prefix(scheme));
+        let Some(origin) = rest.and_then(Authority::of) else {
+            return false;
+        };
+        let is = |n: &String| *n == origin.host;
+        let is_here = origin.port.is_none_or(|p| p == self.port);
+        self.names.iter().any(is) || (self.own.iter().any(is) && is_here) || origin == *host
+    }
+}
+
+/// A host and its port.
+#[derive(Debug, PartialEq, Eq)]
+struct Authority {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Authority {
+    fn of(text: &str) -> Option<Self> {
+        let (host, port) = match text.rsplit_once(':') {
+            // The colons of an address in brackets are its own.
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port.parse().ok()?)),
+            _ => (text, None),
+        };
+        let odd = |c: char| c.is_whitespace() || c.is_control() || "/@?#\\,".contains(c);
+        let in_brackets = host.starts_with('[') && host.ends_with(']');
+        let is_host =
+            !host.is_empty() && !host.contains(odd) && (in_brackets || !host.contains(':'));
+        // A dot at the end means the same name.
+        let host = lower(host.strip_suffix('.').unwrap_or(host));
+        is_host.then_some(Self { host, port })
+    }
+}
+
+fn lower(text: &str) -> String {
+    text.to_ascii_lowercase()
+}
+
+fn host_of(ip: IpAddr) -> String {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn gate() -> Gate {
+        let names = [
+            "relay.example".to_owned(),
+            "console.example:8443".to_owned(),
+        ];
+        Gate::new(([127, 0, 0, 1], 8799).into(), names.iter())
+    }
+
+    fn passes(pairs: &[(&'static str, &str)], uri: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let here = IpAddr::from([10, 0, 0, 7]);
+        gate().check(&uri.parse().unwrap(), &headers, here).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_the_relay_pass() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8799",
+            "localhost.:1",
+            "127.0.0.1",
+            "127.0.0.1:8799",
+            "[::1]",
+            "[::1]:8799",
+            "relay.example",
+            "Relay.Example:443",
+            "console.example",
+            "10.0.0.7:8799",
+        ] {
+            assert!(passes(&[("host", host)], "/"), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "relay.example.evil.example",
+            "evil.example:8799",
+            "10.0.0.8",
+            "",
+            ":8799",
+            "localhost:x",
+            "localhost:99999",
+            "::1",
+            "user@localhost",
+            "localhost/evil",
+            "localhost, evil",
+            "0.0.0.0",
+        ] {
+            assert!(!passes(&[("host", host)], "/"), "{host}");
+        }
+        assert!(!passes(&[], "/"));
+        assert!(!passes(
+            &[("host", "localhost"), ("host", "localhost")],
+            "/"
+        ));
+        assert!(passes(&[("host", "localhost")], "http://relay.example/x"));
+        assert!(!passes(&[("host", "localhost")], "http://evil.example/x"));
+    }
+
+    #[test]
+    fn only_pages_of_the_relay_pass() {
+        for origin in [
+            "http://localhost:8799",
+            "http://localhost",
+            "https://127.0.0.1:8799",
+            "http://[::1]:8799",
+            "https://relay.example",
+            "https://console.example:9000",
+            "http://localhost:9000",
+        ] {
+            assert!(
+                passes(&[("host", "localhost:9000"), ("origin", origin)], "/"),
+                "{origin}"
+            );
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost:3000",
+            "http://127.0.0.1:3000",
+            "localhost:8799",
+            "file://",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "chrome-extension://localhost",
+        ] {
+            assert!(
+                !passes(&[("host", "localhost:8799"), ("origin", origin)], "/"),
+                "{origin}"
+            );
+        }
+        let own = "http://localhost:8799";
+        assert!(!passes(
+            &[
+                ("host", "localhost"),
+                ("origin", own),
+                ("origin", "http://evil.example")
+            ],
+            "/"
+        ));
+        assert!(!passes(
+            &[("host", "localhost"), ("sec-fetch-site", "cross-site")],
+            "/"
+        ));
+        assert!(passes(
+            &[("host", "localhost"), ("sec-fetch-site", "same-origin")],
+            "/"
+        ));
+    }
+}

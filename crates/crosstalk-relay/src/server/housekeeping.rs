@@ -1,0 +1,95 @@
+//! What has to be done by and by: tokens and keys that others changed, messages that are too old, attachments that nobody
+//! refers to.
+
+use super::Site;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::{RelayStore, Retention};
+use crosstalk_protocol::store::StoreError;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+
+const TOKENS: Duration = Duration::from_secs(2);
+const KEYS: Duration = Duration::from_secs(5);
+const MESSAGES: Duration = Duration::from_secs(60);
+const BLOBS: Duration = Duration::from_secs(3600);
+/// How many messages or attachments are erased in one go: others write in between.
+const PORTION: usize = 256;
+
+/// Keeps house until it is aborted.
+pub(super) async fn run(site: Arc<Site>) {
+    let now = Instant::now();
+    let mut tokens = interval_at(now + TOKENS, TOKENS);
+    let mut keys = interval_at(now + KEYS, KEYS);
+    let (mut messages, mut blobs) = (interval(MESSAGES), interval(BLOBS));
+    for timer in [&mut tokens, &mut keys, &mut messages, &mut blobs] {
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    }
+    loop {
+        let (what, done) = tokio::select! {
+            _ = tokens.tick() => ("tokens", site.look_at_tokens().await),
+            _ = keys.tick() => {
+                let relay = site.relay.clone();
+                // It reads a file. If it panics, the next look says more.
+                let _ = tokio::task::spawn_blocking(move || relay.look_at_keys()).await;
+                continue;
+            }
+            _ = messages.tick() => ("old messages", retire(&site).await),
+            _ = blobs.tick() => ("unused attachments", drop_blobs(&site).await),
+        };
+        if let Err(error) = done {
+            tracing::warn!(what, reason = %error, "housekeeping has to wait");
+        }
+    }
+}
+
+/// Erases messages that are too old, or have run out.
+async fn retire(site: &Site) -> Result<(), StoreError> {
+    let now = site.relay.now();
+    let days = site.relay.config().retention.days;
+    let before = days.map(|days| ago(now, i64::from(days) * 24));
+    let mut erased = 0;
+    loop {
+        let what = Retention {
+            before,
+            now,
+            most: PORTION,
+        };
+        let retire = move |store: &mut dyn RelayStore| store.retire(&what);
+        let retired = site.relay.write_filed(retire).await?;
+        erased += retired.messages;
+        if !retired.more {
+            break;
+        }
+    }
+    if erased > 0 {
+        tracing::info!(erased, "messages were erased");
+    }
+    Ok(())
+}
+
+/// Removes attachments that no message refers to.
+async fn drop_blobs(site: &Site) -> Result<(), StoreError> {
+    let hours = i64::from(site.relay.config().retention.unused_blob_hours);
+    let before = ago(site.relay.now(), hours);
+    loop {
+        let _changing = site.blobs.changing().await;
+        let forget = move |store: &mut dyn RelayStore| store.drop_blobs(before, PORTION);
+        let unused = site.relay.write_filed(forget).await?;
+        for digest in &unused {
+            if let Err(error) = site.blobs.remove(digest) {
+                tracing::warn!(%digest, reason = %error, "an attachment can't be removed");
+            }
+        }
+        if !unused.is_empty() {
+            tracing::info!(removed = unused.len(), "unused attachments were removed");
+        }
+        if unused.len() < PORTION {
+            return Ok(());
+        }
+    }
+}
+
+fn ago(now: Timestamp, hours: i64) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() - hours * 3_600_000)
+}

@@ -1,0 +1,257 @@
+//! `GET /crosstalk/inbox` and `POST /crosstalk/ack`: what an address got, and what it says about it.
+
+use super::answer::{self, Answer, Fault};
+use super::body::{self, Bounds};
+use super::credential::Caller;
+use super::media::{self, Media};
+use super::query::{self, ID, TEXT};
+use super::sight::{self, Sight};
+use super::surface::Call;
+use super::view::MessageView;
+use super::{Site, stream};
+use crosstalk_protocol::relay::{Entry, Handler, Role, State};
+use crosstalk_protocol::store::StoreError;
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much text a listing has, at most one message more.
+const BYTES: usize = 4 << 20;
+/// How many messages are looked for first, before it is known how large they are.
+const FIRST: usize = 16;
+/// The largest JSON that is taken.
+const JSON: u64 = 1 << 20;
+
+pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let media = call.media(&[Media::Text, Media::Json, Media::Events])?;
+    let query = call.query()?;
+    let address = query.needed("for")?;
+    let after = query.text("after", ID)?.map(cursor).transpose()?;
+    let limit = query.limit()?;
+    let wait = query.number("wait", 0..=60)?.unwrap_or(0);
+    may_read(&call.caller, call.site, address)?;
+    let mut reading = Reading {
+        site: Arc::clone(call.site),
+        caller: call.caller.clone(),
+        sight: Sight::of(call),
+        address: address.to_owned(),
+        after,
+    };
+    if media == Media::Events {
+        let last = call.parts.headers.get("last-event-id");
+        let last = last.map(|v| v.to_str().map_err(|_| no_cursor()));
+        if let Some(last) = last.transpose()?.filter(|l| !l.is_empty()) {
+            reading.after = Some(cursor(last)?);
+        }
+        return Ok(stream::events(reading, &call.line.pace));
+    }
+    let entries = reading.next(limit, Duration::from_secs(wait)).await?;
+    let place = reading.after.unwrap_or(0).to_string();
+    if media == Media::Json {
+        let messages = reading.views(&entries).await?;
+        return Ok(answer::json(
+            &json!({"messages": messages, "cursor": place}),
+        ));
+    }
+    let relay = &call.site.relay;
+    let mut answer = answer::text(file(entries.iter().map(|e| relay.leaving(&e.record))));
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        let name = HeaderName::from_static("crosstalk-cursor");
+        answer.headers_mut().insert(name, place);
+    }
+    Ok(answer)
+}
+
+/// Somebody who reads an inbox, and how far.
+pub(super) struct Reading {
+    pub(super) site: Arc<Site>,
+    pub(super) caller: Caller,
+    sight: Sight,
+    address: String,
+    pub(super) after: Option<u64>,
+}
+
+impl Reading {
+    /// The next messages; if there are none, those that come within a time. They count as handed out.
+    pub(super) async fn next(&mut self, most: usize, wait: Duration) -> Result<Vec<Entry>, Fault> {
+        let relay = &self.site.relay;
+        let first = most.min(FIRST);
+        let (address, until) = (self.address.as_str(), Instant::now() + wait);
+        let mut entries = if wait.is_zero() {
+            relay.inbox(address, self.after, first).await?
+        } else {
+            tokio::select! {
+                entries = relay.next(address, self.after, first, until) => entries?,
+                () = self.site.closed() => Vec::new(),
+            }
+        };
+        let mut bytes: usize = entries.iter().map(|e| e.record.text.len()).sum();
+        while entries.len() >= FIRST && entries.len() < most && bytes < BYTES {
+            let usual = (bytes / entries.len()).max(1);
+            let room = ((BYTES - bytes) / usual).max(1);
+            let after = entries.last().map(|e| e.record.seq);
+            let some = room.min(most - entries.len());
+            let more = relay.inbox(address, after, some).await?;
+            if more.is_empty() {
+                break;
+            }
+            bytes += more.iter().map(|e| e.record.text.len()).sum::<usize>();
+            entries.extend(more);
+        }
+        // Whoever waited may have lost the right to it meanwhile.
+        self.site.credentials.still(&self.caller, relay.now())?;
+        if let Some(last) = entries.last() {
+            self.after = Some(last.record.seq);
+        }
+        self.handed_out(&entries);
+        Ok(entries)
+    }
+
+    /// Looking is not delivering: what a handler brings there is not handed out here, and what a person carries only to
+    /// the one it is for.
+    fn handed_out(&self, entries: &[Entry]) {
+        let peer = &self.caller.peer;
+        let is_here = |e: &&Entry| {
+            let counts = match e.by {
+                Handler::Inbox => peer.speaks_for(&e.to),
+                Handler::CopyPaste => peer.role == Role::Agent,
+                _ => false,
+            };
+            e.state == State::Queued && counts
+        };
+        let mut entries = entries.iter().filter(is_here).peekable();
+        if let Some(first) = entries.peek() {
+            let to = first.to.clone();
+            let ids = entries.map(|e| e.record.id.clone()).collect();
+            self.site.relay.handed_out(&to, ids);
+        }
+    }
+
+    /// Messages as JSON, with what came before where somebody has to know.
+    pub(super) async fn views(&self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
+        let mut views = Vec::with_capacity(entries.len());
+        for entry in entries {
+            views.push(self.view(entry).await?);
+        }
+        Ok(views)
+    }
+
+    pub(super) async fn view(&self, entry: &Entry) -> Result<MessageView, Fault> {
+        let relay = &self.site.relay;
+        let mut record = entry.record.clone();
+        let mut history = None;
+        if sight::passes_on(&record) {
+            self.site.settle().await;
+            let sight = self.sight.clone();
+            let ask = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
+                // Once it is filed, it is known to which thread it belongs.
+                let record = store.taken_as(&record.id)?.unwrap_or(record);
+                let history = sight.history(store, &record)?;
+                Ok((record, history))
+            };
+            let (filed, earlier) = relay.read(ask).await?;
+            record = filed;
+            history = Some(earlier.iter().map(|r| relay.leaving(r)).collect());
+        }
+        Ok(MessageView::of(relay, &record).in_inbox(&entry.to, entry.state, history))
+    }
+}
+
+/// Checks that somebody may read what an address gets.
+pub(super) fn may_read(caller: &Caller, site: &Site, address: &str) -> Result<(), Fault> {
+    let rules = site.relay.rules();
+    let named = rules.routes.named(address);
+    match caller.peer.reads_for(named) || caller.peer.reads_for(address) {
+        true => Ok(()),
+        false => Err(Fault::forbidden(format!(
+            "The credential `{}` does not read for {}.\nWhat to do: use one that is bound to this address.",
+            caller.peer.name,
+            crosstalk_envelope::unicode::escape(address)
+        ))),
+    }
+}
+
+/// Envelopes, one after the other.
+pub(super) fn file(envelopes: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for envelope in envelopes {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        // A byte order mark means something only at the beginning of a file.
+        out.push_str(envelope.trim_start_matches('\u{feff}'));
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn cursor(text: &str) -> Result<u64, Fault> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // The store counts in numbers with a sign.
+    let place = text
+        .parse()
+        .ok()
+        .filter(|p| plain && i64::try_from(*p).is_ok());
+    place.ok_or_else(no_cursor)
+}
+
+fn no_cursor() -> Fault {
+    Fault::format(
+        "The cursor is none that this relay gave out.\nWhat to do: leave it out, or use one of an answer.",
+    )
+}
+
+#[derive(Deserialize)]
+struct Ack {
+    r#for: String,
+    ids: Vec<String>,
+    state: Option<String>,
+}
+
+pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let ack: Ack = read_json(call).await?;
+    query::checked("for", &ack.r#for, TEXT)?;
+    if ack.ids.is_empty() || ack.ids.len() > 500 {
+        return Err(Fault::format("`ids` is a list of 1 to 500 ids."));
+    }
+    for id in &ack.ids {
+        query::checked("An id", id, ID)?;
+    }
+    let state = match ack.state.as_deref() {
+        None | Some("acknowledged") => State::Acknowledged,
+        Some("read") => State::Read,
+        Some(_) => return Err(Fault::format("`state` is `read` or `acknowledged`.")),
+    };
+    may_read(&call.caller, call.site, &ack.r#for)?;
+    let relay = &call.site.relay;
+    let (rules, at) = (relay.rules(), relay.now());
+    let change = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
+        let address = rules.routes.named(&ack.r#for);
+        let changed = store.mark(address, &ack.ids, state, at)?;
+        Ok::<_, StoreError>((changed, ack.ids))
+    };
+    let (changed, ids) = relay.write_filed(change).await?;
+    let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
+    Ok(answer::json(
+        &json!({"changed": changed, "unknown": unknown}),
+    ))
+}
+
+/// The JSON of a request.
+pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Result<T, Fault> {
+    media::json(&call.parts.headers)?;
+    let time = Duration::from_secs(call.site.relay.config().limits.body_seconds.max(1));
+    let bytes = body::collect(call.body, Bounds { bytes: JSON, time }).await?;
+    serde_json::from_slice(&bytes).map_err(|e| {
+        let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
+        Fault::format(format!(
+            "The body is not the JSON that it should be: {reason}.\nWhat to do: see /openapi.json."
+        ))
+    })
+}

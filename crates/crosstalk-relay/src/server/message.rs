@@ -1,0 +1,114 @@
+//! A message by its id, how far it is, and messages by their words.
+
+use super::answer::{self, Answer, Fault};
+use super::media::Media;
+use super::sight::Sight;
+use super::surface::Call;
+use super::view::{DeliveryView, MessageView};
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{Page, Record, Search, StoreError};
+use serde_json::json;
+
+/// How many messages a search looks at for somebody who does not see all of them.
+const LOOKED_AT: usize = 5_000;
+/// How much text the answer to a search has, at most one message more.
+const BYTES: usize = 4 << 20;
+
+pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let media = call.media(&[Media::Text, Media::Json])?;
+    let record = find(call).await?;
+    let relay = &call.site.relay;
+    Ok(match media {
+        Media::Json => answer::json(&MessageView::of(relay, &record)),
+        _ => answer::text(relay.leaving(&record)),
+    })
+}
+
+/// The message that the path names, if whoever asks sees it.
+async fn find(call: &Call<'_>) -> Result<Record, Fault> {
+    let (id, sight) = (call.name()?, Sight::of(call));
+    let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
+        let shown = sight.shown(store, &record.thread)?;
+        let seen = sight.filter(store, vec![record.clone()], &shown)?;
+        Ok::<_, StoreError>(!seen.is_empty())
+    };
+    let ask = move |store: &dyn RelayStore| {
+        let Some(record) = store.taken_as(&id)? else {
+            return Ok(None);
+        };
+        let seen = sight.sees(store, &record)? || thread_shows(&sight, store, &record)?;
+        Ok(seen.then_some(record))
+    };
+    let found = call.site.relay.read(ask).await?;
+    found.ok_or_else(|| Fault::missing("such message"))
+}
+
+pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let id = call.name()?;
+    status_of(call, &id).await
+}
+
+/// How far a message is, as its sender and its recipients see it.
+pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault> {
+    call.site.settle_all().await;
+    let (id, sight) = (id.to_owned(), Sight::of(call));
+    let ask = move |store: &dyn RelayStore| {
+        let Some(record) = store.taken_as(&id)? else {
+            return Ok(None);
+        };
+        if !sight.sees(store, &record)? {
+            return Ok(None);
+        }
+        let mut deliveries = store.deliveries(&id)?;
+        if !sight.reads(&record.sender) {
+            // Recipients see how far it is with them.
+            deliveries.retain(|d| sight.reads(&d.to));
+        }
+        Ok(Some((record, deliveries)))
+    };
+    let found = call.site.relay.read(ask).await?;
+    let (record, deliveries) = found.ok_or_else(|| Fault::missing("such message"))?;
+    let deliveries: Vec<DeliveryView> = deliveries.into_iter().map(Into::into).collect();
+    Ok(answer::json(&json!({
+        "id": record.id,
+        "thread": record.thread,
+        "sender": record.sender,
+        "deliveries": deliveries,
+    })))
+}
+
+pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let query = call.query()?;
+    let words = query.needed("q")?;
+    let search = Search::parse(words).map_err(|e| Fault::format(format!("`q`: {e}.")))?;
+    let (limit, sight) = (query.limit()?, Sight::of(call));
+    call.site.settle().await;
+    let ask = move |store: &dyn RelayStore| {
+        let (mut found, mut bytes, mut skip): (Vec<Record>, usize, usize) = (Vec::new(), 0, 0);
+        loop {
+            let page = Page {
+                limit: super::sight::PORTION,
+                skip,
+            };
+            let listing = store.search(&search, page)?;
+            skip += listing.items.len();
+            let more = listing.more && !listing.items.is_empty();
+            for record in sight.filter(store, listing.items, &[])? {
+                bytes += record.text.len();
+                found.push(record);
+                if found.len() == limit || bytes > BYTES {
+                    return Ok(found);
+                }
+            }
+            if !more || skip >= LOOKED_AT {
+                return Ok(found);
+            }
+        }
+    };
+    let relay = &call.site.relay;
+    let found = relay.read(ask).await?;
+    let messages: Vec<MessageView> = found.iter().map(|r| MessageView::of(relay, r)).collect();
+    Ok(answer::json(&json!({ "messages": messages })))
+}

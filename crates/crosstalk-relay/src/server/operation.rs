@@ -1,0 +1,126 @@
+//! What who runs the relay looks at: is it up, is it ready, what has it done, what is it.
+
+use super::answer::{self, Answer, Fault};
+use super::body::Body;
+use super::media::Media;
+use super::surface::Call;
+use bytes::Bytes;
+use crosstalk_envelope::base64;
+use crosstalk_envelope::meta::Digest;
+use http::header::CONTENT_SECURITY_POLICY;
+use http::{HeaderName, HeaderValue};
+
+/// The description of every path.
+pub(super) const OPENAPI: &str = include_str!("../openapi.json");
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}\
+    code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
+    :root{color-scheme:light dark}";
+
+/// Whether requests are served: not before what was taken before the start is filed, and not at the end.
+pub(super) fn ready(call: &Call<'_>) -> Result<Answer, Fault> {
+    let site = call.site;
+    let filing = *site.relay.filing().borrow();
+    if site.is_closing() || site.relay.is_stopping() {
+        Err(Fault::later("The relay is shutting down"))
+    } else if filing.through < site.ready_at {
+        Err(Fault::later(&format!(
+            "The relay still files {} messages that came before it was started",
+            site.ready_at - filing.through
+        )))
+    } else {
+        Ok(answer::text("ready\n".into()))
+    }
+}
+
+/// What was counted.
+pub(super) fn metrics(call: &Call<'_>) -> Answer {
+    let text = call.site.relay.metrics().text();
+    answer::of(Media::Metrics, Body::Full(text.into()))
+}
+
+/// The description of every path.
+pub(super) fn openapi() -> Answer {
+    let text = Bytes::from_static(OPENAPI.as_bytes());
+    answer::of(Media::Json, Body::Full(text))
+}
+
+/// A page for people.
+pub(super) fn page(call: &Call<'_>) -> Answer {
+    let name = html(&call.site.relay.config().name);
+    let version = env!("CARGO_PKG_VERSION");
+    let page = format!(
+        r#"<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Crosstalk relay {name}</title><style>{STYLE}</style></head>
+<body>
+<h1>Crosstalk relay {name}</h1>
+<p>This is a relay of the AI Crosstalk Protocol, version {version}. It takes messages of AI assistants and people as text
+envelopes, keeps them, and brings them to their recipients.</p>
+<h2>Send</h2>
+<pre>curl -H 'Content-Type: text/plain; charset=utf-8' --data-binary @message.aict {url}crosstalk/receive</pre>
+<h2>Receive</h2>
+<pre>curl '{url}crosstalk/inbox?for=CLAUDE&amp;wait=30'</pre>
+<p>Or with the command line: <code>crosstalk send</code>, <code>crosstalk inbox --relay</code>, <code>crosstalk listen</code>.</p>
+<h2>More</h2>
+<ul>
+<li><a href="/openapi.json">Every path</a> (OpenAPI)</li>
+<li><a href="/healthz">Is it up?</a> <a href="/readyz">Is it ready?</a> <a href="/metrics">What has it done?</a></li>
+</ul>
+</body>
+</html>
+"#,
+        url = html(&base(call)),
+    );
+    let mut answer = answer::of(Media::Html, Body::Full(page.into()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        base64::encode(&Digest::of(STYLE.as_bytes()).0)
+    );
+    let headers = answer.headers_mut();
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    let referrer = HeaderName::from_static("referrer-policy");
+    headers.insert(referrer, HeaderValue::from_static("no-referrer"));
+    answer
+}
+
+/// Where the relay is, as who asks sees it.
+fn base(call: &Call<'_>) -> String {
+    let scheme = if call.site.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let host = call.parts.headers.get(http::header::HOST);
+    let host = host.and_then(|h| h.to_str().ok()).unwrap_or("localhost");
+    format!("{scheme}://{host}/")
+}
+
+/// A text with nothing in it that HTML would read.
+fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in crosstalk_envelope::unicode::escape(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_of_a_text_is_html() {
+        assert_eq!(
+            super::html("<a href='x' \"&>"),
+            "&lt;a href=&#39;x&#39; &quot;&amp;&gt;"
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! Parameters: in the query of a URL, and in its path.
+
+use super::answer::Fault;
+use std::ops::RangeInclusive;
+
+/// The longest text of a parameter, in characters.
+pub(super) const TEXT: usize = 2000;
+/// The longest id.
+pub(super) const ID: usize = 200;
+/// How many entries a listing may have.
+pub(super) const LIMIT: RangeInclusive<u64> = 1..=500;
+/// How many it has if nothing is said.
+const USUAL: u64 = 100;
+
+/// The parameters of a query.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part of a URL behind its `?`.
+    pub(super) fn parse(text: Option<&str>) -> Result<Self, Fault> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for pair in text.unwrap_or("").split('&').filter(|p| !p.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name, true)?, decode(value, true)?);
+            if pairs.iter().any(|(n, _)| *n == name) {
+                return Err(Fault::format(format!(
+                    "The parameter `{}` stands there twice.\nWhat to do: give it once.",
+                    shown(&name)
+                )));
+            }
+            pairs.push((name, value));
+        }
+        Ok(Self(pairs))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.0.iter();
+        pairs.find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    /// A text, if it is there.
+    pub(super) fn text(&self, name: &str, most: usize) -> Result<Option<&str>, Fault> {
+        self.get(name).map(|v| checked(name, v, most)).transpose()
+    }
+
+    /// A text that has to be there.
+    pub(super) fn needed(&self, name: &str) -> Result<&str, Fault> {
+        self.text(name, TEXT)?.ok_or_else(|| {
+            Fault::format(format!(
+                "The parameter `{name}` is missing.\nWhat to do: add `?{name}=…` to the URL."
+            ))
+        })
+    }
+
+    /// A number within bounds.
+    pub(super) fn number(
+        &self,
+        name: &str,
+        bounds: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|n| plain && bounds.contains(n));
+        number.map(Some).ok_or_else(|| {
+            Fault::format(format!(
+                "The parameter `{name}` is a number from {} to {}.",
+                bounds.start(),
+                bounds.end()
+            ))
+        })
+    }
+
+    /// How many entries a listing has at most.
+    pub(super) fn limit(&self) -> Result<usize, Fault> {
+        let limit = self.number("limit", LIMIT)?.unwrap_or(USUAL);
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(_) => Err(Fault::format(format!(
+                "The parameter `{name}` is `true` or `false`."
+            ))),
+        }
+    }
+}
+
+/// A text that is neither empty nor too long, and has no controls in it.
+pub(super) fn checked<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t str, Fault> {
+    let harmful = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.is_empty() || text.chars().count() > most || text.contains(harmful) {
+        return Err(Fault::format(format!(
+            "`{name}` has 1 to {most} characters, and no controls or line ends."
+        )));
+    }
+    Ok(text)
+}
+
+/// A part of a path as it is meant.
+pub(super) fn segment(text: &str) -> Result<String, Fault> {
+    let text = decode(text, false)?;
+    checked("The last part of the path", &text, ID)?;
+    Ok(text)
+}
+
+/// A text without its percent signs.
+fn decode(text: &str, plus: bool) -> Result<String, Fault> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'+' if plus => b' ',
+            b'%' => {
+                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
+                let (high, low) = (digit(bytes.next()), digit(bytes.next()));
+                let value = high.zip(low).map(|(h, l)| h * 16 + l);
+                let value = value.and_then(|v| u8::try_from(v).ok());
+                value.ok_or_else(not_encoded)?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(out).map_err(|_| not_encoded())
+}
+
+fn not_encoded() -> Fault {
+    Fault::format(
+        "The URL has a `%` without two hexadecimal digits, or bytes that are not UTF-8.\nWhat to do: encode it as \
+         RFC 3986 says.",
+    )
+}
+
+fn shown(text: &str) -> String {
+    crosstalk_envelope::unicode::escape(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_as_it_is_meant() {
+        let query = Query::parse(Some(
+            "for=claude%3A%2F%2Fcode%2F%C3%A4+b&wait=60&open=false&x",
+        ))
+        .unwrap();
+        assert_eq!(query.needed("for").unwrap(), "claude://code/ä b");
+        assert_eq!(query.number("wait", 0..=60).unwrap(), Some(60));
+        assert_eq!(query.flag("open").unwrap(), Some(false));
+        assert_eq!(query.limit().unwrap(), 100);
+        assert!(query.needed("with").is_err() && query.needed("x").is_err());
+    }
+
+    #[test]
+    fn what_is_outside_of_the_bounds_is_refused() {
+        for text in ["a=%", "a=%4", "a=%zz", "a=%ff", "a=1&a=2", "a=%+1"] {
+            assert!(Query::parse(Some(text)).is_err(), "{text}");
+        }
+        for text in [
+            "limit=0",
+            "limit=501",
+            "limit=",
+            "limit=+5",
+            "limit=-1",
+            "limit=1e2",
+            "limit=%31x",
+        ] {
+            assert!(Query::parse(Some(text)).unwrap().limit().is_err(), "{text}");
+        }
+        assert_eq!(
+            Query::parse(Some("limit=500")).unwrap().limit().unwrap(),
+            500
+        );
+        let long = format!("q={}", "x".repeat(TEXT));
+        assert!(Query::parse(Some(&long)).unwrap().needed("q").is_ok());
+        assert!(
+            Query::parse(Some(&(long + "x")))
+                .unwrap()
+                .needed("q")
+                .is_err()
+        );
+        assert!(Query::parse(Some("q=a%00")).unwrap().needed("q").is_err());
+        assert!(
+            Query::parse(Some("q=%E2%80%A8"))
+                .unwrap()
+                .needed("q")
+                .is_err()
+        );
+        assert!(segment("").is_err() && segment("a%0Ab").is_err());
+        assert_eq!(segment("a%2Fb+c").unwrap(), "a/b+c");
+    }
+}

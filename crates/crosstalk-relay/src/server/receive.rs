@@ -1,0 +1,92 @@
+//! `POST /crosstalk/receive`: one envelope in, one envelope out; or many.
+
+use super::answer::{self, Answer, Fault};
+use super::batch;
+use super::body::{self, Bounds};
+use super::media::{self, Brought};
+use super::surface::Call;
+use crosstalk_envelope::limit;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest wait for an answer, in seconds.
+const WAIT: u64 = 60;
+
+pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let headers = &call.parts.headers;
+    let relay = &call.site.relay;
+    let time = Duration::from_secs(relay.config().limits.body_seconds.max(1));
+    if media::envelopes(headers)? == Brought::Batch {
+        return Box::pin(batch::receive(call, time)).await;
+    }
+    let bounds = Bounds {
+        bytes: limit::ENVELOPE_BYTES as u64,
+        time,
+    };
+    let bytes = body::collect(call.body, bounds).await?;
+    let peer = &call.caller.peer;
+    let Some(wait) = wait_of(headers) else {
+        let received = relay.receive(&bytes, peer).await;
+        return Ok(answer::received(received, media::prefers_json(headers)));
+    };
+    let until = Instant::now() + Duration::from_secs(wait);
+    let received = tokio::select! {
+        received = relay.ask(&bytes, peer, until) => received,
+        // The same message again gets its ACK.
+        () = call.site.closed() => relay.receive(&bytes, peer).await,
+    };
+    let mut answer = answer::received(received, media::prefers_json(headers));
+    if let Ok(applied) = HeaderValue::from_str(&format!("wait={wait}")) {
+        let name = HeaderName::from_static("preference-applied");
+        answer.headers_mut().insert(name, applied);
+    }
+    Ok(answer)
+}
+
+/// How many seconds the sender would like to wait for the answer.
+fn wait_of(headers: &HeaderMap) -> Option<u64> {
+    let lines = headers.get_all("prefer").iter();
+    let mut preferences = lines
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split([',', ';']));
+    let wait = preferences.find_map(|p| {
+        let (name, value) = p.split_once('=')?;
+        let is_wait = name.trim().eq_ignore_ascii_case("wait");
+        is_wait.then(|| value.trim().trim_matches('"'))
+    })?;
+    let plain = !wait.is_empty() && wait.bytes().all(|b| b.is_ascii_digit());
+    let wait = wait.parse().ok().or(plain.then_some(WAIT))?;
+    (plain && wait > 0).then_some(wait.min(WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_a_whole_number_of_seconds() {
+        for (value, wanted) in [
+            ("wait=20", Some(20)),
+            ("respond-async, wait=20", Some(20)),
+            ("respond-async; wait = \"7\"", Some(7)),
+            ("WAIT=1", Some(1)),
+            ("wait=61", Some(60)),
+            ("wait=99999999999999999999", Some(60)),
+            ("wait=0", None),
+            ("wait=-1", None),
+            ("wait=+5", None),
+            ("wait=1.5", None),
+            ("wait=", None),
+            ("wait", None),
+            ("return=minimal", None),
+        ] {
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static("prefer"),
+                HeaderValue::from_static(value),
+            )]);
+            assert_eq!(wait_of(&headers), wanted, "{value}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who may see which message.
+//!
+//! A message is seen by those who read for its sender, its receiver or one of its targets. Who names a thread does not
+//! see it because of that: only an ESCALATE or a HANDOFF shows its recipient what came before, as far as whoever sent it
+//! could see it.
+
+use super::surface::Call;
+use crosstalk_envelope::{Document, Intent, Reading};
+use crosstalk_protocol::relay::{Peer, RelayStore, Rules};
+use crosstalk_protocol::store::{Record, StoreError, is_same_party};
+use std::sync::Arc;
+
+/// How many messages of a thread are looked at in one go.
+pub(super) const PORTION: usize = 64;
+/// How many messages the history of an ESCALATE or a HANDOFF has at most.
+const HISTORY: usize = 64;
+
+/// The eyes of somebody.
+#[derive(Clone)]
+pub(super) struct Sight {
+    peer: Arc<Peer>,
+    rules: Arc<Rules>,
+}
+
+/// What an ESCALATE or a HANDOFF shows: what came before it, as far as its sender has a part in it.
+pub(super) struct Shown {
+    before: u64,
+    sender: String,
+}
+
+impl Sight {
+    pub(super) fn of(call: &Call<'_>) -> Self {
+        Self {
+            peer: Arc::clone(&call.caller.peer),
+            rules: call.site.relay.rules(),
+        }
+    }
+
+    /// Whether everything is seen.
+    pub(super) fn is_admin(&self) -> bool {
+        self.peer.is_admin()
+    }
+
+    /// Whether what an address gets is seen.
+    pub(super) fn reads(&self, address: &str) -> bool {
+        self.peer.reads_for(address) || self.peer.reads_for(self.rules.routes.named(address))
+    }
+
+    /// Whether a message is seen.
+    pub(super) fn sees(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
+        if self.is_admin() || self.reads(&record.sender) {
+            return Ok(true);
+        }
+        self.gets(store, record)
+    }
+
+    /// Whether a message is for somebody whose messages are seen.
+    fn gets(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
+        Ok(recipients(store, record)?.iter().any(|a| self.reads(a)))
+    }
+
+    /// What a thread shows besides the messages that are seen anyway.
+    pub(super) fn shown(
+        &self,
+        store: &dyn RelayStore,
+        thread: &str,
+    ) -> Result<Vec<Shown>, StoreError> {
+        let mut shown = Vec::new();
+        if self.is_admin() {
+            return Ok(shown);
+        }
+        let mut after = None;
+        loop {
+            let listing = store.messages(thread, after, PORTION)?;
+            after = listing.items.last().map(|r| r.seq);
+            for record in listing.items {
+                if passes_on(&record) && self.gets(store, &record)? {
+                    shown.push(Shown {
+                        before: record.seq,
+                        sender: record.sender,
+                    });
+                }
+            }
+            if !listing.more || after.is_none() {
+                return Ok(shown);
+            }
+        }
+    }
+
+    /// Those of some messages that are seen.
+    pub(super) fn filter(
+        &self,
+        store: &dyn RelayStore,
+        records: Vec<Record>,
+        shown: &[Shown],
+    ) -> Result<Vec<Record>, StoreError> {
+        let mut out = Vec::with_capacity(records.len());
+        for record in records {
+            let mut seen = self.sees(store, &record)?;
+            for shown in shown.iter().filter(|s| s.before > record.seq) {
+                seen = seen || self.has_part(store, &shown.sender, &record)?;
+            }
+            if seen {
+                out.push(record);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether somebody sent or got a message.
+    fn has_part(
+        &self,
+        store: &dyn RelayStore,
+        who: &str,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        let routes = &self.rules.routes;
+        let who = routes.named(who);
+        let is_same = |a: &str| is_same_party(routes.named(a), who);
+        Ok(is_same(&record.sender) || recipients(store, record)?.iter().any(|a| is_same(a)))
+    }
+
+    /// The thread before an ESCALATE or a HANDOFF, the oldest first.
+    pub(super) fn history(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<Vec<Record>, StoreError> {
+        let mut history = std::collections::VecDeque::new();
+        let mut after = None;
+        loop {
+            let listing = store.messages(&record.thread, after, PORTION)?;
+            after = listing.items.last().map(|r| r.seq);
+            for earlier in listing.items {
+                if earlier.seq >= record.seq {
+                    return Ok(history.into());
+                }
+                if self.has_part(store, &record.sender, &earlier)? {
+                    history.push_back(earlier);
+                }
+                if history.len() > HISTORY {
+                    history.pop_front();
+                }
+            }
+            if !listing.more || after.is_none() {
+                return Ok(history.into());
+            }
+        }
+    }
+}
+
+/// Whether a message hands its thread to somebody else.
+pub(super) fn passes_on(record: &Record) -> bool {
+    matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff))
+}
+
+/// Everybody who gets a message: the receiver, its targets, and to whom it was routed.
+fn recipients(store: &dyn RelayStore, record: &Record) -> Result<Vec<String>, StoreError> {
+    let mut all = vec![record.receiver.clone()];
+    all.extend(store.deliveries(&record.id)?.into_iter().map(|d| d.to));
+    if matches!(record.meaning, Some(Intent::Poll | Intent::Broadcast)) {
+        let document = Document::parse(&record.text, Reading::Strict);
+        let routing = document.envelope().routing();
+        all.extend(routing.target_list().into_iter().map(|t| t.into_owned()));
+    }
+    Ok(all)
+}

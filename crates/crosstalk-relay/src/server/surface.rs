@@ -1,0 +1,489 @@
+//! The whole surface: every path, its methods, and who may use them.
+
+use super::answer::{self, Answer, Fault};
+use super::body;
+use super::connection::Line;
+use super::credential::{self, Caller};
+use super::{
+    Site, blob, courier, directory, inbox, media, message, operation, query, receive, thread, token,
+};
+use crosstalk_envelope::registry::ErrorCode;
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
+use http::{Method, Request, request::Parts};
+use hyper::body::Incoming;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The largest head of a request, in bytes.
+const HEAD: usize = 16 << 10;
+
+/// Who may use something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Right {
+    /// Everybody, from anywhere.
+    Open,
+    /// Everybody who reaches the relay under one of its names.
+    Named,
+    /// The same; what a stranger sends has to prove itself by its signature.
+    Stranger,
+    /// On a loopback listener everybody, else who runs the relay.
+    Operator,
+    /// Whoever has a credential.
+    Known,
+    /// A person.
+    Person,
+    /// Who runs the relay.
+    Admin,
+}
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Receive,
+    Inbox,
+    Ack,
+    Message,
+    Status,
+    Threads,
+    Thread,
+    Search,
+    PutBlob,
+    GetBlob,
+    Resolve,
+    Agents,
+    Declare,
+    Courier,
+    Carried,
+    Dead,
+    Requeue,
+    Tokens,
+    MakeToken,
+    EndToken,
+    Health,
+    Ready,
+    Metrics,
+    OpenApi,
+    Page,
+}
+
+/// The methods of a path.
+type Methods = &'static [(Method, Does, Right)];
+type Path = (&'static str, Methods);
+
+/// Every path. `{}` is one part of it, with a name in it.
+static SURFACE: [Path; 22] = [
+    (
+        "/crosstalk/receive",
+        &[(Method::POST, Does::Receive, Right::Stranger)],
+    ),
+    (
+        "/crosstalk/inbox",
+        &[(Method::GET, Does::Inbox, Right::Known)],
+    ),
+    ("/crosstalk/ack", &[(Method::POST, Does::Ack, Right::Known)]),
+    (
+        "/crosstalk/messages/{}",
+        &[(Method::GET, Does::Message, Right::Known)],
+    ),
+    (
+        "/crosstalk/messages/{}/status",
+        &[(Method::GET, Does::Status, Right::Known)],
+    ),
+    (
+        "/crosstalk/threads",
+        &[(Method::GET, Does::Threads, Right::Known)],
+    ),
+    (
+        "/crosstalk/threads/{}",
+        &[(Method::GET, Does::Thread, Right::Known)],
+    ),
+    (
+        "/crosstalk/search",
+        &[(Method::GET, Does::Search, Right::Known)],
+    ),
+    (
+        "/crosstalk/blobs/{}",
+        &[
+            (Method::GET, Does::GetBlob, Right::Known),
+            (Method::HEAD, Does::GetBlob, Right::Known),
+            (Method::PUT, Does::PutBlob, Right::Known),
+        ],
+    ),
+    (
+        "/crosstalk/resolve",
+        &[(Method::GET, Does::Resolve, Right::Known)],
+    ),
+    (
+        "/crosstalk/agents",
+        &[
+            (Method::GET, Does::Agents, Right::Known),
+            (Method::PUT, Does::Declare, Right::Known),
+        ],
+    ),
+    (
+        "/crosstalk/courier",
+        &[(Method::GET, Does::Courier, Right::Person)],
+    ),
+    (
+        "/crosstalk/courier/{}",
+        &[(Method::POST, Does::Carried, Right::Person)],
+    ),
+    (
+        "/crosstalk/dead",
+        &[(Method::GET, Does::Dead, Right::Admin)],
+    ),
+    (
+        "/crosstalk/dead/{}/requeue",
+        &[(Method::POST, Does::Requeue, Right::Admin)],
+    ),
+    (
+        "/crosstalk/tokens",
+        &[
+            (Method::GET, Does::Tokens, Right::Admin),
+            (Method::POST, Does::MakeToken, Right::Admin),
+        ],
+    ),
+    (
+        "/crosstalk/tokens/{}",
+        &[(Method::DELETE, Does::EndToken, Right::Admin)],
+    ),
+    (
+        "/healthz",
+        &[
+            (Method::GET, Does::Health, Right::Open),
+            (Method::HEAD, Does::Health, Right::Open),
+        ],
+    ),
+    (
+        "/readyz",
+        &[
+            (Method::GET, Does::Ready, Right::Open),
+            (Method::HEAD, Does::Ready, Right::Open),
+        ],
+    ),
+    ("/metrics", &[(Method::GET, Does::Metrics, Right::Operator)]),
+    (
+        "/openapi.json",
+        &[
+            (Method::GET, Does::OpenApi, Right::Named),
+            (Method::HEAD, Does::OpenApi, Right::Named),
+        ],
+    ),
+    (
+        "/",
+        &[
+            (Method::GET, Does::Page, Right::Named),
+            (Method::HEAD, Does::Page, Right::Named),
+        ],
+    ),
+];
+
+/// A request on its way through.
+pub(super) struct Call<'c> {
+    pub(super) site: &'c Arc<Site>,
+    pub(super) parts: &'c Parts,
+    pub(super) body: &'c mut Incoming,
+    pub(super) caller: Caller,
+    pub(super) line: &'c Arc<Line>,
+    /// The name in the path, where there is one.
+    name: Option<&'c str>,
+}
+
+impl Call<'_> {
+    /// The name in the path.
+    pub(super) fn name(&self) -> Result<String, Fault> {
+        query::segment(self.name.unwrap_or(""))
+    }
+
+    /// The parameters.
+    pub(super) fn query(&self) -> Result<query::Query, Fault> {
+        query::Query::parse(self.parts.uri.query())
+    }
+
+    /// The kind of answer that is wanted.
+    pub(super) fn media(&self, offers: &[media::Media]) -> Result<media::Media, Fault> {
+        media::choose(&self.parts.headers, offers)
+    }
+}
+
+/// Writes a request down: who did what, and what came of it; nothing of what was said.
+macro_rules! note {
+    ($level:expr, $line:ident, $parts:ident, $who:ident, $status:ident, $answer:ident, $began:ident) => {
+        tracing::event!(
+            $level,
+            method = %$parts.method,
+            path = %shown_path(&$parts),
+            status = $status,
+            peer = $who.as_ref().map_or("-", |c| c.peer.name.as_str()),
+            from = %$line.from.ip(),
+            bytes_in = length($parts.headers.get(CONTENT_LENGTH)),
+            bytes_out = $answer.body().len(),
+            ms = $began.elapsed().as_secs_f64() * 1000.0,
+            "request"
+        )
+    };
+}
+
+fn shown_path(parts: &Parts) -> String {
+    let path: String = parts.uri.path().chars().take(200).collect();
+    crosstalk_envelope::unicode::escape(&path).into_owned()
+}
+
+fn length(value: Option<&http::HeaderValue>) -> Option<u64> {
+    value?.to_str().ok()?.parse().ok()
+}
+
+/// Answers a request.
+pub(super) async fn answer(
+    site: &Arc<Site>,
+    line: &Arc<Line>,
+    request: Request<Incoming>,
+) -> Answer {
+    let began = Instant::now();
+    let (parts, mut body) = request.into_parts();
+    let mut who = None;
+    let outcome = respond(site, line, &parts, &mut body, &mut who).await;
+    let mut answer = match outcome {
+        Ok(answer) => answer,
+        Err(fault) => {
+            // Who waits to be told to go on is told not to.
+            if !fault.closes && !parts.headers.contains_key(EXPECT) {
+                body::drain(&mut body).await;
+            }
+            fault.answer(media::prefers_json(&parts.headers))
+        }
+    };
+    let policy = match who.as_ref().is_some_and(|c| c.peer.is_local) {
+        true => &site.local_policy,
+        false => &site.policy,
+    };
+    if let Some(policy) = policy {
+        let name = HeaderName::from_static("ratelimit-policy");
+        answer.headers_mut().insert(name, policy.clone());
+    }
+    let status = answer.status().as_u16();
+    site.relay.metrics().answer(status);
+    // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
+    match status {
+        500.. => note!(
+            tracing::Level::WARN,
+            line,
+            parts,
+            who,
+            status,
+            answer,
+            began
+        ),
+        400.. => note!(
+            tracing::Level::INFO,
+            line,
+            parts,
+            who,
+            status,
+            answer,
+            began
+        ),
+        _ => note!(
+            tracing::Level::DEBUG,
+            line,
+            parts,
+            who,
+            status,
+            answer,
+            began
+        ),
+    }
+    answer
+}
+
+async fn respond(
+    site: &Arc<Site>,
+    line: &Arc<Line>,
+    parts: &Parts,
+    body: &mut Incoming,
+    who: &mut Option<Caller>,
+) -> Result<Answer, Fault> {
+    small(parts)?;
+    let (methods, name) = find(parts.uri.path())?;
+    let here = methods.iter().find(|(m, ..)| *m == parts.method);
+    let is_open = here.is_some_and(|(_, _, right)| *right == Right::Open);
+    if !is_open {
+        line.check(&site.gate, parts)?;
+    }
+    let Some((_, does, right)) = here else {
+        let allowed: Vec<&str> = methods.iter().map(|(m, ..)| m.as_str()).collect();
+        return Err(Fault::method(&allowed.join(", ")));
+    };
+    let caller = match is_open {
+        true => site.credentials.nobody(line.from.ip()),
+        false => identify(site, line, parts)?,
+    };
+    let caller = &*who.insert(caller);
+    may(site, caller, *right)?;
+    let mut call = Call {
+        site,
+        parts,
+        body,
+        caller: caller.clone(),
+        line,
+        name,
+    };
+    // The others are put into a box: what is done most often should not carry their weight.
+    match does {
+        Does::Receive => receive::receive(&mut call).await,
+        other => Box::pin(act(*other, &mut call)).await,
+    }
+}
+
+async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
+    match does {
+        Does::Receive => receive::receive(call).await,
+        Does::Inbox => inbox::inbox(call).await,
+        Does::Ack => inbox::ack(call).await,
+        Does::Message => message::message(call).await,
+        Does::Status => message::status(call).await,
+        Does::Threads => thread::threads(call).await,
+        Does::Thread => thread::thread(call).await,
+        Does::Search => message::search(call).await,
+        Does::PutBlob => blob::put(call).await,
+        Does::GetBlob => blob::get(call).await,
+        Does::Resolve => directory::resolve(call).await,
+        Does::Agents => directory::agents(call),
+        Does::Declare => directory::declare(call).await,
+        Does::Courier => courier::waiting(call).await,
+        Does::Carried => courier::carried(call).await,
+        Does::Dead => courier::dead(call).await,
+        Does::Requeue => courier::requeue(call).await,
+        Does::Tokens => token::list(call).await,
+        Does::MakeToken => token::make(call).await,
+        Does::EndToken => token::end(call).await,
+        Does::Health => Ok(answer::text("ok\n".into())),
+        Does::Ready => operation::ready(call),
+        Does::Metrics => Ok(operation::metrics(call)),
+        Does::OpenApi => Ok(operation::openapi()),
+        Does::Page => Ok(operation::page(call)),
+    }
+}
+
+/// The methods of a path, and the name in it.
+fn find(path: &str) -> Result<(Methods, Option<&str>), Fault> {
+    for (template, methods) in &SURFACE {
+        if *template == path {
+            return Ok((methods, None));
+        }
+        let name = template.split_once("{}").and_then(|(before, after)| {
+            let name = path.strip_prefix(before)?.strip_suffix(after)?;
+            (!name.contains('/')).then_some(name)
+        });
+        if name.is_some() {
+            return Ok((methods, name));
+        }
+    }
+    Err(Fault::missing("such path"))
+}
+
+/// Whoever does not prove to be somebody is counted by address, so that nobody can try out tokens.
+fn identify(site: &Site, line: &Line, parts: &Parts) -> Result<Caller, Fault> {
+    let (from, now) = (line.from.ip(), site.relay.now());
+    match site.credentials.identify(&parts.headers, from, now) {
+        Ok(caller) => {
+            site.allow(&caller)?;
+            Ok(caller)
+        }
+        Err(fault) => {
+            site.allow(&site.credentials.nobody(from))?;
+            Err(fault)
+        }
+    }
+}
+
+fn may(site: &Site, caller: &Caller, right: Right) -> Result<(), Fault> {
+    let peer = &caller.peer;
+    let may = match right {
+        Right::Open | Right::Named | Right::Stranger => return Ok(()),
+        Right::Operator if site.credentials.is_loopback() => return Ok(()),
+        _ if caller.is_stranger() => return Err(credential::needed()),
+        Right::Known => true,
+        Right::Person => peer.is_person(),
+        Right::Admin | Right::Operator => peer.is_admin(),
+    };
+    match may {
+        true => Ok(()),
+        false => Err(Fault::forbidden(format!(
+            "The credential `{}` is that of {}, which may not do this.\nWhat to do: use the credential of {}.",
+            peer.name,
+            peer.role.as_str(),
+            match right {
+                Right::Person => "a person, or of who runs the relay",
+                _ => "who runs the relay (role admin)",
+            }
+        ))),
+    }
+}
+
+/// Heads are small.
+fn small(parts: &Parts) -> Result<(), Fault> {
+    let headers = parts.headers.iter();
+    let headers: usize = headers.map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+    let path = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+    let (most, status) = match path > HEAD / 2 {
+        true => (HEAD / 2, 414),
+        false if headers > HEAD => (HEAD, 431),
+        false => return Ok(()),
+    };
+    let part = if status == 414 { "URL" } else { "head" };
+    let detail = format!(
+        "The {part} of the request has more than {most} bytes.\nWhat to do: make it shorter."
+    );
+    Err(Fault::new(ErrorCode::TooLarge, detail).status(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_found_by_its_own_line() {
+        for (template, methods) in &SURFACE {
+            let path = template.replace("{}", "sha256:00%2F");
+            let (found, name) = find(&path).unwrap();
+            assert!(std::ptr::eq(found, *methods), "{path}");
+            assert_eq!(name, template.contains("{}").then_some("sha256:00%2F"));
+        }
+        for path in [
+            "",
+            "/crosstalk",
+            "/crosstalk/",
+            "/crosstalk/receive/",
+            "/crosstalk/messages/a/b",
+            "//",
+        ] {
+            assert!(find(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_document_describes_every_path_and_method() {
+        let document: serde_json::Value = serde_json::from_str(operation::OPENAPI).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        for (template, methods) in &SURFACE {
+            let found = paths.iter().find(|(path, _)| {
+                let names = ["{id}", "{digest}", "{name}"];
+                names
+                    .iter()
+                    .fold((*path).clone(), |p, n| p.replace(n, "{}"))
+                    == *template
+            });
+            let (_, described) = found.unwrap_or_else(|| panic!("{template}"));
+            for (method, ..) in *methods {
+                let is_head = *method == Method::HEAD;
+                let word = method.as_str().to_lowercase();
+                assert!(
+                    is_head || described.get(&word).is_some(),
+                    "{method} {template}"
+                );
+            }
+        }
+        assert_eq!(paths.len(), SURFACE.len());
+    }
+}

@@ -1,0 +1,268 @@
+//! Conversations: a list of them, and one as a tree, as a file, or for people.
+
+use super::answer::{self, Answer, Fault};
+use super::body::Body;
+use super::inbox::file;
+use super::media::Media;
+use super::query::TEXT;
+use super::sight::{PORTION, Shown, Sight};
+use super::surface::Call;
+use super::view::{MessageView, ThreadView};
+use bytes::Bytes;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::archive;
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many threads are looked at for somebody who does not see all of them.
+const LOOKED_AT: usize = 10_000;
+/// How much of a thread is in one answer: messages, and bytes of text.
+const MESSAGES: usize = 2_000;
+const BYTES: usize = 8 << 20;
+/// How deep a tree goes. What answers something deeper stands beside it.
+const DEEP: usize = 48;
+
+pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let query = call.query()?;
+    let with = query.text("with", TEXT)?.map(str::to_owned);
+    let (open, limit) = (query.flag("open")?, query.limit()?);
+    let skip = query.number("skip", 0..=1_000_000_000)?.unwrap_or(0);
+    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    let sight = Sight::of(call);
+    call.site.settle().await;
+    let ask = move |store: &dyn RelayStore| {
+        let filter = ThreadFilter {
+            open: open == Some(true),
+            waiting: false,
+            with,
+        };
+        let fits = |t: &Thread| {
+            let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
+            is_wanted && (sight.is_admin() || t.parties.iter().any(|p| sight.reads(p)))
+        };
+        let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
+        if sight.is_admin() && open != Some(false) {
+            (skipped, looked) = (skip, skip);
+        }
+        let last = looked + LOOKED_AT;
+        while looked < last {
+            let listing = store.threads(
+                &filter,
+                Page {
+                    limit: 100,
+                    skip: looked,
+                },
+            )?;
+            looked += listing.items.len();
+            let more = listing.more && !listing.items.is_empty();
+            for thread in listing.items.into_iter().filter(&fits) {
+                if skipped < skip {
+                    skipped += 1;
+                    continue;
+                }
+                views.push(view(store, &sight, thread)?);
+                if views.len() == limit {
+                    return Ok(views);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        Ok(views)
+    };
+    let threads: Vec<ThreadView> = call.site.relay.read(ask).await?;
+    Ok(answer::json(&json!({ "threads": threads })))
+}
+
+/// A thread as somebody sees it: who came in later does not learn what it began with.
+fn view(store: &dyn RelayStore, sight: &Sight, thread: Thread) -> Result<ThreadView, StoreError> {
+    let first = store.messages(&thread.id, None, 1)?.items;
+    let began = match first.first() {
+        Some(first) => sight.sees(store, first)?,
+        None => sight.is_admin(),
+    };
+    let mut view = ThreadView::from(thread);
+    if !began {
+        view.context = None;
+        view.parties.retain(|p| sight.reads(p));
+    }
+    Ok(view)
+}
+
+pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let media = call.media(&[Media::Json, Media::Text, Media::Markdown])?;
+    let (id, sight) = (call.name()?, Sight::of(call));
+    call.site.settle().await;
+    let relay = call.site.relay.clone();
+    let ask = move |store: &dyn RelayStore| {
+        let Some(thread) = store.thread(&id)? else {
+            return Ok(None);
+        };
+        let shown = sight.shown(store, &id)?;
+        let part = Part::read(store, &sight, &id, &shown, None)?;
+        Ok(Some((thread, part, Reader { sight, id, shown })))
+    };
+    let found = relay.read(ask).await?;
+    let found = found.filter(|(_, part, _)| !part.records.is_empty());
+    let (thread, part, reader) = found.ok_or_else(|| Fault::missing("such thread"))?;
+    match media {
+        Media::Text => Ok(export(call, part, reader)),
+        Media::Markdown if part.more => Err(Fault::new(
+            ErrorCode::TooLarge,
+            "The thread is too long for one document.\nWhat to do: ask for it as text/plain.",
+        )),
+        Media::Markdown => {
+            let text = archive::to_markdown(&thread, &part.records);
+            Ok(answer::of(Media::Markdown, Body::Full(text.into())))
+        }
+        _ => {
+            let sight = reader.sight;
+            let head = relay.read(move |store| view(store, &sight, thread)).await?;
+            let messages: Vec<MessageView> = part
+                .records
+                .iter()
+                .map(|r| MessageView::of(&relay, r))
+                .collect();
+            let messages = tree(messages, &part.records);
+            let body = json!({"thread": head, "messages": messages, "more": part.more});
+            Ok(answer::json(&body))
+        }
+    }
+}
+
+/// Who reads a thread.
+struct Reader {
+    sight: Sight,
+    id: String,
+    shown: Vec<Shown>,
+}
+
+/// A part of a thread, as far as it is seen.
+struct Part {
+    records: Vec<Record>,
+    after: Option<u64>,
+    more: bool,
+}
+
+impl Part {
+    fn read(
+        store: &dyn RelayStore,
+        sight: &Sight,
+        id: &str,
+        shown: &[Shown],
+        after: Option<u64>,
+    ) -> Result<Self, StoreError> {
+        let mut part = Self {
+            records: Vec::new(),
+            after,
+            more: true,
+        };
+        let mut bytes = 0;
+        while part.records.len() < MESSAGES && bytes < BYTES {
+            let listing = store.messages(id, part.after, PORTION)?;
+            part.more = listing.more && !listing.items.is_empty();
+            part.after = listing.items.last().map(|r| r.seq).or(part.after);
+            let seen = sight.filter(store, listing.items, shown)?;
+            bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
+            part.records.extend(seen);
+            if !part.more {
+                break;
+            }
+        }
+        Ok(part)
+    }
+}
+
+/// A thread as a file, however long it is.
+fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
+    let relay = call.site.relay.clone();
+    let as_file = move |relay: &crate::core::Relay, part: &Part| {
+        file(part.records.iter().map(|r| relay.leaving(r)))
+    };
+    if !first.more {
+        return answer::text(as_file(&relay, &first));
+    }
+    let (send, body) = Body::stream(&call.line.pace, None);
+    let reader = Arc::new(reader);
+    tokio::spawn(async move {
+        let mut part = first;
+        loop {
+            let mut text = as_file(&relay, &part);
+            if part.more && !text.is_empty() {
+                text.push('\n');
+            }
+            if send.send(Bytes::from(text)).await.is_err() || !part.more {
+                return;
+            }
+            let (reader, after) = (Arc::clone(&reader), part.after);
+            let ask = move |store: &dyn RelayStore| {
+                Part::read(store, &reader.sight, &reader.id, &reader.shown, after)
+            };
+            let Ok(next) = relay.read(ask).await else {
+                return;
+            };
+            part = next;
+        }
+    });
+    answer::of(Media::Text, body)
+}
+
+/// Messages under those that they answer, in the order in which they came.
+fn tree(views: Vec<MessageView>, records: &[Record]) -> Vec<MessageView> {
+    let places: HashMap<&str, usize> = records
+        .iter()
+        .enumerate()
+        .map(|(n, r)| (r.id.as_str(), n))
+        .collect();
+    let mut depths = vec![0_usize; records.len()];
+    let mut parents = vec![None; records.len()];
+    for (place, record) in records.iter().enumerate() {
+        let mut parent = record
+            .parent
+            .as_deref()
+            .and_then(|p| places.get(p))
+            .copied();
+        // An answer comes after what it answers; what is too deep stands beside its parent.
+        parent = parent.filter(|p| *p < place);
+        while parent.is_some_and(|p| depths.get(p).is_some_and(|d| *d + 1 >= DEEP)) {
+            parent = parent.and_then(|p| parents.get(p).copied().flatten());
+        }
+        if let (Some(depth), Some(slot)) = (depths.get_mut(place), parents.get_mut(place)) {
+            *slot = parent;
+            *depth = 0;
+        }
+        let depth = parent
+            .and_then(|p| depths.get(p).copied())
+            .map_or(0, |d| d + 1);
+        if let Some(slot) = depths.get_mut(place) {
+            *slot = depth;
+        }
+    }
+    // From the last to the first: whatever answers a message is complete before the message is.
+    let mut answers: Vec<Vec<MessageView>> = records.iter().map(|_| Vec::new()).collect();
+    let mut roots = Vec::new();
+    for (place, mut view) in views.into_iter().enumerate().rev() {
+        let mut own = answers
+            .get_mut(place)
+            .map(std::mem::take)
+            .unwrap_or_default();
+        own.reverse();
+        view.answers = Some(own);
+        match parents
+            .get(place)
+            .copied()
+            .flatten()
+            .and_then(|p| answers.get_mut(p))
+        {
+            Some(above) => above.push(view),
+            None => roots.push(view),
+        }
+    }
+    roots.reverse();
+    roots
+}

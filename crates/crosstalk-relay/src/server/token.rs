@@ -1,0 +1,127 @@
+//! Credentials: made, listed and ended by who runs the relay.
+
+use super::answer::{self, Answer, Fault};
+use super::inbox::read_json;
+use super::media::Media;
+use super::query::{self, TEXT};
+use super::surface::Call;
+use super::view::TokenView;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{Timestamp, base64};
+use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+/// How many addresses a token may have.
+const ADDRESSES: usize = 64;
+
+#[derive(Deserialize)]
+struct Wanted {
+    name: String,
+    role: String,
+    addresses: Vec<String>,
+    expires_at: Option<String>,
+}
+
+pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let tokens = call.site.relay.read(|store| store.tokens()).await?;
+    let tokens: Vec<TokenView> = tokens.into_iter().map(Into::into).collect();
+    Ok(answer::json(&json!({ "tokens": tokens })))
+}
+
+pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let wanted: Wanted = read_json(call).await?;
+    let now = call.site.relay.now();
+    let secret = secret()?;
+    let token = checked(wanted, now, &secret)?;
+    let kept = token.clone();
+    let add = move |store: &mut dyn RelayStore| store.add_token(&kept);
+    if !call.site.relay.write(add).await? {
+        return Err(Fault::format(format!(
+            "There is a token `{}` already.\nWhat to do: choose another name.",
+            token.name
+        )));
+    }
+    call.site.look_at_tokens().await?;
+    let mut view = TokenView::from(token);
+    view.token = Some(secret);
+    let mut answer = answer::json(&view);
+    *answer.status_mut() = StatusCode::CREATED;
+    Ok(answer)
+}
+
+pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let (name, at) = (call.name()?, call.site.relay.now());
+    let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, at);
+    if !call.site.relay.write(revoke).await? {
+        return Err(Fault::missing("such token"));
+    }
+    call.site.look_at_tokens().await?;
+    Ok(answer::nothing(StatusCode::NO_CONTENT))
+}
+
+fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let starts = wanted.name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !starts || wanted.name.len() > 64 || !wanted.name.chars().all(plain) {
+        return Err(Fault::format(
+            "`name` has 1 to 64 letters, digits, dots, underscores and hyphens, and begins with a letter or digit.",
+        ));
+    }
+    let role = Role::parse(&wanted.role)
+        .ok_or_else(|| Fault::format("`role` is `agent`, `person` or `admin`."))?;
+    let is_empty = wanted.addresses.is_empty() && role != Role::Admin;
+    if is_empty || wanted.addresses.len() > ADDRESSES {
+        return Err(Fault::format(format!(
+            "`addresses` is a list of 1 to {ADDRESSES} addresses."
+        )));
+    }
+    let mut addresses = Vec::with_capacity(wanted.addresses.len());
+    for address in &wanted.addresses {
+        query::checked("An address", address, TEXT)?;
+        let pattern = Pattern::parse(address)
+            .map_err(|e| Fault::format(format!("One of the `addresses` is none: {e}.")))?;
+        if role == Role::Agent && is_human(pattern.as_str().trim_end_matches('*')) {
+            return Err(Fault::forbidden(
+                "An agent does not speak for a person.\nWhat to do: leave the human:// addresses out, or make a token \
+                 for a person.",
+            ));
+        }
+        addresses.push(pattern.to_string());
+    }
+    let expires_at = match wanted.expires_at.as_deref().map(Timestamp::parse) {
+        None => None,
+        Some(Some(at)) if at > now => Some(at),
+        Some(_) => {
+            return Err(Fault::format(
+                "`expires_at` is a time that has not passed, as 2027-01-31T12:00:00Z.",
+            ));
+        }
+    };
+    Ok(TokenRecord {
+        name: wanted.name,
+        hash: Digest::of(secret.as_bytes()),
+        role,
+        addresses,
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+    })
+}
+
+/// A new secret: 256 random bits.
+fn secret() -> Result<String, Fault> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(reason = %error, "the system gives no random numbers");
+        Fault::later("The system gives no random numbers")
+    })?;
+    let text = base64::encode(&bytes);
+    let text = text
+        .trim_end_matches('=')
+        .replace('+', "-")
+        .replace('/', "_");
+    Ok(format!("xt_{text}"))
+}

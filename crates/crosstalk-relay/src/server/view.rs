@@ -1,0 +1,169 @@
+//! Messages, threads and deliveries as JSON.
+
+use crate::core::Relay;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::{DeadLetter, Delivery, State, TokenRecord};
+use crosstalk_protocol::store::{Record, Thread};
+use serde::Serialize;
+
+/// A message.
+#[derive(Debug, Serialize)]
+pub(super) struct MessageView {
+    pub(super) id: String,
+    thread: String,
+    from: String,
+    to: String,
+    intent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    received_at: String,
+    envelope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answers: Option<Vec<MessageView>>,
+}
+
+impl MessageView {
+    /// A message as it leaves the relay.
+    pub(super) fn of(relay: &Relay, record: &Record) -> Self {
+        let meaning = record.meaning.map(|m| m.as_str().to_owned());
+        Self {
+            id: record.id.clone(),
+            thread: record.thread.clone(),
+            from: record.sender.clone(),
+            to: record.receiver.clone(),
+            intent: meaning.or_else(|| record.intent.clone()),
+            state: None,
+            received_at: record.at.to_string(),
+            envelope: relay.leaving(record),
+            history: None,
+            answers: None,
+        }
+    }
+
+    /// The same in the inbox of somebody.
+    pub(super) fn in_inbox(mut self, to: &str, state: State, history: Option<Vec<String>>) -> Self {
+        to.clone_into(&mut self.to);
+        self.state = Some(state.as_str());
+        self.history = history;
+        self
+    }
+}
+
+/// A conversation.
+#[derive(Debug, Serialize)]
+pub(super) struct ThreadView {
+    id: String,
+    pub(super) context: Option<String>,
+    pub(super) parties: Vec<String>,
+    open: bool,
+    messages: u64,
+    updated_at: String,
+}
+
+impl From<Thread> for ThreadView {
+    fn from(thread: Thread) -> Self {
+        Self {
+            id: thread.id,
+            context: thread.context,
+            parties: thread.parties,
+            open: thread.closed_at.is_none(),
+            messages: thread.messages,
+            updated_at: thread.last_at.to_string(),
+        }
+    }
+}
+
+/// How far a message is on its way to a recipient.
+#[derive(Debug, Serialize)]
+pub(super) struct DeliveryView {
+    to: String,
+    by: &'static str,
+    state: &'static str,
+    attempts: u32,
+    queued_at: String,
+    delivered_at: Option<String>,
+    read_at: Option<String>,
+    acknowledged_at: Option<String>,
+    failed_at: Option<String>,
+    reason: Option<String>,
+    next_at: Option<String>,
+}
+
+impl From<Delivery> for DeliveryView {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            to: delivery.to,
+            by: delivery.by.as_str(),
+            state: delivery.state.as_str(),
+            attempts: delivery.attempts,
+            queued_at: delivery.queued_at.to_string(),
+            delivered_at: time(delivery.delivered_at),
+            read_at: time(delivery.read_at),
+            acknowledged_at: time(delivery.acknowledged_at),
+            failed_at: time(delivery.failed_at),
+            reason: delivery.reason,
+            next_at: time(delivery.next_at),
+        }
+    }
+}
+
+/// A delivery that was given up.
+#[derive(Debug, Serialize)]
+pub(super) struct LetterView {
+    id: String,
+    from: String,
+    to: String,
+    by: &'static str,
+    attempts: u32,
+    reason: Option<String>,
+    failed_at: Option<String>,
+}
+
+impl From<DeadLetter> for LetterView {
+    fn from(letter: DeadLetter) -> Self {
+        let delivery = letter.delivery;
+        Self {
+            id: letter.id,
+            from: letter.from,
+            to: delivery.to,
+            by: delivery.by.as_str(),
+            attempts: delivery.attempts,
+            reason: delivery.reason,
+            failed_at: time(delivery.failed_at),
+        }
+    }
+}
+
+/// A token, without its secret.
+#[derive(Debug, Serialize)]
+pub(super) struct TokenView {
+    name: String,
+    role: &'static str,
+    addresses: Vec<String>,
+    created_at: String,
+    expires_at: Option<String>,
+    revoked_at: Option<String>,
+    /// The secret, where it was just made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) token: Option<String>,
+}
+
+impl From<TokenRecord> for TokenView {
+    fn from(token: TokenRecord) -> Self {
+        Self {
+            name: token.name,
+            role: token.role.as_str(),
+            addresses: token.addresses,
+            created_at: token.created_at.to_string(),
+            expires_at: time(token.expires_at),
+            revoked_at: time(token.revoked_at),
+            token: None,
+        }
+    }
+}
+
+fn time(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}

@@ -1,0 +1,248 @@
+//! The relay without its network, over SQLite.
+
+use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp, id};
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::relay::{Peer, RelayStore, State};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::core::{Received, Relay, Setup};
+use crosstalk_relay::port::Keyring;
+use crosstalk_store::SqliteStore;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Trust in memory.
+#[derive(Default)]
+struct Known(Mutex<Trust>);
+
+impl Keyring for Known {
+    fn read(&self) -> Result<Trust, String> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        let mut trust = self.0.lock().unwrap();
+        change(&mut trust);
+        Ok(trust.clone())
+    }
+}
+
+fn relay(folder: &Path) -> Relay {
+    let path = folder.join("relay.db");
+    let writer = SqliteStore::open(&path).unwrap();
+    let open = move || {
+        let store = SqliteStore::open(&path)?;
+        Ok(Box::new(store) as Box<dyn RelayStore + Send>)
+    };
+    Relay::start(Setup {
+        config: Config::default(),
+        writer: Box::new(writer),
+        open: Box::new(open),
+        resolver: None,
+        keyring: Box::new(Known::default()),
+        key: None,
+        clock: Box::new(now),
+    })
+    .unwrap()
+}
+
+fn now() -> Timestamp {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+}
+
+fn message(id: &str, to: &str, intent: &str, more: &str) -> String {
+    format!(
+        "[[ANN→{to} v1]]\nuser: ann\nthread: T-1\n{more}message: {id}\ncontext: c\nintent: {intent}\nbody: |\n  Hello.\nsig: none\n[[END]]\n"
+    )
+}
+
+fn answer(received: &Received) -> Document<'_> {
+    let mut document = Document::parse(received.answer(), Reading::Strict);
+    document.check();
+    assert!(document.is_accepted(), "{}", received.answer());
+    document
+}
+
+fn code(received: &Received) -> Option<ErrorCode> {
+    match received {
+        Received::Taken { .. } => None,
+        Received::Refused { refusal, .. } => Some(refusal.code),
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_is_there_at_once_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay_now = relay(folder.path());
+    let (peer, bob) = (Peer::local(), "agent://x/bob");
+    let ids: Vec<String> = (0..120).map(|_| id::new_ulid()).collect();
+    for id in &ids {
+        let text = message(id, bob, "REQUEST", "");
+        let received = relay_now.receive(text.as_bytes(), &peer).await;
+        assert_eq!(received.status(), 200, "{}", received.answer());
+        assert_eq!(answer(&received).envelope().parent, Some(id.as_str()));
+        // Filed or not, the latest one is the last in the inbox.
+        let last = relay_now.inbox(bob, None, 1000).await.unwrap();
+        assert_eq!(&last.last().unwrap().record.id, id);
+    }
+    let listed = |entries: Vec<crosstalk_protocol::relay::Entry>| {
+        entries.into_iter().map(|e| e.record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(relay_now.inbox(bob, None, 1000).await.unwrap()), ids);
+    relay_now.stop().await;
+    let refused = relay_now
+        .receive(message("X", bob, "NOTE", "").as_bytes(), &peer)
+        .await;
+    assert_eq!(refused.status(), 503);
+
+    let again = relay(folder.path());
+    assert_eq!(again.filing().borrow().left, 0);
+    assert_eq!(listed(again.inbox(bob, None, 1000).await.unwrap()), ids);
+    let first = again
+        .inbox(bob, None, 1)
+        .await
+        .unwrap()
+        .remove(0)
+        .record
+        .seq;
+    assert_eq!(
+        listed(again.inbox(bob, Some(first), 2).await.unwrap()),
+        ids[1..3]
+    );
+    again.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_message_gets_the_same_answer_and_another_one_under_its_id_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let text = message("M-1", "agent://x/bob", "REQUEST", "");
+    let first = relay.receive(text.as_bytes(), &Peer::local()).await;
+    for _ in 0..20 {
+        let again = relay.receive(text.as_bytes(), &Peer::local()).await;
+        assert_eq!(again.answer(), first.answer());
+        assert!(matches!(again, Received::Taken { is_new: false, .. }));
+    }
+    let other = text.replace("Hello.", "Hullo.");
+    let refused = relay.receive(other.as_bytes(), &Peer::local()).await;
+    assert_eq!(
+        (refused.status(), code(&refused)),
+        (403, Some(ErrorCode::Perm))
+    );
+    assert_eq!(answer(&refused).sender(), "SYSTEM");
+    assert_eq!(
+        relay.inbox("agent://x/bob", None, 10).await.unwrap().len(),
+        1
+    );
+    relay.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_an_answer_or_a_message_gets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let asking = relay.clone();
+    let asked = tokio::spawn(async move {
+        let text = message("Q-1", "agent://x/bob", "REQUEST", "");
+        asking.ask(text.as_bytes(), &Peer::local(), soon()).await
+    });
+    let got = relay.next("agent://x/bob", None, 10, soon()).await.unwrap();
+    assert_eq!(got[0].record.id, "Q-1");
+    let text = message("A-1", "ANN", "RESPOND", "parent: Q-1\n")
+        .replace("[[ANN→ANN", "[[agent://x/bob→ANN");
+    let received = relay.receive(text.as_bytes(), &Peer::local()).await;
+    assert_eq!(received.status(), 200, "{}", received.answer());
+    let asked = asked.await.unwrap();
+    let document = answer(&asked);
+    assert_eq!(document.envelope().message, Some("A-1"));
+    assert!(document.block("audit").is_some(), "it left with its hop");
+    // Asked again, the answer is there at once; nobody answers something else in time.
+    let text = message("Q-1", "agent://x/bob", "REQUEST", "");
+    let again = relay.ask(text.as_bytes(), &Peer::local(), soon()).await;
+    assert_eq!(answer(&again).envelope().message, Some("A-1"));
+    let text = message("Q-2", "agent://x/bob", "REQUEST", "");
+    let unanswered = relay
+        .ask(text.as_bytes(), &Peer::local(), Instant::now())
+        .await;
+    assert_eq!(answer(&unanswered).envelope().parent, Some("Q-2"));
+    relay.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_handed_out_is_delivered_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let text = message("M-1", "bob", "REQUEST", "");
+    relay.receive(text.as_bytes(), &Peer::local()).await;
+    relay.handed_out("BOB", vec!["M-1".into()]);
+    let state = |relay: &Relay| {
+        let relay = relay.clone();
+        async move {
+            relay
+                .write_filed(|store| store.deliveries("M-1"))
+                .await
+                .unwrap()[0]
+                .clone()
+        }
+    };
+    let delivery = state(&relay).await;
+    assert_eq!(delivery.state, State::Delivered);
+    assert!(delivery.delivered_at.is_some() && delivery.read_at.is_none());
+    assert_eq!(relay.inbox("Bob", None, 10).await.unwrap().len(), 1);
+    let marked = relay
+        .write_filed(|store| {
+            store.mark(
+                "BOB",
+                &["M-1".into(), "M-2".into()],
+                State::Acknowledged,
+                now(),
+            )
+        })
+        .await
+        .unwrap();
+    assert_eq!(marked, ["M-1"]);
+    relay.handed_out("BOB", vec!["M-1".into()]);
+    assert_eq!(state(&relay).await.state, State::Acknowledged);
+    assert!(relay.inbox("bob", None, 10).await.unwrap().is_empty());
+    relay.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_not_be_read_is_answered_by_the_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let large = message(
+        "M-1",
+        "BOB",
+        "NOTE",
+        &format!("x: {}\n", "y".repeat(70_000)),
+    );
+    let huge = vec![b'['; 1024 * 1024 + 1];
+    for (bytes, code_wanted, status) in [
+        (b"hello".as_slice(), ErrorCode::Format, 400),
+        (b"[[A\xff", ErrorCode::Format, 400),
+        (b"", ErrorCode::Format, 400),
+        (large.as_bytes(), ErrorCode::TooLarge, 413),
+        (&huge, ErrorCode::TooLarge, 413),
+    ] {
+        let received = relay.receive(bytes, &Peer::local()).await;
+        assert_eq!(
+            (code(&received), received.status()),
+            (Some(code_wanted), status)
+        );
+        assert_eq!(answer(&received).sender(), "SYSTEM");
+    }
+    let two = message("M-1", "BOB", "NOTE", "").repeat(2);
+    assert_eq!(
+        relay.receive(two.as_bytes(), &Peer::local()).await.status(),
+        400
+    );
+    relay.stop().await;
+}

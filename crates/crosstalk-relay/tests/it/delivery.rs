@@ -1,0 +1,299 @@
+//! What is brought to where agents are: with real sockets, processes and folders.
+
+mod circuit;
+mod client;
+mod endpoint;
+mod exec;
+mod federation;
+mod file;
+mod giving_up;
+mod http;
+mod outbound;
+mod passing_on;
+mod watch;
+
+use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
+use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, Entry, Peer, State};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::core::{Received, Relay, Setup as Parts};
+use crosstalk_relay::delivery::{Delivery, Setup};
+use crosstalk_relay::outbound::{Outbound, Roots};
+use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_store::SqliteStore;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The time at which the clock of every test stands still.
+const START: i64 = 1_790_000_000_000;
+/// How long something that has to happen may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A relay that delivers. Its clock stands still until it is set.
+struct Post {
+    relay: Relay,
+    clock: Arc<AtomicI64>,
+    delivery: Mutex<Option<Delivery>>,
+    folder: TempDir,
+}
+
+#[derive(Default)]
+struct Keys(Mutex<Trust>);
+
+impl Keyring for Keys {
+    fn read(&self) -> Result<Trust, String> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        let mut trust = self.0.lock().unwrap();
+        change(&mut trust);
+        Ok(trust.clone())
+    }
+}
+
+/// What domains say, by heart.
+#[derive(Default)]
+struct Names {
+    /// What `hosts` answers, one after the other; the last one again and again.
+    hosts: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    relays: HashMap<String, Result<Vec<String>, String>>,
+    asked: AtomicUsize,
+}
+
+impl Names {
+    fn host(self, name: &str, answers: &[&[&str]]) -> Self {
+        let answers = answers.iter();
+        let answers = answers.map(|a| a.iter().map(|ip| ip.parse().unwrap()).collect());
+        self.hosts
+            .lock()
+            .unwrap()
+            .insert(name.into(), answers.collect());
+        self
+    }
+
+    fn relay(mut self, domain: &str, answer: Result<&[&str], &str>) -> Self {
+        let answer = answer.map(|a| a.iter().map(|t| (*t).to_owned()).collect());
+        self.relays
+            .insert(domain.into(), answer.map_err(str::to_owned));
+        self
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Resolver for Names {
+    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
+        Box::pin(async {
+            DnsAnswer::Absent {
+                dnssec: Dnssec::Insecure,
+            }
+        })
+    }
+
+    fn addresses<'l>(&'l self, name: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
+        let at = name.to_owned();
+        Box::pin(async {
+            AddressAnswer::Absent {
+                at,
+                dnssec: Dnssec::Insecure,
+            }
+        })
+    }
+
+    fn relays<'l>(&'l self, domain: &'l str) -> Later<'l, Result<Vec<String>, String>> {
+        let answer = self.relays.get(domain).cloned().unwrap_or(Ok(Vec::new()));
+        Box::pin(async { answer })
+    }
+
+    fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut hosts = self.hosts.lock().unwrap();
+        let answer = match hosts.get_mut(host) {
+            None => Vec::new(),
+            Some(answers) if answers.len() > 1 => answers.remove(0),
+            Some(answers) => answers[0].clone(),
+        };
+        Box::pin(async { Ok(answer) })
+    }
+}
+
+/// Attempts that follow each other at once.
+const QUICK: &str =
+    "[retry]\nfirst_seconds = 0\nlongest_seconds = 0\nattempts = 3\nfailures = 100\n";
+
+impl Post {
+    fn start(config: &str) -> Self {
+        Self::with(config, None)
+    }
+
+    fn with(config: &str, names: Option<Arc<Names>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config.replace("FOLDER", folder.path().to_str().unwrap());
+        let config = Config::parse(&config).unwrap();
+        let path = folder.path().join("relay.db");
+        let clock = Arc::new(AtomicI64::new(START));
+        let hand = Arc::clone(&clock);
+        let resolver = names.map(|n| n as Arc<dyn Resolver>);
+        let relay = Relay::start(Parts {
+            config,
+            writer: Box::new(SqliteStore::open(&path).unwrap()),
+            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+            resolver: resolver.clone(),
+            keyring: Box::new(Keys::default()),
+            key: None,
+            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::SeqCst))),
+        })
+        .unwrap();
+        let post = Self {
+            relay,
+            clock,
+            delivery: Mutex::default(),
+            folder,
+        };
+        let setup = Setup {
+            work: post.path("work"),
+            outbound: Outbound::new(resolver, Roots::system()),
+        };
+        *post.delivery.lock().unwrap() = Some(Delivery::start(&post.relay, setup));
+        post
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The time goes on.
+    fn later(&self, seconds: i64) {
+        self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
+        self.relay.wake();
+    }
+
+    /// Sends a message, which has to be taken.
+    async fn send(&self, text: &str) {
+        let received = self.relay.take_in(text, &Peer::local()).await;
+        assert!(
+            matches!(received, Received::Taken { .. }),
+            "{}",
+            received.answer()
+        );
+    }
+
+    /// The way of a message to its only recipient.
+    async fn way(&self, id: &str) -> Option<Way> {
+        let id = id.to_owned();
+        let ways = self.relay.read(move |s| s.deliveries(&id)).await.unwrap();
+        ways.into_iter().next()
+    }
+
+    /// Waits until the delivery of a message is in a state.
+    async fn is(&self, id: &str, state: State) -> Way {
+        let began = Instant::now();
+        loop {
+            let way = self.way(id).await;
+            if let Some(way) = way.clone().filter(|w| w.state == state) {
+                return way;
+            }
+            assert!(began.elapsed() < PATIENCE, "{id} is not {state:?}: {way:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until a delivery was tried so often.
+    async fn tried(&self, id: &str, attempts: u32) -> Way {
+        let began = Instant::now();
+        loop {
+            let way = self.way(id).await;
+            if let Some(way) = way.clone().filter(|w| w.attempts >= attempts) {
+                return way;
+            }
+            assert!(began.elapsed() < PATIENCE, "{id} was not tried: {way:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn inbox(&self, address: &str) -> Vec<Entry> {
+        self.relay.inbox(address, None, 500).await.unwrap()
+    }
+
+    /// Waits until an address has so many messages.
+    async fn gets(&self, address: &str, count: usize) -> Vec<Entry> {
+        eventually(&format!("{count} messages for {address}"), async || {
+            let inbox = self.inbox(address).await;
+            (inbox.len() >= count).then_some(inbox)
+        })
+        .await
+    }
+
+    async fn dead(&self) -> Vec<DeadLetter> {
+        self.relay.read(|s| s.dead(100)).await.unwrap()
+    }
+
+    /// How many messages there are.
+    async fn count(&self) -> u64 {
+        self.relay.write_filed(|_| Ok(())).await.unwrap();
+        self.relay.filing().borrow().through
+    }
+
+    async fn stop(&self, grace: Duration) {
+        let delivery = self.delivery.lock().unwrap().take();
+        if let Some(delivery) = delivery {
+            delivery.stop(grace).await;
+        }
+    }
+}
+
+/// Waits until something is there.
+async fn eventually<T>(what: &str, find: impl AsyncFn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = find().await {
+            return found;
+        }
+        assert!(
+            began.elapsed() < PATIENCE,
+            "it did not come to this: {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A question from ANN.
+fn request(id: &str, to: &str) -> String {
+    message(id, "ANN", to, "REQUEST").build().unwrap()
+}
+
+fn message(id: &str, from: &str, to: &str, intent: &str) -> Builder {
+    Builder::new(from, to)
+        .user("ann")
+        .thread(format!("T-{id}"))
+        .message(id)
+        .context("ports")
+        .intent(intent)
+        .body("Which port?")
+}
+
+/// What a key of an envelope says.
+fn meta(text: &str, namespace: &str, key: &str) -> Option<String> {
+    let document = Document::parse(text, Reading::Strict);
+    assert!(document.is_accepted(), "{text}");
+    document.meta(namespace, key).map(str::to_owned)
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,131 @@
+//! Destinations that are slow or broken, and messages that are urgent.
+
+use super::endpoint::{Endpoint, Say};
+use super::{Post, eventually, message, request};
+use crosstalk_protocol::relay::State;
+
+fn route(to: &str, endpoint: &Endpoint) -> String {
+    format!(
+        "[[route]]\nto = \"{to}\"\nby = \"http\"\nurl = \"{}\"\nallow_private = true\n",
+        endpoint.url()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_destination_that_fails_is_left_alone_for_a_while() {
+    let broken = Endpoint::start(|number, _| match number {
+        0..3 => Say::Status(500, "", String::new()),
+        _ => Say::ok(),
+    })
+    .await;
+    let sound = Endpoint::start(|_, _| Say::ok()).await;
+    let retry = "[retry]\nfirst_seconds = 0\nlongest_seconds = 0\nattempts = 9\nfailures = 2\npause_seconds = 30\nat_once = 1\n";
+    let post = Post::start(&format!(
+        "{retry}{}{}",
+        route("bad://*", &broken),
+        route("good://*", &sound)
+    ));
+    post.send(&request("B1", "bad://x")).await;
+    post.tried("B1", 2).await;
+    // The others are served, and this one is not called.
+    for number in 0..5 {
+        let id = format!("G{number}");
+        post.send(&request(&id, "good://x")).await;
+        post.is(&id, State::Delivered).await;
+    }
+    post.send(&request("B2", "bad://x")).await;
+    post.later(29);
+    post.send(&request("G9", "good://x")).await;
+    post.is("G9", State::Delivered).await;
+    assert_eq!(broken.count(), 2);
+    // One finds out, and it still fails.
+    post.later(1);
+    eventually("a trial", async || (broken.count() == 3).then_some(())).await;
+    post.tried("B1", 3).await;
+    post.later(30);
+    post.is("B1", State::Delivered).await;
+    post.is("B2", State::Delivered).await;
+    assert_eq!(broken.count(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_destination_holds_up_no_other() {
+    let slow = Endpoint::closed(|_, _| Say::ok()).await;
+    let quick = Endpoint::start(|_, _| Say::ok()).await;
+    let post = Post::start(&format!(
+        "{}{}",
+        route("slow://*", &slow),
+        route("quick://*", &quick)
+    ));
+    for number in 0..300 {
+        let text = message(&format!("S{number}"), "ANN", "slow://x", "REQUEST");
+        let text = text.meta("routing", "X-Priority", "high").build().unwrap();
+        post.send(&text).await;
+    }
+    post.send(&request("Q1", "quick://x")).await;
+    post.is("Q1", State::Delivered).await;
+    assert_eq!(slow.count(), 4, "so many at once, and no more");
+    slow.let_go(300);
+    for number in 0..300 {
+        post.is(&format!("S{number}"), State::Delivered).await;
+    }
+    assert_eq!(slow.count(), 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_urgent_goes_first() {
+    let endpoint = Endpoint::closed(|_, _| Say::ok()).await;
+    let post = Post::start(&format!(
+        "[retry]\nat_once = 1\n{}",
+        route("bot://*", &endpoint)
+    ));
+    post.send(&request("FIRST", "bot://x")).await;
+    eventually("the first request", async || {
+        (endpoint.count() == 1).then_some(())
+    })
+    .await;
+    for (id, priority) in [
+        ("L", "low"),
+        ("N1", "normal"),
+        ("N2", "whatever"),
+        ("H", "high"),
+    ] {
+        let text = message(id, "ANN", "bot://x", "REQUEST").meta("routing", "X-Priority", priority);
+        post.send(&text.build().unwrap()).await;
+    }
+    eventually("filing", async || (post.count().await == 5).then_some(())).await;
+    // What is leased is in its lane.
+    eventually("leases", async || {
+        let next = post.relay.read(|s| s.next_due()).await.unwrap()?;
+        (next > post.relay.now()).then_some(())
+    })
+    .await;
+    endpoint.let_go(5);
+    post.is("L", State::Delivered).await;
+    let order: Vec<String> = endpoint
+        .asked()
+        .iter()
+        .map(|a| {
+            a.body
+                .lines()
+                .find_map(|l| l.strip_prefix("message: "))
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(order, ["FIRST", "H", "N1", "N2", "L"]);
+}
+
+/// More than one lane holds: everything arrives, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_messages_arrive_once_each() {
+    let endpoint = Endpoint::start(|_, _| Say::ok()).await;
+    let post = Post::start(&route("bot://*", &endpoint));
+    for number in 0..600 {
+        post.send(&request(&format!("M{number}"), "bot://x")).await;
+    }
+    for number in 0..600 {
+        post.is(&format!("M{number}"), State::Delivered).await;
+    }
+    assert_eq!(endpoint.count(), 600);
+}

@@ -1,0 +1,320 @@
+//! A relay that runs: on a real disk, on a port of its own, gone with the value.
+
+use crate::http::{Answer, Ask, Line};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
+use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
+use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::core::{Relay, Setup};
+use crosstalk_relay::port::{Keyring, Resolver};
+use crosstalk_relay::server::{ServeError, ServerOptions, serve};
+use crosstalk_store::SqliteStore;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// The time at which every relay starts.
+pub const START: i64 = 1_790_000_000_000;
+
+/// A running relay.
+pub struct House {
+    pub addr: SocketAddr,
+    pub data: TempDir,
+    clock: Arc<AtomicI64>,
+    stop: Option<oneshot::Sender<()>>,
+    server: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+/// What it is built with.
+#[derive(Default)]
+pub struct Plan {
+    config: String,
+    tokens: Vec<TokenRecord>,
+    trust: Trust,
+    resolver: Option<Arc<dyn Resolver>>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    listen: Option<String>,
+}
+
+#[derive(Default)]
+struct Keys(Mutex<Trust>);
+
+impl Keyring for Keys {
+    fn read(&self) -> Result<Trust, String> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        let mut trust = self.0.lock().unwrap();
+        change(&mut trust);
+        Ok(trust.clone())
+    }
+}
+
+/// The secret of the token with a name.
+pub fn secret(name: &str) -> String {
+    format!("xt_{name}")
+}
+
+/// A token.
+pub fn token(name: &str, role: Role, addresses: &[&str]) -> TokenRecord {
+    TokenRecord {
+        name: name.into(),
+        hash: Digest::of(secret(name).as_bytes()),
+        role,
+        addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+        created_at: Timestamp::from_millis(START),
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+impl Plan {
+    pub fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self.config.push('\n');
+        self
+    }
+
+    pub fn token(self, name: &str, role: Role, addresses: &[&str]) -> Self {
+        self.record(token(name, role, addresses))
+    }
+
+    pub fn record(mut self, token: TokenRecord) -> Self {
+        self.tokens.push(token);
+        self
+    }
+
+    pub fn listen(mut self, address: &str) -> Self {
+        self.listen = Some(address.to_owned());
+        self
+    }
+
+    pub fn resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
+        self.resolver = Some(resolver);
+        self
+    }
+
+    pub fn tls(mut self, tls: Arc<rustls::ServerConfig>) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// A key that is pinned for a sender.
+    pub fn pin(mut self, id: &str, key: &PrivateKey, sender: &str) -> Self {
+        let pin = KnownKey {
+            id: id.into(),
+            key: key.public(),
+            since: Timestamp::from_millis(START),
+            how: Origin::Manual,
+            by: None,
+            senders: vec![sender.into()],
+            standing: Standing::Active,
+        };
+        self.trust.pin(pin).unwrap();
+        self
+    }
+
+    pub fn open(self) -> House {
+        House::open(self, tempfile::tempdir().unwrap()).unwrap()
+    }
+}
+
+impl House {
+    /// One without credentials, on this machine.
+    pub fn local() -> Self {
+        Plan::default().open()
+    }
+
+    pub fn open(plan: Plan, data: TempDir) -> Result<Self, ServeError> {
+        Self::open_at(plan, data, 0)
+    }
+
+    /// One that starts so many seconds later.
+    pub fn open_at(plan: Plan, data: TempDir, seconds: i64) -> Result<Self, ServeError> {
+        let listen = plan.listen.as_deref().unwrap_or("127.0.0.1:0");
+        let config = format!("listen = \"{listen}\"\n{}", plan.config);
+        let config = Config::parse(&config).unwrap();
+        let path = data.path().join("relay.db");
+        let mut writer = SqliteStore::open(&path).unwrap();
+        for token in &plan.tokens {
+            assert!(writer.add_token(token).unwrap());
+        }
+        let clock = Arc::new(AtomicI64::new(START + seconds * 1000));
+        let hand = Arc::clone(&clock);
+        let setup = Setup {
+            config,
+            writer: Box::new(writer),
+            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+            resolver: plan.resolver,
+            keyring: Box::new(Keys(Mutex::new(plan.trust))),
+            key: None,
+            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
+        };
+        let relay = Relay::start(setup).unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        let (served, folder, tls) = (relay, data.path().to_owned(), plan.tls);
+        let server = std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::bind(served.config().listen)
+                    .await
+                    .unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let shutdown = async { drop(stopped.await) };
+                let options = ServerOptions {
+                    data: folder,
+                    tls,
+                    shutdown,
+                };
+                serve(served, listener, options).await
+            })
+        });
+        let addr = told.recv().unwrap();
+        Ok(Self {
+            addr,
+            data,
+            clock,
+            stop: Some(stop),
+            server: Some(server),
+        })
+    }
+
+    pub fn ask(&self, ask: &Ask) -> Answer {
+        ask.on(&mut self.line())
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask(&Ask::get(path))
+    }
+
+    pub fn line(&self) -> Line {
+        Line::to(self.addr)
+    }
+
+    /// Sends a message, which has to be taken.
+    pub fn take(&self, text: &str) -> Answer {
+        let answer = self.ask(&Ask::send(text));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer
+    }
+
+    /// The ids in an inbox.
+    pub fn inbox(&self, address: &str) -> Vec<String> {
+        let path = format!("/crosstalk/inbox?for={address}");
+        ids(&self.ask(&Ask::get(&path).accept("application/json")).json()["messages"])
+    }
+
+    /// The time goes on.
+    pub fn later(&self, seconds: i64) {
+        self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    /// Another handle of the store, as another process has it.
+    pub fn store(&self) -> SqliteStore {
+        SqliteStore::open(self.data.path().join("relay.db")).unwrap()
+    }
+
+    /// Tells it to stop.
+    pub fn begin_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    /// Waits for its end.
+    pub fn end(&mut self) -> Result<(), ServeError> {
+        self.begin_stop();
+        let server = self.server.take().unwrap();
+        server.join().unwrap()
+    }
+
+    /// Takes away what the store keeps messages in.
+    pub fn break_store(&self) {
+        let db = rusqlite::Connection::open(self.data.path().join("relay.db")).unwrap();
+        db.execute_batch("PRAGMA foreign_keys = OFF; ALTER TABLE intake RENAME TO gone;")
+            .unwrap();
+    }
+
+    /// Waits for an end that nobody asked for.
+    pub fn wait(&mut self) -> Result<(), ServeError> {
+        let server = self.server.take().unwrap();
+        server.join().unwrap()
+    }
+
+    /// Ends it, and gives its folder.
+    pub fn close(mut self) -> TempDir {
+        self.end().unwrap();
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            let ended = self.end();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}
+
+/// The ids of messages in JSON.
+pub fn ids(messages: &serde_json::Value) -> Vec<String> {
+    let messages = messages.as_array().unwrap().iter();
+    messages
+        .map(|m| m["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// A message.
+pub fn letter(from: &str, to: &str, id: &str) -> Builder {
+    Builder::new(from, to)
+        .user("kalle")
+        .thread("T1")
+        .message(id)
+        .context("plums")
+        .intent("REQUEST")
+        .body("Are they ripe?")
+}
+
+/// Its text.
+pub fn text(from: &str, to: &str, id: &str) -> String {
+    letter(from, to, id).build().unwrap()
+}
+
+/// A key.
+pub fn key() -> PrivateKey {
+    PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap()
+}
+
+/// A message with a signature.
+pub fn signed(text: &str, key: &PrivateKey, pkid: &str) -> String {
+    let document = Document::parse(text, Reading::Strict);
+    let at = Timestamp::from_millis(START);
+    let signer = Signer {
+        key,
+        pkid,
+        at,
+        key_block: &[],
+    };
+    signer.sign(&document).unwrap()
+}
+
+/// Whether there is a file under a folder whose name begins so.
+pub fn has_file(folder: &Path, start: &str) -> bool {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.into_iter().any(|e| {
+        let name = e.file_name().to_string_lossy().into_owned();
+        name.starts_with(start) || (e.path().is_dir() && has_file(&e.path(), start))
+    })
+}

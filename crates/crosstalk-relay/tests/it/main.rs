@@ -1,0 +1,19 @@
+//! The relay over real stores and real sockets.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::result_large_err,
+    reason = "a test may fail, and say why it was skipped"
+)]
+
+mod conform;
+mod core;
+mod delivery;
+mod house;
+mod http;
+mod server;

@@ -1,0 +1,140 @@
+//! Attachments.
+
+use crate::house::{House, Plan, has_file, letter};
+use crate::http::Ask;
+use crosstalk_envelope::meta::Digest;
+use serde_json::json;
+
+fn path(bytes: &[u8]) -> String {
+    format!("/crosstalk/blobs/{}", Digest::of(bytes))
+}
+
+#[test]
+fn an_attachment_is_kept_under_its_digest() {
+    let house = House::local();
+    let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+    let path = path(&bytes);
+    assert_eq!(house.get(&path).status, 404);
+    let put = Ask::new("PUT", &path).body(&bytes);
+    let answer = house.ask(&put);
+    assert_eq!(answer.status, 201);
+    assert_eq!(
+        answer.json(),
+        json!({"digest": Digest::of(&bytes).to_string(), "size": 300_000})
+    );
+    assert_eq!(house.ask(&put).status, 200);
+    let answer = house.get(&path);
+    assert_eq!((answer.status, &answer.body), (200, &bytes));
+    let etag = format!("\"{}\"", Digest::of(&bytes));
+    for (name, value) in [
+        ("content-type", "application/octet-stream"),
+        ("content-disposition", "attachment"),
+        ("x-content-type-options", "nosniff"),
+        ("etag", &etag),
+        ("content-length", "300000"),
+    ] {
+        assert_eq!(answer.header(name), Some(value));
+    }
+    let mut line = house.line();
+    let head = Ask::new("HEAD", &path).on(&mut line);
+    assert_eq!(
+        (
+            head.status,
+            head.header("content-length"),
+            head.header("etag")
+        ),
+        (200, Some("300000"), Some(etag.as_str()))
+    );
+    // The line can be used again.
+    assert_eq!(Ask::get(&path).on(&mut line).body, bytes);
+    assert_eq!(
+        Ask::get(&path)
+            .header("If-None-Match", &etag)
+            .on(&mut line)
+            .status,
+        304
+    );
+    assert_eq!(
+        Ask::get(&path)
+            .header("If-None-Match", "\"x\"")
+            .on(&mut line)
+            .status,
+        200
+    );
+    let empty = self::path(b"");
+    assert_eq!(house.ask(&Ask::new("PUT", &empty).body("")).status, 201);
+    let answer = house.get(&empty);
+    assert_eq!((answer.status, answer.body.len()), (200, 0));
+    // It is there after a restart.
+    let data = house.close();
+    let house = House::open(Plan::default(), data).unwrap();
+    assert_eq!(house.get(&path).body, bytes);
+    assert_eq!(house.ask(&put).status, 200);
+}
+
+#[test]
+fn what_is_not_what_it_says_is_not_kept() {
+    let house = Plan::default().config("[limits]\nblob_bytes = 1000").open();
+    let answer = house.ask(&Ask::new("PUT", &path(b"plum")).body("pear"));
+    assert_eq!((answer.status, answer.code().as_str()), (400, "E-FORMAT"));
+    assert_eq!(house.get(&path(b"plum")).status, 404);
+    assert_eq!(house.get(&path(b"pear")).status, 404);
+    for (size, status) in [(1000, 201), (1001, 413)] {
+        let bytes = vec![b'x'; size];
+        assert_eq!(
+            house
+                .ask(&Ask::new("PUT", &path(&bytes)).body(&bytes))
+                .status,
+            status
+        );
+        // Without a length, too.
+        let bytes = vec![b'y'; size];
+        let mut line = house.line();
+        line.send(format!(
+            "PUT {} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{size:x}\r\n",
+            path(&bytes)
+        ));
+        line.send(&bytes);
+        line.send("\r\n0\r\n\r\n");
+        assert_eq!(line.answer().status, status);
+    }
+    // Half of one, and then nobody any more.
+    let bytes = vec![b'z'; 900];
+    let mut line = house.line();
+    line.send(&Ask::new("PUT", &path(&bytes)).body(&bytes).bytes()[..500]);
+    drop(line);
+    for name in [
+        "SHA256:00",
+        "sha256:",
+        "../../relay.db",
+        "..%2F..%2Frelay.db",
+        "sha256:ABCDEF",
+    ] {
+        for method in ["GET", "PUT"] {
+            let status = house
+                .ask(&Ask::new(method, &format!("/crosstalk/blobs/{name}")).body(""))
+                .status;
+            assert!(matches!(status, 400 | 404), "{method} {name} {status}");
+        }
+    }
+    let gzip = Ask::new("PUT", &path(b"x"))
+        .body("x")
+        .header("Content-Encoding", "gzip");
+    assert_eq!(house.ask(&gzip).status, 415);
+    let data = house.close();
+    assert!(!has_file(data.path(), "new-"), "something is left");
+}
+
+#[test]
+fn an_attachment_stays_as_long_as_a_message_refers_to_it() {
+    let house = House::local();
+    let put = |bytes: &[u8]| house.ask(&Ask::new("PUT", &path(bytes)).body(bytes)).status;
+    assert_eq!((put(b"used"), put(b"unused")), (201, 201));
+    let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(b"used"));
+    let sent = letter("A", "chatgpt://x/y", "M1").meta("attachments", "A1", &attachment);
+    house.take(&sent.build().unwrap());
+    // A day later, what nobody refers to is removed.
+    let house = House::open_at(Plan::default(), house.close(), 25 * 3600).unwrap();
+    while house.get(&path(b"unused")).status != 404 {}
+    assert_eq!(house.get(&path(b"used")).body, b"used");
+}

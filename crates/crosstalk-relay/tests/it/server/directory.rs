@@ -1,0 +1,248 @@
+//! Names, agents, what a person carries, and what was given up.
+
+use crate::house::{House, Plan, ids, letter, text};
+use crate::http::Ask;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
+use crosstalk_relay::port::{Later, Resolver};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+struct Domain;
+
+impl Resolver for Domain {
+    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
+        Box::pin(async {
+            DnsAnswer::Absent {
+                dnssec: Dnssec::Insecure,
+            }
+        })
+    }
+
+    fn addresses<'l>(&'l self, name: &'l str, domain: &'l str) -> Later<'l, AddressAnswer> {
+        Box::pin(async move {
+            let at = format!("_crosstalk-addr.{name}.{domain}");
+            let records = match name {
+                "GEMINI" => vec![Ok("gemini://from/dns".to_owned())],
+                _ => Vec::new(),
+            };
+            AddressAnswer::of_records(&at, records, 60, Dnssec::Insecure)
+        })
+    }
+
+    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+fn declare(house: &House, address: &str, capabilities: &[&str]) {
+    let agent = json!({"address": address, "capabilities": capabilities});
+    let answer = house.ask(&Ask::json("PUT", "/crosstalk/agents", &agent));
+    assert_eq!((answer.status, answer.json()), (200, agent));
+}
+
+#[test]
+fn a_name_leads_somewhere() {
+    let house = Plan::default()
+        .config("name = \"relay.example\"\n[federation]\nenabled = true\n[names]\nBROTHER = \"claude://session/abc\"")
+        .resolver(Arc::new(Domain))
+        .open();
+    declare(&house, "chatgpt://thread/x", &["x"]);
+    for (name, address, by) in [
+        ("brother", json!("claude://session/abc"), "names"),
+        ("GEMINI", json!("gemini://from/dns"), "dns"),
+        ("ChatGPT", json!("chatgpt://thread/x"), "directory"),
+        ("NOBODY", Value::Null, "nobody"),
+        ("mcp://already/there", json!("mcp://already/there"), "names"),
+    ] {
+        let found = house.get(&format!("/crosstalk/resolve?name={name}")).json();
+        assert_eq!(
+            (&found["name"], &found["address"], &found["by"]),
+            (&json!(name), &address, &json!(by))
+        );
+        assert!(!found["steps"].as_array().unwrap().is_empty());
+    }
+    // What is sent to the name is in the inbox of both.
+    house.take(&text("ANN", "BROTHER", "M1"));
+    assert_eq!(house.inbox("brother"), ["M1"]);
+    assert_eq!(house.inbox("claude://session/abc"), ["M1"]);
+    let ack = json!({"for": "Brother", "ids": ["M1"]});
+    assert_eq!(
+        house.ask(&Ask::json("POST", "/crosstalk/ack", &ack)).json()["changed"],
+        json!(["M1"])
+    );
+    // Two agents of one name lead nowhere.
+    declare(&house, "chatgpt://thread/y", &[]);
+    assert_eq!(
+        house.get("/crosstalk/resolve?name=CHATGPT").json()["by"],
+        "nobody"
+    );
+}
+
+#[test]
+fn what_agents_declare_counts_at_once_and_after_a_restart() {
+    let house = House::local();
+    let handoff = |id: &str, to: &str| {
+        let handoff = letter("claude://code/api", to, id)
+            .thread(format!("T-{id}"))
+            .intent("HANDOFF");
+        Ask::send(
+            handoff
+                .meta("routing", "X-Capabilities-Required", "[\"rust\"]")
+                .build()
+                .unwrap(),
+        )
+    };
+    let refused = house.ask(&handoff("H1", "gemini://x/y"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (422, "E-UNSUPPORTED")
+    );
+    let refused = house.ask(&handoff("H2", "ANY"));
+    assert_eq!((refused.status, refused.code().as_str()), (404, "E-ROUTE"));
+    declare(&house, "gemini://x/y", &["Rust", "go"]);
+    assert_eq!(house.ask(&handoff("H1", "gemini://x/y")).status, 200);
+    assert_eq!(house.ask(&handoff("H2", "ANY")).status, 200);
+    assert_eq!(house.inbox("gemini://x/y"), ["H1", "H2"]);
+    declare(&house, "gemini://x/y", &[]);
+    assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 422);
+    declare(&house, "gemini://x/y", &["rust"]);
+    let list = house.get("/crosstalk/agents").json();
+    assert_eq!(
+        list,
+        json!({"agents": [{"address": "gemini://x/y", "capabilities": ["rust"]}]})
+    );
+    let house = House::open(Plan::default(), house.close()).unwrap();
+    assert_eq!(house.get("/crosstalk/agents").json(), list);
+    assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 200);
+}
+
+fn carry(house: &House, id: &str, to: &str, state: &str) -> crate::http::Answer {
+    let body = json!({"to": to, "state": state, "reason": "the chat is gone"});
+    house.ask(&Ask::json(
+        "POST",
+        &format!("/crosstalk/courier/{id}"),
+        &body,
+    ))
+}
+
+#[test]
+fn a_person_carries_what_has_no_way() {
+    let house = House::local();
+    house.take(&text("claude://code/api", "CHATGPT", "M1"));
+    let high = letter("claude://code/api", "gemini://x/y", "M2").meta(
+        "routing",
+        "X-Delivery",
+        "copy_paste",
+    );
+    house.take(&high.meta("routing", "X-Priority", "high").build().unwrap());
+    house.take(&text("claude://code/api", "cursor://x/y", "M3"));
+    let waiting = || house.get("/crosstalk/courier").json();
+    let first = waiting();
+    assert_eq!(ids(&first["messages"]), ["M2", "M1"]);
+    assert_eq!(first["messages"][1]["to"], "CHATGPT");
+    // To look at it is not to carry it.
+    assert_eq!(house.inbox("CHATGPT"), ["M1"]);
+    assert_eq!(ids(&waiting()["messages"]), ["M2", "M1"]);
+    assert_eq!(carry(&house, "M1", "elsewhere", "carried").status, 404);
+    let status = carry(&house, "M1", "chatgpt", "carried");
+    assert_eq!(status.json()["deliveries"][0]["state"], "delivered");
+    assert_eq!(ids(&waiting()["messages"]), ["M2"]);
+    assert_eq!(carry(&house, "M1", "CHATGPT", "carried").status, 404);
+    // What could not be carried is given up, and its sender is told.
+    let status = carry(&house, "M2", "gemini://x/y", "failed").json();
+    let delivery = &status["deliveries"][0];
+    assert_eq!(
+        (&delivery["state"], &delivery["reason"]),
+        (&json!("failed"), &json!("the chat is gone"))
+    );
+    let told = house
+        .ask(&Ask::get("/crosstalk/inbox?for=claude://code/api").accept("application/json"))
+        .json();
+    assert_eq!(told["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&told["messages"][0]["intent"], &told["messages"][0]["from"]),
+        (&json!("ERROR"), &json!("gemini://x/y"))
+    );
+    assert!(
+        told["messages"][0]["envelope"]
+            .as_str()
+            .unwrap()
+            .contains("the chat is gone")
+    );
+    let dead = house.get("/crosstalk/dead").json();
+    let letter = &dead["letters"][0];
+    assert_eq!(
+        (&letter["id"], &letter["from"], &letter["to"]),
+        (
+            &json!("M2"),
+            &json!("claude://code/api"),
+            &json!("gemini://x/y")
+        )
+    );
+    assert_eq!(
+        (&letter["by"], &letter["reason"]),
+        (&json!("copy_paste"), &json!("the chat is gone"))
+    );
+    assert!(letter["failed_at"].is_string());
+    let again = house.ask(&Ask::new("POST", "/crosstalk/dead/M2/requeue").body(""));
+    assert_eq!(again.json(), json!({"requeued": 1}));
+    assert_eq!(ids(&waiting()["messages"]), ["M2"]);
+    assert!(
+        house.get("/crosstalk/dead").json()["letters"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(
+        house
+            .ask(&Ask::new("POST", "/crosstalk/dead/M2/requeue").body(""))
+            .status,
+        404
+    );
+}
+
+/// Threat 20: ERROR, ACK, NACK and BROADCAST are never answered, so that no two programs answer each other for ever.
+#[test]
+fn what_takes_no_answer_gets_none() {
+    let house = House::local();
+    let me = "claude://code/api";
+    let of = |id: &str, intent: &str| {
+        let letter = letter(me, "CHATGPT", id).intent(intent);
+        match intent {
+            "ERROR" => letter
+                .parent("M0")
+                .meta("error", "Code", "E-ROUTE")
+                .meta("error", "Reason", "no"),
+            "NACK" => letter.parent("M0").meta("refusal", "Reason", "no"),
+            "ACK" => letter.parent("M0"),
+            _ => letter,
+        }
+    };
+    for (place, intent) in ["ERROR", "ACK", "NACK", "BROADCAST", "REQUEST"]
+        .into_iter()
+        .enumerate()
+    {
+        let id = format!("M{place}");
+        house.take(&of(&id, intent).build().unwrap());
+        assert_eq!(carry(&house, &id, "CHATGPT", "failed").status, 200);
+        // Only the question was worth a word.
+        assert_eq!(
+            house.inbox(me).len(),
+            usize::from(intent == "REQUEST"),
+            "{intent}"
+        );
+    }
+    let loud = letter("CHATGPT", me, "R1")
+        .parent("M3")
+        .intent("RESPOND")
+        .build()
+        .unwrap();
+    let refused = house.ask(&Ask::send(loud));
+    assert_eq!((refused.status, refused.code().as_str()), (403, "E-PERM"));
+    assert_eq!(house.inbox(me).len(), 1);
+}

@@ -1,0 +1,334 @@
+//! Inboxes: text, JSON, streams, long polls, acknowledgements.
+
+use crate::house::{House, ids, letter, text};
+use crate::http::{Ask, strict};
+use serde_json::{Value, json};
+
+const ME: &str = "claude://code/api";
+
+fn state(house: &House, id: &str) -> String {
+    let status = house
+        .get(&format!("/crosstalk/messages/{id}/status"))
+        .json();
+    status["deliveries"][0]["state"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn an_inbox_goes_from_cursor_to_cursor_and_looking_consumes_nothing() {
+    let house = House::local();
+    let all: Vec<String> = (0..25).map(|n| format!("M{n:02}")).collect();
+    for id in &all {
+        house.take(&text("ANN", ME, id));
+    }
+    for _ in 0..2 {
+        assert_eq!(house.inbox(ME), all);
+    }
+    for step in [1, 7, 16, 17, 25, 500] {
+        let (mut seen, mut after): (Vec<String>, String) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/crosstalk/inbox?for={ME}&limit={step}{after}");
+            let page = house
+                .ask(&Ask::get(&path).accept("application/json"))
+                .json();
+            let some = ids(&page["messages"]);
+            assert!(some.len() <= step);
+            after = format!("&after={}", page["cursor"].as_str().unwrap());
+            if some.is_empty() {
+                break;
+            }
+            seen.extend(some);
+        }
+        assert_eq!(seen, all, "{step}");
+        // The cursor of an empty answer works as well.
+        house.take(&text("ANN", ME, &format!("N{step}")));
+        let path = format!("/crosstalk/inbox?for={ME}{after}");
+        let page = house
+            .ask(&Ask::get(&path).accept("application/json"))
+            .json();
+        assert_eq!(ids(&page["messages"]), [format!("N{step}")]);
+        let ack = json!({"for": ME, "ids": [format!("N{step}")]});
+        assert_eq!(
+            house.ask(&Ask::json("POST", "/crosstalk/ack", &ack)).status,
+            200
+        );
+    }
+}
+
+#[test]
+fn an_entry_says_what_it_is() {
+    let house = House::local();
+    house.take(&letter("ANN", ME, "M1").intent("QUESTION").build().unwrap());
+    let page =
+        house.ask(&Ask::get(&format!("/crosstalk/inbox?for={ME}")).accept("application/json"));
+    let entry = &page.json()["messages"][0];
+    assert_eq!(
+        (&entry["id"], &entry["thread"], &entry["from"], &entry["to"]),
+        (&json!("M1"), &json!("T1"), &json!("ANN"), &json!(ME))
+    );
+    assert_eq!(
+        (&entry["intent"], &entry["state"]),
+        (&json!("REQUEST"), &json!("queued"))
+    );
+    assert_eq!(entry["received_at"], "2026-09-21T14:13:20Z");
+    assert!(entry.get("history").is_none());
+    let envelope = entry["envelope"].as_str().unwrap();
+    let document = strict(envelope);
+    let hop = document.envelope().hops().last().unwrap();
+    assert_eq!((hop.number, hop.received_by), (Some(1), Some("localhost")));
+    let text = house.get(&format!("/crosstalk/inbox?for={ME}"));
+    assert_eq!(
+        text.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    assert_eq!(text.text(), envelope);
+    assert_eq!(
+        text.header("crosstalk-cursor"),
+        page.json()["cursor"].as_str()
+    );
+    house.take(&self::text("ANN", ME, "M2"));
+    let two = house.get(&format!("/crosstalk/inbox?for={ME}"));
+    let scan = crosstalk_envelope::scan(two.text(), crosstalk_envelope::Reading::Strict);
+    assert_eq!((scan.documents.len(), scan.refused.len()), (2, 0));
+    assert!(two.text().contains("[[END]]\n\n[["));
+    let empty = house.get("/crosstalk/inbox?for=nobody://here");
+    assert_eq!(
+        (empty.status, empty.text(), empty.header("crosstalk-cursor")),
+        (200, "", Some("0"))
+    );
+}
+
+#[test]
+fn queued_delivered_read_and_acknowledged_are_four_states() {
+    let house = House::local();
+    house.take(&text("ANN", ME, "M1"));
+    assert_eq!(state(&house, "M1"), "queued");
+    let first =
+        house.ask(&Ask::get(&format!("/crosstalk/inbox?for={ME}")).accept("application/json"));
+    assert_eq!(first.json()["messages"][0]["state"], "queued");
+    assert_eq!(state(&house, "M1"), "delivered");
+    let ack = |state: Option<&str>, ids: Value| {
+        let mut body = json!({"for": ME, "ids": ids});
+        if let Some(state) = state {
+            body["state"] = state.into();
+        }
+        house
+            .ask(&Ask::json("POST", "/crosstalk/ack", &body))
+            .json()
+    };
+    house.later(60);
+    assert_eq!(
+        ack(Some("read"), json!(["M1", "M9"])),
+        json!({"changed": ["M1"], "unknown": ["M9"]})
+    );
+    assert_eq!(state(&house, "M1"), "read");
+    assert_eq!(house.inbox(ME), ["M1"]);
+    house.later(60);
+    assert_eq!(
+        ack(None, json!(["M1"])),
+        json!({"changed": ["M1"], "unknown": []})
+    );
+    assert_eq!(
+        ack(Some("read"), json!(["M1"])),
+        json!({"changed": ["M1"], "unknown": []})
+    );
+    assert_eq!(state(&house, "M1"), "acknowledged");
+    assert!(house.inbox(ME).is_empty());
+    let status = house.get("/crosstalk/messages/M1/status").json();
+    assert_eq!(
+        (&status["id"], &status["thread"], &status["sender"]),
+        (&json!("M1"), &json!("T1"), &json!("ANN"))
+    );
+    let delivery = &status["deliveries"][0];
+    assert_eq!(
+        (&delivery["to"], &delivery["by"]),
+        (&json!(ME), &json!("inbox"))
+    );
+    let times = ["queued_at", "delivered_at", "read_at", "acknowledged_at"]
+        .map(|t| delivery[t].as_str().unwrap());
+    assert!(
+        times.is_sorted() && times[1] < times[2] && times[2] < times[3],
+        "{times:?}"
+    );
+    assert_eq!(
+        (&delivery["failed_at"], &delivery["reason"]),
+        (&json!(null), &json!(null))
+    );
+}
+
+#[test]
+fn who_waits_hears_of_a_message_when_it_comes() {
+    let house = House::local();
+    let path = format!("/crosstalk/inbox?for={ME}&wait=60");
+    let mut lines: Vec<_> = (0..8).map(|_| house.line()).collect();
+    for line in &mut lines {
+        line.send(Ask::get(&path).accept("application/json").bytes());
+    }
+    // Others are told nothing.
+    let mut other = house.line();
+    other.send(
+        Ask::get("/crosstalk/inbox?for=gemini://x&wait=1")
+            .accept("application/json")
+            .bytes(),
+    );
+    house.take(&text("ANN", ME, "M1"));
+    for line in &mut lines {
+        assert_eq!(ids(&line.answer().json()["messages"]), ["M1"]);
+    }
+    assert!(ids(&other.answer().json()["messages"]).is_empty());
+}
+
+#[test]
+fn a_stream_brings_what_is_there_and_what_comes() {
+    let mut house = House::local();
+    house.take(&text("ANN", ME, "M1"));
+    let path = format!("/crosstalk/inbox?for={ME}");
+    let ask = Ask::get(&path).accept("text/event-stream");
+    let mut line = house.line();
+    line.send(ask.bytes());
+    let head = line.head().unwrap();
+    assert_eq!(
+        (head.status, head.header("content-type")),
+        (200, Some("text/event-stream"))
+    );
+    let event = |line: &mut crate::http::Line| {
+        let (mut name, mut place) = (String::new(), String::new());
+        loop {
+            let text = line.line();
+            if let Some(n) = text.strip_prefix("event: ") {
+                name = n.to_owned();
+            } else if let Some(p) = text.strip_prefix("id: ") {
+                place = p.to_owned();
+            } else if let Some(data) = text.strip_prefix("data: ") {
+                assert_eq!(name, "message");
+                let data: Value = serde_json::from_str(data).unwrap();
+                return (place, data["id"].as_str().unwrap().to_owned());
+            }
+        }
+    };
+    let (first, id) = event(&mut line);
+    assert_eq!(id, "M1");
+    house.take(&text("ANN", ME, "M2"));
+    house.take(&text("ANN", ME, "M3"));
+    assert_eq!(
+        (event(&mut line).1, event(&mut line).1),
+        ("M2".into(), "M3".into())
+    );
+    // Whoever lost the line goes on where it was.
+    let mut other = house.line();
+    other.send(ask.clone().header("Last-Event-ID", &first).bytes());
+    assert_eq!(
+        (event(&mut other).1, event(&mut other).1),
+        ("M2".into(), "M3".into())
+    );
+    assert_eq!(house.ask(&ask.header("Last-Event-ID", "x")).status, 400);
+    assert_eq!(state(&house, "M3"), "delivered");
+    // A stream ends with the relay, and does not hold it up.
+    house.begin_stop();
+    loop {
+        if line.line() == "0" {
+            break;
+        }
+    }
+    house.end().unwrap();
+}
+
+#[test]
+fn who_takes_over_gets_the_thread_so_far() {
+    let house = House::local();
+    house.take(&text("ANN", ME, "M1"));
+    let mut last = "M1".to_owned();
+    for n in 2..80 {
+        let id = format!("M{n}");
+        house.take(
+            &letter(ME, "ANN", &id)
+                .parent(&last)
+                .intent("NOTE")
+                .build()
+                .unwrap(),
+        );
+        last = id;
+    }
+    house.take(
+        &letter(ME, "human://acme.example/bob", "E1")
+            .intent("ESCALATE")
+            .build()
+            .unwrap(),
+    );
+    house.take(
+        &letter(ME, "gemini://x/y", "H1")
+            .intent("HANDOFF")
+            .build()
+            .unwrap(),
+    );
+    for (address, count) in [("human://acme.example/bob", 64), ("gemini://x/y", 64)] {
+        let path = format!("/crosstalk/inbox?for={address}");
+        let entry = house
+            .ask(&Ask::get(&path).accept("application/json"))
+            .json();
+        let history = entry["messages"][0]["history"].as_array().unwrap();
+        assert_eq!(history.len(), count, "{address}");
+        let ids: Vec<String> = history
+            .iter()
+            .map(|t| {
+                strict(t.as_str().unwrap())
+                    .envelope()
+                    .message
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        let from = 80 - count + usize::from(address.starts_with("gemini"));
+        assert_eq!(ids[0], format!("M{from}"));
+        assert_eq!(
+            ids.last().unwrap(),
+            if address.starts_with("gemini") {
+                "E1"
+            } else {
+                "M79"
+            }
+        );
+    }
+    // An ESCALATE to somebody who is no person goes to the person of the configuration.
+    house.take(
+        &letter(ME, "chatgpt://x/y", "E2")
+            .intent("ESCALATE")
+            .build()
+            .unwrap(),
+    );
+    assert_eq!(house.inbox("human://localhost/queue"), ["E2"]);
+    assert!(house.inbox("chatgpt://x/y").is_empty());
+}
+
+#[test]
+fn a_listing_is_bounded_by_its_size() {
+    let house = House::local();
+    let body = "plum ".repeat(12_000) + "\n";
+    let body = body.repeat(15);
+    for n in 0..12 {
+        house.take(
+            &letter("ANN", ME, &format!("M{n:02}"))
+                .body(&body)
+                .build()
+                .unwrap(),
+        );
+    }
+    let page = house
+        .ask(&Ask::get(&format!("/crosstalk/inbox?for={ME}&limit=500")).accept("application/json"));
+    let page = page.json();
+    let some = ids(&page["messages"]);
+    assert!(!some.is_empty(), "{}", some.len());
+    let mut seen = some;
+    let mut after = page["cursor"].as_str().unwrap().to_owned();
+    while seen.len() < 12 {
+        let path = format!("/crosstalk/inbox?for={ME}&limit=500&after={after}");
+        let page = house
+            .ask(&Ask::get(&path).accept("application/json"))
+            .json();
+        seen.extend(ids(&page["messages"]));
+        after = page["cursor"].as_str().unwrap().to_owned();
+    }
+    assert!(seen.is_sorted());
+}

@@ -1,0 +1,220 @@
+//! What who runs a relay looks at, and how it ends.
+
+use crate::house::{House, Plan, letter, text};
+use crate::http::Ask;
+use crosstalk_protocol::relay::RelayStore as _;
+use crosstalk_protocol::store::Store as _;
+use serde_json::Value;
+
+#[test]
+fn it_says_how_it_is() {
+    let house = Plan::default().config("name = \"relay.example\"").open();
+    assert_eq!(
+        (house.get("/healthz").status, house.get("/healthz").text()),
+        (200, "ok\n")
+    );
+    assert_eq!(house.get("/readyz").text(), "ready\n");
+    house.take(&text("A", "chatgpt://x/y", "M1"));
+    house.ask(&Ask::send("x"));
+    let metrics = house.get("/metrics");
+    for line in [
+        "crosstalk_messages_taken_total 1",
+        "crosstalk_messages_refused_total{code=\"E-FORMAT\"} 1",
+        "crosstalk_http_requests_total{class=\"4xx\"} 1",
+    ] {
+        assert!(metrics.text().contains(line), "{line}\n{}", metrics.text());
+    }
+    assert!(
+        metrics
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain; version=0.0.4")
+    );
+    let document: Value = serde_json::from_slice(&house.get("/openapi.json").body).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    let page = house.get("/");
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert!(page.text().contains("relay.example") && !page.text().contains("<script"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    for path in ["/", "/healthz", "/readyz", "/openapi.json"] {
+        let head = house.ask(&Ask::new("HEAD", path));
+        assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
+    }
+    assert_eq!(
+        house.get("/").header("ratelimit-policy"),
+        Some("\"requests\";q=600;w=60")
+    );
+}
+
+/// Whoever waits is answered, what was taken is filed, and nobody new is let in.
+#[test]
+fn it_ends_in_good_order() {
+    let mut house = House::local();
+    let mut waiting = house.line();
+    waiting.send(
+        Ask::get("/crosstalk/inbox?for=chatgpt://x/y&wait=60")
+            .accept("application/json")
+            .bytes(),
+    );
+    let mut asking = house.line();
+    asking.send(
+        Ask::send(text("A", "gemini://x/y", "M1"))
+            .header("Prefer", "wait=60")
+            .bytes(),
+    );
+    let mut idle = house.line();
+    assert_eq!(Ask::get("/healthz").on(&mut idle).status, 200);
+    // A request that has begun, and is not complete.
+    let mut slow = house.line();
+    let late = Ask::send(text("A", "cursor://x/y", "M2")).bytes();
+    slow.send(&late[..late.len() - 1]);
+    // The question is there, so that somebody waits for its answer.
+    while house.inbox("gemini://x/y").is_empty() {}
+    house.begin_stop();
+    let answer = waiting.answer();
+    assert_eq!(
+        (
+            answer.status,
+            answer.json()["messages"].as_array().unwrap().len()
+        ),
+        (200, 0)
+    );
+    assert_eq!(asking.answer().intent(), "ACK");
+    assert!(idle.is_closed());
+    slow.send(&late[late.len() - 1..]);
+    assert_eq!(slow.answer().status, 200);
+    house.end().unwrap();
+    assert!(std::net::TcpStream::connect(house.addr).is_err());
+    let store = house.store();
+    assert_eq!(store.filing().unwrap().left, 0);
+    assert!(store.message("M1").unwrap().is_some() && store.message("M2").unwrap().is_some());
+}
+
+#[test]
+fn messages_run_out_and_old_ones_are_erased() {
+    let house = Plan::default().config("[retention]\ndays = 1").open();
+    let soon = letter("A", "chatgpt://x/y", "M1").meta("privacy", "Consent", "explicit_yes");
+    let soon = soon
+        .meta("privacy", "Expires", "2026-09-21T15:00:00Z")
+        .build()
+        .unwrap();
+    house.take(&soon);
+    house.take(&text("A", "chatgpt://x/y", "M2"));
+    let data = house.close();
+    // The clock starts where it did before; what ran out is erased at the next start, when the time has come.
+    let house = House::open_at(Plan::default(), data, 3600).unwrap();
+    let gone = |id: &str| house.get(&format!("/crosstalk/messages/{id}")).status == 404;
+    while !gone("M1") {}
+    assert!(!gone("M2"));
+    let house = House::open_at(
+        Plan::default().config("[retention]\ndays = 1"),
+        house.close(),
+        90_000,
+    )
+    .unwrap();
+    while house.get("/crosstalk/messages/M2").status != 404 {}
+    // The same message does not come again as a new one.
+    assert_eq!(
+        house
+            .ask(&Ask::send(text("A", "chatgpt://x/y", "M2")))
+            .status,
+        200
+    );
+    assert!(house.inbox("chatgpt://x/y").is_empty());
+}
+
+#[test]
+fn tls_by_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    let made = std::process::Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args([
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+        ])
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let files = crosstalk_relay::config::Tls {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    };
+    let house = Plan::default()
+        .tls(crosstalk_relay::server::tls(&files).unwrap())
+        .open();
+    // Without TLS there is nothing.
+    let mut plain = house.line();
+    plain.send(Ask::get("/healthz").bytes());
+    assert!(plain.head().is_none());
+    let url = format!("https://localhost:{}", house.addr.port());
+    let curl = |args: &[&str]| {
+        let out = std::process::Command::new("curl")
+            .arg("-sS")
+            .arg("--cacert")
+            .arg(&certificate)
+            .args(args)
+            .output();
+        String::from_utf8(out.unwrap().stdout).unwrap()
+    };
+    assert_eq!(curl(&[&format!("{url}/healthz")]), "ok\n");
+    let sent = text("A", "chatgpt://x/y", "M1");
+    let ack = curl(&[
+        "-H",
+        "Content-Type: text/plain",
+        "--data-binary",
+        &sent,
+        &format!("{url}/crosstalk/receive"),
+    ]);
+    assert!(ack.contains("intent: ACK"), "{ack}");
+    let wrong = crosstalk_relay::config::Tls {
+        certificate: key,
+        key: certificate,
+    };
+    let fault = crosstalk_relay::server::tls(&wrong)
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("key.pem"), "{fault}");
+}
+
+/// A store that can't be written any more ends the server with its error.
+#[test]
+fn nothing_is_served_from_a_store_that_broke() {
+    let mut house = House::local();
+    house.take(&text("A", "chatgpt://x/y", "M1"));
+    house.break_store();
+    let answer = house.ask(&Ask::send(text("A", "chatgpt://x/y", "M2")));
+    assert_eq!((answer.status, answer.code().as_str()), (503, "E-RATE"));
+    assert!(answer.header("retry-after").is_some());
+    let ended = house.wait();
+    assert!(
+        matches!(ended, Err(crosstalk_relay::server::ServeError::Store(_))),
+        "{ended:?}"
+    );
+}

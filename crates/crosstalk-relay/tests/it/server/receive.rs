@@ -1,0 +1,191 @@
+//! `POST /crosstalk/receive`.
+
+use crate::house::{House, letter, text};
+use crate::http::{Ask, strict};
+use serde_json::json;
+
+#[test]
+fn a_message_is_acknowledged_and_in_the_inbox() {
+    let house = House::local();
+    let sent = text("claude://code/api", "chatgpt://thread/x", "M1");
+    let answer = house.take(&sent);
+    assert_eq!(answer.intent(), "ACK");
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let ack = strict(answer.text());
+    let envelope = ack.envelope();
+    assert_eq!(envelope.sender.as_str(), "chatgpt://thread/x");
+    assert_eq!(envelope.receiver.as_str(), "claude://code/api");
+    assert_eq!(
+        (envelope.user, envelope.parent),
+        (Some("relay"), Some("M1"))
+    );
+    assert_eq!(ack.meta("receipt", "Received-By"), Some("localhost"));
+    let digest = strict(&sent).digest().unwrap().to_string();
+    assert_eq!(ack.meta("receipt", "Digest"), Some(digest.as_str()));
+    assert_eq!(house.inbox("chatgpt://thread/x"), ["M1"]);
+    assert!(house.inbox("claude://code/api").is_empty());
+}
+
+/// Threat 9: whoever sends it again gets the first answer, byte for byte; other content under the same id is refused.
+#[test]
+fn the_same_message_gets_the_same_answer() {
+    let house = House::local();
+    let sent = text("CLAUDE", "chatgpt://thread/x", "M1");
+    let first = house.take(&sent);
+    let mut line = house.line();
+    for _ in 0..500 {
+        house.later(1);
+        let again = Ask::send(&sent).on(&mut line);
+        assert_eq!((again.status, again.text()), (200, first.text()));
+    }
+    let batch = Ask::send(&sent).header("Content-Type", "application/vnd.crosstalk.batch");
+    assert_eq!(house.ask(&batch).text(), first.text());
+    let other = letter("CLAUDE", "chatgpt://thread/x", "M1").body("Or pears?");
+    let refused = house.ask(&Ask::send(other.build().unwrap()));
+    assert_eq!((refused.status, refused.code().as_str()), (403, "E-PERM"));
+    assert_eq!(house.inbox("chatgpt://thread/x"), ["M1"]);
+    // After a restart as well.
+    let data = house.close();
+    let house = House::open(crate::house::Plan::default(), data).unwrap();
+    assert_eq!(house.take(&sent).text(), first.text());
+}
+
+#[test]
+fn a_sender_can_wait_for_the_answer() {
+    let house = House::local();
+    let question = text("ANN", "claude://code/api", "M1");
+    let mut line = house.line();
+    line.send(Ask::send(&question).header("Prefer", "wait=30").bytes());
+    // The question is there when somebody who waits for it is told so.
+    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=30";
+    let got = house.ask(&Ask::get(path).accept("application/json"));
+    assert_eq!(got.json()["messages"][0]["id"], "M1");
+    let answer = letter("claude://code/api", "ANN", "M2")
+        .intent("RESPOND")
+        .parent("M1");
+    house.take(&answer.build().unwrap());
+    let answer = line.answer();
+    assert_eq!((answer.status, answer.intent().as_str()), (200, "RESPOND"));
+    assert_eq!(answer.header("preference-applied"), Some("wait=30"));
+    let document = strict(answer.text());
+    assert_eq!(document.envelope().message, Some("M2"));
+    assert_eq!(document.envelope().hops().count(), 1);
+    // It stays in the inbox, and whoever asks again gets it again.
+    assert_eq!(house.inbox("ANN"), ["M2"]);
+    let again = house.ask(&Ask::send(&question).header("Prefer", "wait=1"));
+    assert_eq!(again.intent(), "RESPOND");
+}
+
+#[test]
+fn a_wait_that_runs_out_ends_with_the_ack() {
+    let house = House::local();
+    let question = text("ANN", "claude://code/api", "M1");
+    let answer = house.ask(&Ask::send(&question).header("Prefer", "wait=1"));
+    assert_eq!(
+        (
+            answer.intent().as_str(),
+            answer.header("preference-applied")
+        ),
+        ("ACK", Some("wait=1"))
+    );
+    assert_eq!(house.take(&question).text(), answer.text());
+}
+
+#[test]
+fn what_the_body_is_has_to_be_said_rightly() {
+    let house = House::local();
+    let sent = text("CLAUDE", "chatgpt://thread/x", "M1");
+    for good in [
+        "text/plain",
+        "text/plain; charset=utf-8",
+        "Text/Plain;charset=\"UTF-8\"",
+        "application/vnd.crosstalk",
+        "application/vnd.crosstalk; charset=utf-8",
+    ] {
+        let answer = house.ask(&Ask::send(&sent).header("Content-Type", good));
+        assert_eq!(answer.status, 200, "{good}");
+    }
+    assert_eq!(
+        house.ask(&Ask::send(&sent).without("Content-Type")).status,
+        200
+    );
+    for bad in [
+        "text/html",
+        "text/plain; charset=iso-8859-1",
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "text/plainx",
+    ] {
+        let answer = house.ask(&Ask::send(&sent).header("Content-Type", bad));
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (415, "E-UNSUPPORTED"),
+            "{bad}"
+        );
+    }
+    for (encoding, status) in [
+        ("identity", 200),
+        ("gzip", 415),
+        ("br", 415),
+        ("identity, gzip", 415),
+    ] {
+        let answer = house.ask(&Ask::send(&sent).header("Content-Encoding", encoding));
+        assert_eq!(answer.status, status, "{encoding}");
+    }
+}
+
+#[test]
+fn a_refusal_is_an_envelope_or_json() {
+    let house = House::local();
+    let answer = house.ask(&Ask::send("hello"));
+    assert_eq!((answer.status, answer.code().as_str()), (400, "E-FORMAT"));
+    assert!(answer.text().starts_with("[[SYSTEM→UNKNOWN v1]]\n"));
+    let answer = house.ask(&Ask::send("hello").accept("application/json"));
+    let error = &answer.json()["error"];
+    assert_eq!((answer.status, &error["code"]), (400, &json!("E-FORMAT")));
+    assert_eq!((&error["line"], &error["column"]), (&json!(1), &json!(1)));
+    assert!(
+        error["rule"].is_string() && error["reason"].is_string() && error["detail"].is_string()
+    );
+    // A good one stays an envelope.
+    let sent = Ask::send(text("A", "chatgpt://x/y", "M1")).accept("application/json");
+    assert_eq!(house.ask(&sent).intent(), "ACK");
+}
+
+#[test]
+fn a_connection_serves_one_request_after_the_other() {
+    let house = House::local();
+    let mut line = house.line();
+    for n in 0..20 {
+        let sent = text("A", "chatgpt://x/y", &format!("M{n}"));
+        assert_eq!(Ask::send(sent).on(&mut line).status, 200);
+        assert_eq!(Ask::send("x").on(&mut line).status, 400);
+        assert_eq!(Ask::get("/nothing").on(&mut line).status, 404);
+    }
+    // Two at once, and one in pieces.
+    let two = [Ask::get("/healthz").bytes(), Ask::get("/readyz").bytes()].concat();
+    line.send(two);
+    assert_eq!(
+        (line.answer().text(), line.answer().text()),
+        ("ok\n", "ready\n")
+    );
+    let bytes = Ask::send(text("A", "chatgpt://x/y", "M77")).bytes();
+    for part in bytes.chunks(7) {
+        line.send(part);
+    }
+    assert_eq!(line.answer().status, 200);
+    // Without a length.
+    line.send(
+        "POST /crosstalk/receive HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    let sent = text("A", "chatgpt://x/y", "M78");
+    for part in sent.as_bytes().chunks(50) {
+        line.send(format!("{:x}\r\n", part.len()));
+        line.send(part);
+        line.send("\r\n");
+    }
+    line.send("0\r\n\r\n");
+    assert_eq!(line.answer().status, 200);
+}
