@@ -1,39 +1,50 @@
 //! The commands, one module each: read the input, call the library, render the answer.
 
 mod address;
+mod backup;
 mod build;
 mod canonical;
+mod carry;
 mod clip;
 mod close;
 mod completions;
 mod config;
+mod conform;
+mod dead;
 mod doctor;
 mod escalate;
 mod explain;
 mod export;
 mod fmt;
 mod forget;
+mod fsck;
 mod handoff;
 mod id;
 mod import;
 mod inbox;
 mod key;
 mod lint;
+mod listen;
 mod man;
 mod migrate;
 mod name;
 mod parse;
 mod passing;
-mod paste;
+pub(crate) mod paste;
 mod prompt;
 mod redact;
+mod relay;
 mod reply;
+mod restore;
 mod schema;
 mod search;
 mod send;
+mod serve;
 mod show;
 pub(crate) mod sign;
+mod status;
 mod threads;
+mod token;
 mod trust;
 mod verify;
 mod watch;
@@ -62,6 +73,16 @@ pub(crate) enum Command {
     Export(export::Export),
     Import(import::Import),
     Forget(forget::Forget),
+    Listen(listen::Listen),
+    Carry(carry::Carry),
+    Status(status::Status),
+    Relay(relay::Relay),
+    Serve(serve::Serve),
+    Token(token::Token),
+    Dead(dead::Dead),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    Fsck(fsck::Fsck),
     Parse(parse::Parse),
     Lint(lint::Lint),
     Fmt(fmt::Fmt),
@@ -78,6 +99,7 @@ pub(crate) enum Command {
     Name(name::Name),
     Prompt(prompt::Prompt),
     Config(config::Config),
+    Conform(conform::Conform),
     Id(id::Id),
     Clip(clip::Clip),
     #[command(name = HOLD)]
@@ -106,6 +128,16 @@ impl Command {
             Self::Export(command) => command.run(console),
             Self::Import(command) => command.run(console),
             Self::Forget(command) => command.run(console),
+            Self::Listen(command) => command.run(console),
+            Self::Carry(command) => command.run(console),
+            Self::Status(command) => command.run(console),
+            Self::Relay(command) => command.run(console),
+            Self::Serve(command) => command.run(console),
+            Self::Token(command) => command.run(console),
+            Self::Dead(command) => command.run(console),
+            Self::Backup(command) => command.run(console),
+            Self::Restore(command) => command.run(console),
+            Self::Fsck(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),
             Self::Fmt(command) => command.run(console),
@@ -122,6 +154,7 @@ impl Command {
             Self::Name(command) => command.run(console),
             Self::Prompt(command) => command.run(console),
             Self::Config(command) => command.run(console),
+            Self::Conform(command) => command.run(console),
             Self::Id(command) => command.run(console),
             Self::Clip(command) => command.run(console),
             Self::ClipboardHold(command) => command.run(console),

@@ -9,10 +9,12 @@
 mod edit;
 mod file;
 mod identity;
+mod relay;
 mod setting;
 mod view;
 
 pub(crate) use edit::{Target, put, stored, take};
+pub(crate) use relay::{RelaySetting, base_url, is_open, put_relay, take_relay};
 pub(crate) use setting::{Key, SETTINGS, Setting, Value};
 pub(crate) use view::{Ids, WithKey};
 
@@ -86,6 +88,7 @@ pub(crate) struct Config {
     values: BTreeMap<Key, (Value, Source)>,
     names: Names,
     name_sources: Vec<(String, Source)>,
+    relays: Vec<RelaySetting>,
     warnings: Vec<String>,
     identity: OnceCell<Option<Identity>>,
 }
@@ -126,6 +129,7 @@ impl Config {
             values: BTreeMap::new(),
             names: Names::default(),
             name_sources: Vec::new(),
+            relays: Vec::new(),
             warnings: Vec::new(),
             identity: OnceCell::new(),
         };
@@ -166,6 +170,10 @@ impl Config {
             let value = (entry.value.clone(), source(entry.line));
             self.values.insert(entry.key, value);
         }
+        let relays = found.relays.iter();
+        let relays = relays.filter(|r| r.profile.as_deref() == profile);
+        // Those of the profile come first.
+        self.relays.splice(..0, relays.cloned());
         let names = found.names.iter();
         for entry in names.filter(|e| e.profile.as_deref() == profile) {
             // It was read before, so it can be added.
@@ -275,6 +283,17 @@ impl Config {
     /// The local table of names.
     pub(crate) fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// The relays, those of the profile first.
+    pub(crate) fn relays(&self) -> &[RelaySetting] {
+        &self.relays
+    }
+
+    /// Where the token of a relay is.
+    pub(crate) fn token_file(&self, relay: &RelaySetting) -> Option<PathBuf> {
+        let file = relay.token_file.as_ref()?;
+        Some(relay::token_path(&self.path, file))
     }
 
     /// Where a name of the table comes from.

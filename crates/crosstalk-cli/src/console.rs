@@ -10,7 +10,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::unicode::escape;
-use std::io::{IsTerminal as _, StderrLock, StdoutLock, Write as _};
+use std::io::{IsTerminal as _, Stderr, Stdout, Write as _};
 
 /// The style of a fault.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
@@ -43,10 +43,10 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Stdout and stderr, locked as long as the command runs.
+/// Stdout and stderr. Neither is locked between two writes: other threads of a command may have something to say.
 pub(crate) struct Console {
-    out: StdoutLock<'static>,
-    err: StderrLock<'static>,
+    out: Stdout,
+    err: Stderr,
     out_color: ColorChoice,
     err_color: ColorChoice,
     profile: Option<String>,
@@ -63,8 +63,8 @@ impl Console {
         Self {
             out_color: choose(AutoStream::choice(&out)),
             err_color: choose(AutoStream::choice(&err)),
-            out: out.lock(),
-            err: err.lock(),
+            out,
+            err,
             profile,
         }
     }
@@ -72,6 +72,11 @@ impl Console {
     /// The profile of the settings that the command was called with.
     pub(crate) fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
+    }
+
+    /// Whether stderr has colors.
+    pub(crate) fn has_color(&self) -> bool {
+        self.err_color != ColorChoice::Never
     }
 
     /// Whether somebody looks at stdout.

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::input::{Input, is_piped, shown_path};
 use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
+use crate::relay::handing::Attached;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Consent;
 use crosstalk_envelope::{
@@ -135,6 +136,8 @@ fn consent(text: &str) -> Result<String, String> {
 pub(crate) struct Letter {
     builder: Builder,
     draft: Option<Draft>,
+    /// The files that it names and does not hold.
+    files: Vec<Attached>,
 }
 
 impl Letter {
@@ -145,7 +148,7 @@ impl Letter {
         desk: &Desk,
         delivery: &Delivery,
     ) -> Result<Exit, Failure> {
-        let result = delivery.dispatch(console, desk, &self.builder);
+        let result = delivery.dispatch(console, desk, &self.builder, &self.files);
         match (result, self.draft) {
             (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
                 if let Ok(path) = draft.keep() {
@@ -223,24 +226,25 @@ impl Content {
             .body(text);
         builder = self.routing(builder, config, &intent, receiver);
         builder = self.privacy(builder, &redacted);
+        let (attachments, files): (Vec<_>, Vec<_>) = attachments.into_iter().unzip();
         for (number, value) in (1..).zip(attachments) {
             builder = builder.meta("attachments", format!("A{number}"), value);
         }
         for (namespace, key, value) in meta {
             builder = builder.meta(namespace, key, value);
         }
-        if !self.attach.is_empty() && !self.embed {
-            console
-                .talk("The files are named with their digests; give them to the chat as well.\n")?;
-        }
         Ok(Letter {
             // Context and session may be those of others.
             builder: builder.visible(),
             draft,
+            files: match self.embed {
+                true => Vec::new(),
+                false => files,
+            },
         })
     }
 
-    fn attachments(&self) -> Result<Vec<String>, Failure> {
+    fn attachments(&self) -> Result<Vec<(String, Attached)>, Failure> {
         let files = self.attach.iter();
         files
             .map(|path| attachment::describe(path, self.embed))
@@ -385,6 +389,11 @@ impl Content {
         }
         Ok((text, Vec::new()))
     }
+}
+
+/// A file that a message names.
+pub(crate) fn attached(path: &Path) -> Result<Attached, Failure> {
+    attachment::describe(path, false).map(|(_, attached)| attached)
 }
 
 /// All of stdin.

@@ -13,6 +13,7 @@
 //! recipient  whom a typed name means     report  conversations for programs
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! lookup     asking domains, on request  clock   the time, now or as asked for
+//! relay      one's own relay on disk, and others over the network
 //! clipboard  copying and pasting         editor  a text that a person writes
 //! console    stdout for data, stderr for talk
 //! screen     the size of the terminal, and text that fits
@@ -44,6 +45,7 @@ mod outgoing;
 mod paragraph;
 mod passphrase;
 mod recipient;
+mod relay;
 mod render;
 mod report;
 mod schema;

@@ -14,6 +14,8 @@ use crate::home::block_of;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::passphrase::Passphrase;
+use crate::relay::handing::Attached;
+use crate::relay::parcel::{ByRelay, Parcel};
 use crate::render;
 use crate::schema::SENT;
 use crate::view;
@@ -64,6 +66,8 @@ pub(crate) struct Delivery {
     /// Leave the clipboard alone
     #[arg(long)]
     no_copy: bool,
+    #[command(flatten)]
+    by: ByRelay,
     /// Go on with a thread that was closed
     #[arg(long)]
     reopen: bool,
@@ -79,19 +83,22 @@ impl Delivery {
         console: &mut Console,
         desk: &Desk,
         builder: &Builder,
+        files: &[Attached],
     ) -> Result<Exit, Failure> {
         let text = builder.build().map_err(|e| refused(&e))?;
-        tell_findings(console, &text)?;
-        let at = clock::now();
         let receiver = Document::parse(&text, Reading::Strict)
             .receiver()
             .to_owned();
+        let remote = self.by.choose(&desk.config, &receiver)?;
+        if remote.is_none() && !files.is_empty() {
+            console
+                .talk("The files are named with their digests; give them to the chat as well.\n")?;
+        }
+        tell_findings(console, &text)?;
+        let at = clock::now();
         let mut store = desk.store(console)?;
         let is_known = store.knows(&receiver)?;
-        let (text, key) = match self.signs(desk) {
-            true => self.signed(desk, &text, at, is_known)?,
-            false => (text, None),
-        };
+        let (text, key) = self.seal(desk, &text, at, is_known)?;
         let arrival = arrival(&text, key.as_ref(), at);
         let outcome = store.accept(&[arrival])?;
         let Some(Outcome::Filed { id, thread, .. }) = outcome.into_iter().next() else {
@@ -99,31 +106,56 @@ impl Delivery {
                 "the message was not kept, because its id is taken: try again".into(),
             ));
         };
-        let shown = self.shown(desk, &text, &receiver);
-        let copied = self.copy(desk, &shown);
+        let shown = match remote {
+            // What goes by a relay goes as it is.
+            Some(_) => text.clone(),
+            None => self.shown(desk, &text, &receiver),
+        };
+        let copied = match remote {
+            Some(_) => Err(ClipboardError::Off),
+            None => self.copy(desk, &shown),
+        };
         let record = store.message(&id)?;
         if self.json {
             let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
-            return report(console, &record, &shown, &copied);
+            let parcel = Parcel {
+                text: &text,
+                files,
+                wait: self.by.wait,
+            };
+            let handed = remote.map(|remote| parcel.hand_quietly(console, desk, &remote));
+            return report(console, &record, &shown, &copied, handed.transpose()?);
         }
-        console.text(&shown).and_then(|()| console.flush()).map_err(|e| match e {
-            Failure::Io(what, why) => Failure::Failed(format!(
-                "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
-            )),
-            other => other,
-        })?;
+        // With --wait, the answer is what is asked for.
+        if remote.is_none() || self.by.wait.is_none() {
+            console.text(&shown).and_then(|()| console.flush()).map_err(|e| match e {
+                Failure::Io(what, why) => Failure::Failed(format!(
+                    "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
+                )),
+                other => other,
+            })?;
+        }
         tell_copied(console, &copied, &receiver)?;
-        let (id, thread) = (view::short(&store, &id)?, view::short(&store, &thread)?);
+        let (short, thread) = (view::short(&store, &id)?, view::short(&store, &thread)?);
         console.talk(&format!(
             "Kept as {} in thread {thread}.\n",
-            styled(BOLD, &id)
+            styled(BOLD, &short)
         ))?;
+        if let Some(remote) = &remote {
+            drop(store);
+            let parcel = Parcel {
+                text: &text,
+                files,
+                wait: self.by.wait,
+            };
+            return parcel.hand(console, desk, remote, &short);
+        }
         let kind = Address::split(&receiver).kind();
         let may_be_model = matches!(kind, None | Some(SchemeKind::Assistant));
         if !is_known && may_be_model && !self.has_primer(desk) {
             let hint = format!(
-                "First message to {}: if it does not know the format, `crosstalk show {id} --copy --primer` puts a text \
-                 in front that teaches it.",
+                "First message to {}: if it does not know the format, `crosstalk show {short} --copy --primer` puts a \
+                 text in front that teaches it.",
                 escape(&receiver)
             );
             console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))?;
@@ -155,6 +187,20 @@ impl Delivery {
 
     fn has_primer(&self, desk: &Desk) -> bool {
         self.primer || (desk.config.primer() && !self.no_primer)
+    }
+
+    /// The message, signed if that is wanted, and the key.
+    pub(crate) fn seal(
+        &self,
+        desk: &Desk,
+        text: &str,
+        at: Timestamp,
+        is_known: bool,
+    ) -> Result<(String, Option<PublicKey>), Failure> {
+        match self.signs(desk) {
+            true => self.signed(desk, text, at, is_known),
+            false => Ok((text.to_owned(), None)),
+        }
     }
 
     fn signed(
@@ -217,7 +263,7 @@ pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
 }
 
 /// A message of one's own, as it is kept.
-fn arrival(text: &str, key: Option<&PublicKey>, at: Timestamp) -> Arrival {
+pub(crate) fn arrival(text: &str, key: Option<&PublicKey>, at: Timestamp) -> Arrival {
     let document = Document::parse(text, Reading::Strict);
     let question = Question {
         key,
@@ -282,18 +328,21 @@ fn report(
     record: &Record,
     shown: &str,
     copied: &Result<Copied, ClipboardError>,
+    handed: Option<(serde_json::Value, Exit)>,
 ) -> Result<Exit, Failure> {
     let copied = match copied {
         Ok(Copied::System) => Some("system"),
         Ok(Copied::Terminal) => Some("terminal"),
         Err(_) => None,
     };
+    let (relay, exit) = handed.unzip();
     let answer = json!({
         "schema": SENT,
         "message": crate::report::Message::new(record),
         "text": shown,
         "copied": copied,
+        "relay": relay,
     });
     console.data(json::pretty(&answer)?)?;
-    Ok(Exit::SUCCESS)
+    Ok(exit.unwrap_or_default())
 }

@@ -1,6 +1,7 @@
 //! The JSON Schemas of the answers.
 
 mod conversation;
+mod relay;
 mod settings;
 mod signing;
 
@@ -46,6 +47,23 @@ pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
 /// The name and version of what `crosstalk redact --json` prints.
 pub(crate) const REDACT: &str = "crosstalk.redact/1";
 
+/// The name and version of what `crosstalk token list --json` prints.
+pub(crate) const TOKENS: &str = "crosstalk.tokens/1";
+/// The name and version of what `crosstalk relay list --json` prints.
+pub(crate) const RELAYS: &str = "crosstalk.relays/1";
+/// The name and version of what `crosstalk inbox --relay --json` prints.
+pub(crate) const RELAY_INBOX: &str = "crosstalk.relay-inbox/1";
+/// The name and version of what `crosstalk listen --json` prints.
+pub(crate) const LISTEN: &str = "crosstalk.listen/1";
+/// The name and version of what `crosstalk status --json` prints.
+pub(crate) const STATUS: &str = "crosstalk.status/1";
+/// The name and version of what `crosstalk dead --json` prints.
+pub(crate) const DEAD: &str = "crosstalk.dead/1";
+/// The name and version of what `crosstalk fsck --json` prints.
+pub(crate) const FSCK: &str = "crosstalk.fsck/1";
+/// The name and version of what `crosstalk conform --format json` prints.
+pub(crate) const CONFORM: &str = crosstalk_relay::conform::SCHEMA;
+
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Form {
@@ -85,6 +103,22 @@ pub(crate) enum Form {
     Resolve,
     /// crosstalk.redact/1: of `redact --json`
     Redact,
+    /// crosstalk.tokens/1: of `token list --json`
+    Tokens,
+    /// crosstalk.relays/1: of `relay list --json`
+    Relays,
+    /// crosstalk.relay-inbox/1: of `inbox --relay --json`
+    RelayInbox,
+    /// crosstalk.listen/1: of `listen --json`, a line for each message
+    Listen,
+    /// crosstalk.status/1: of `status --json`
+    Status,
+    /// crosstalk.dead/1: of `dead --json`
+    Dead,
+    /// crosstalk.fsck/1: of `fsck --json`
+    Fsck,
+    /// crosstalk.conform/1: of `conform --format json`
+    Conform,
 }
 
 impl Form {
@@ -109,6 +143,14 @@ impl Form {
             Self::Names => settings::names(),
             Self::Resolve => settings::resolve(),
             Self::Redact => redact(),
+            Self::Tokens => relay::tokens(),
+            Self::Relays => relay::relays(),
+            Self::RelayInbox => relay::inbox(),
+            Self::Listen => relay::listen(),
+            Self::Status => relay::status(),
+            Self::Dead => relay::dead(),
+            Self::Fsck => relay::fsck(),
+            Self::Conform => conform(),
         }
     }
 }
@@ -167,6 +209,41 @@ fn redact() -> Value {
             }},
             "fields": {"type": "array", "items": {"enum": kinds}, "uniqueItems": true},
             "file": {"type": "string"}
+        }
+    })
+}
+
+fn conform() -> Value {
+    let number = json!({"type": "integer", "minimum": 0});
+    let seconds = json!({"type": "number", "minimum": 0});
+    let rule = json!({"type": "string", "pattern": "^[A-Z]{3}-[0-9]{3}$"});
+    let text = json!({"type": ["string", "null"]});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": CONFORM,
+        "description": "What `crosstalk conform --format json` prints. `expected` and `got` are there if a case failed, \
+            `reason` if it was skipped.",
+        "type": "object",
+        "required": ["schema", "relay", "passed", "failed", "skipped", "seconds", "broken_rules", "cases"],
+        "properties": {
+            "schema": {"const": CONFORM},
+            "relay": {"type": "string"},
+            "passed": number, "failed": number, "skipped": number,
+            "seconds": seconds,
+            "broken_rules": {"type": "array", "items": rule, "uniqueItems": true},
+            "cases": {"type": "array", "items": {
+                "type": "object",
+                "required": ["id", "rule", "title", "outcome", "expected", "got", "reason", "seconds"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "rule": rule,
+                    "title": {"type": "string"},
+                    "outcome": {"enum": ["passed", "failed", "skipped"]},
+                    "expected": text, "got": text, "reason": text,
+                    "seconds": seconds
+                },
+                "additionalProperties": false
+            }}
         }
     })
 }

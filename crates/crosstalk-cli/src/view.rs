@@ -87,7 +87,7 @@ fn time_of(record: &Record) -> Timestamp {
         .filter(|t| t.as_millis() > 0 && *t <= record.at);
     match record.way {
         Way::Imported => told.unwrap_or(record.at),
-        Way::Sent | Way::Pasted | Way::Filed => record.at,
+        Way::Sent | Way::Pasted | Way::Filed | Way::Relayed => record.at,
     }
 }
 

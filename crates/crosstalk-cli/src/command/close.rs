@@ -54,7 +54,7 @@ impl Close {
             note: self.note.as_deref(),
         };
         let builder = closing(&records, &request)?;
-        self.delivery.dispatch(console, &desk, &builder)
+        self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }
 

@@ -40,6 +40,6 @@ impl Escalate {
             urgency: self.urgency.as_deref(),
         };
         let builder = escalation(&passed.records, &request)?;
-        self.delivery.dispatch(console, &desk, &builder)
+        self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

@@ -36,6 +36,6 @@ impl Handoff {
             approved: self.approve_transfer,
         };
         let builder = bundle::handoff(&passed.records, &request)?;
-        self.delivery.dispatch(console, &desk, &builder)
+        self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

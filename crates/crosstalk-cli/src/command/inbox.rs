@@ -1,29 +1,45 @@
-//! `crosstalk inbox`: what waits for the person of this store.
+//! `crosstalk inbox`: what waits for the person of this store, or at a relay.
+
+pub(super) mod remote;
 
 use crate::console::Console;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
+use crate::relay::remote::Through;
 use crate::report::Message;
 use crate::schema::INBOX;
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::Store as _;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// Show what waits for you: to answer, or to carry to another chat
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'"
+    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; with --relay, 10 to\n17 what the relay refuses; with --take, as of crosstalk paste."
 )]
 pub(crate) struct Inbox {
     /// Take this message out without an answer; may be given again
     #[arg(long, value_name = "ID")]
     done: Vec<String>,
+    /// Show what waits at the relay of the settings, or of this URL, and not what is kept here
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["done", "skip"])]
+    relay: Option<String>,
+    /// Whose inbox at the relay; may be given again. Without it, yours
+    #[arg(long = "for", value_name = "ADDR", requires = "relay")]
+    addresses: Vec<String>,
+    /// Keep here what waits at the relay, and acknowledge it there
+    #[arg(long, requires = "relay")]
+    take: bool,
+    /// The file with the token of the relay
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     paging: super::Paging,
-    /// Print JSON of the form crosstalk.inbox/1
+    /// Print JSON of the form crosstalk.inbox/1, or with --relay of the form crosstalk.relay-inbox/1
     #[arg(long)]
     json: bool,
 }
@@ -33,6 +49,16 @@ impl Inbox {
         let desk = Desk::open(console)?;
         if !self.done.is_empty() {
             return self.finish(console, &desk);
+        }
+        if let Some(url) = &self.relay {
+            let at_relay = remote::AtRelay {
+                through: Through::of(url, self.token_file.clone())?,
+                addresses: &self.addresses,
+                limit: self.paging.limit,
+                take: self.take,
+                json: self.json,
+            };
+            return at_relay.run(console, &desk);
         }
         let store = desk.messages(console)?;
         let listing = match &store {

@@ -1,6 +1,6 @@
 //! `crosstalk paste`: what came from a chat, found in whatever surrounds it, verified, threaded and kept.
 
-mod plain;
+pub(super) mod plain;
 mod source;
 mod told;
 
@@ -99,27 +99,27 @@ impl Paste {
 }
 
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
-pub(super) struct Keeper<'k> {
+pub(crate) struct Keeper<'k> {
     desk: &'k Desk,
     look: &'k Look,
-    way: Way,
+    pub(crate) way: Way,
     new_id: bool,
     /// The message that everything answers, because a person says so.
-    answers: Option<String>,
+    pub(crate) answers: Option<String>,
     unfold: bool,
     /// Nothing is said about what is kept.
-    quiet: bool,
+    pub(crate) quiet: bool,
     /// Nothing is said about what was known.
-    pub(super) skips_known: bool,
+    pub(crate) skips_known: bool,
     /// The messages that are new here.
-    pub(super) kept: Vec<Record>,
+    pub(crate) kept: Vec<Record>,
     messages: Vec<Value>,
     errors: Vec<Value>,
 }
 
 impl<'k> Keeper<'k> {
     /// Keeps what is pasted.
-    pub(super) fn new(desk: &'k Desk, look: &'k Look, unfold: bool) -> Self {
+    pub(crate) fn new(desk: &'k Desk, look: &'k Look, unfold: bool) -> Self {
         Self {
             desk,
             look,
@@ -136,7 +136,7 @@ impl<'k> Keeper<'k> {
     }
 
     /// Keeps the messages of one text.
-    pub(super) fn keep(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
+    pub(crate) fn keep(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(Reading::Paste);
         let lines = LineIndex::new(&text);
         let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;

@@ -15,7 +15,7 @@ use clap::Args;
 /// is about and what it wants come from the settings, the folder and the text, unless you say so.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send chatgpt --primer --fence \"Which of the two endpoints should stay?\"\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent denied, 12 and 13 the message\nwould break a rule, 14 no permission (a key, a closed thread)."
+    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt --primer --fence \"Which of the two endpoints should stay?\"\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 what it refuses, 16 no answer in time."
 )]
 pub(crate) struct Send {
     /// Whom it is for: a name, or an address such as chatgpt://thread/xyz789

@@ -3,7 +3,8 @@
 use super::setting::{Key, Kind, NAMES, PROFILE, Setting, Value, nearest};
 use super::{SETTINGS, file};
 use crate::failure::Failure;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+pub(super) use toml_edit::Table;
+use toml_edit::{Array, DocumentMut, Item, TableLike};
 
 /// What a file begins with that this program makes.
 const TITLE: &str = "# Settings of Crosstalk. `crosstalk config show` lists them all.\n\n";
@@ -145,6 +146,40 @@ fn document(text: &str) -> Result<DocumentMut, Failure> {
 
 /// The text with a value in its place.
 pub(crate) fn put(text: &str, target: &Target, value: &Value) -> Result<String, Failure> {
+    change(text, |root| {
+        let (tables, last) = target.path();
+        let mut table: &mut dyn TableLike = root;
+        for name in tables {
+            let entry = table.entry(name).or_insert_with(|| {
+                let mut new = Table::new();
+                new.set_implicit(true);
+                Item::Table(new)
+            });
+            table = entry
+                .as_table_like_mut()
+                .ok_or_else(|| Failure::Failed(format!("`{name}` is no table in the settings")))?;
+        }
+        let last = written_name(table, last, &target.what);
+        let mut new = toml_value(value);
+        match table.get_mut(&last).and_then(Item::as_value_mut) {
+            Some(old) => {
+                // What stands around it stays: a comment behind it, above all.
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            None => {
+                table.insert(&last, Item::Value(new));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The text after a change. A text without any setting gets a title, unless it has comments.
+pub(super) fn change(
+    text: &str,
+    change: impl FnOnce(&mut Table) -> Result<(), Failure>,
+) -> Result<String, Failure> {
     let mut document = document(text)?;
     let is_empty = document.as_table().is_empty();
     // Comments of a file that has nothing else come before what is added.
@@ -158,31 +193,14 @@ pub(crate) fn put(text: &str, target: &Target, value: &Value) -> Result<String, 
     if is_empty {
         document.set_trailing("");
     }
-    let (tables, last) = target.path();
-    let mut table: &mut dyn TableLike = document.as_table_mut();
-    for name in tables {
-        let entry = table.entry(name).or_insert_with(|| {
-            let mut new = Table::new();
-            new.set_implicit(true);
-            Item::Table(new)
-        });
-        table = entry
-            .as_table_like_mut()
-            .ok_or_else(|| Failure::Failed(format!("`{name}` is no table in the settings")))?;
-    }
-    let last = written_name(table, last, &target.what);
-    let mut new = toml_value(value);
-    match table.get_mut(&last).and_then(Item::as_value_mut) {
-        Some(old) => {
-            // What stands around it stays: a comment behind it, above all.
-            *new.decor_mut() = old.decor().clone();
-            *old = new;
-        }
-        None => {
-            table.insert(&last, Item::Value(new));
-        }
-    }
-    Ok(format!("{title}{document}"))
+    change(document.as_table_mut())?;
+    let after = document.to_string();
+    // The title ends with an empty line; the first table needs no other one.
+    let after = match title.is_empty() {
+        true => after.as_str(),
+        false => after.trim_start_matches('\n'),
+    };
+    Ok(format!("{title}{after}"))
 }
 
 /// The text without a value; nothing if it is not there.

@@ -1,5 +1,6 @@
 //! The text of the settings: TOML, with the line of each entry.
 
+use super::relay::{self, RELAY, RelaySetting};
 use super::setting::{Key, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
 use crosstalk_protocol::Names;
 use toml_edit::{Document, Item, TableLike};
@@ -9,6 +10,7 @@ use toml_edit::{Document, Item, TableLike};
 pub(crate) struct FileText {
     pub(crate) values: Vec<Entry>,
     pub(crate) names: Vec<NameEntry>,
+    pub(crate) relays: Vec<RelaySetting>,
     pub(crate) profiles: Vec<String>,
     /// What is not known, each with its line.
     pub(crate) warnings: Vec<(usize, String)>,
@@ -82,6 +84,16 @@ impl Reader<'_> {
             let line = self.line(item);
             let name = format!("{prefix}{short}");
             let wrong = |message: String| Err(Fault { line, message });
+            if name == RELAY {
+                let text = self.text;
+                let line = |span: Option<std::ops::Range<usize>>| {
+                    line_of(text, span.map_or(0, |span| span.start))
+                };
+                let warnings = &mut self.found.warnings;
+                let relays = relay::read(item, profile, &line, warnings)?;
+                self.found.relays.extend(relays);
+                continue;
+            }
             let is_group = SETTINGS
                 .iter()
                 .any(|s| s.name.starts_with(&format!("{name}.")));

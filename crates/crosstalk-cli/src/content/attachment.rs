@@ -1,6 +1,7 @@
 //! Files beside a message: their kind, name and digest (MET-012).
 
 use crate::failure::Failure;
+use crate::relay::handing::Attached;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{ErrorCode, base64, limit};
 use std::path::Path;
@@ -10,8 +11,9 @@ const MOST: u64 = 256 << 20;
 /// The bytes that still fit on one line with their name and digest, in base64.
 const MOST_EMBEDDED: usize = 44 * 1024;
 
-/// The value of an attachment: `text/plain;name=plan.txt;digest=sha256:…`, and the bytes if they are to be embedded.
-pub(super) fn describe(path: &Path, embed: bool) -> Result<String, Failure> {
+/// The value of an attachment: `text/plain;name=plan.txt;digest=sha256:…`, with the bytes if they are to be embedded; and
+/// the file.
+pub(super) fn describe(path: &Path, embed: bool) -> Result<(String, Attached), Failure> {
     let shown = path.to_string_lossy().into_owned();
     let facts = std::fs::metadata(path).map_err(|e| Failure::Io(shown.clone(), e))?;
     if !facts.is_file() || facts.len() > MOST {
@@ -27,7 +29,8 @@ pub(super) fn describe(path: &Path, embed: bool) -> Result<String, Failure> {
     let is_plain =
         |c: char| !c.is_control() && c != ';' && !crosstalk_envelope::unicode::is_hidden(c);
     let name: String = name.chars().filter(|c| is_plain(*c)).collect();
-    let mut value = format!("{};name={name};digest={}", kind(path), Digest::of(&bytes));
+    let digest = Digest::of(&bytes);
+    let mut value = format!("{};name={name};digest={digest}", kind(path));
     if embed {
         if bytes.len() > MOST_EMBEDDED {
             return Err(Failure::Refused(
@@ -42,7 +45,11 @@ pub(super) fn describe(path: &Path, embed: bool) -> Result<String, Failure> {
         }
         value.push_str(&format!(";data=base64,{}", base64::encode(&bytes)));
     }
-    Ok(value)
+    let attached = Attached {
+        path: path.to_owned(),
+        digest,
+    };
+    Ok((value, attached))
 }
 
 /// The media type, by the ending of the name.
@@ -86,7 +93,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a;b \u{202e}plan.MD");
         std::fs::write(&path, "hello").unwrap();
-        let value = describe(&path, true).unwrap();
+        let (value, attached) = describe(&path, true).unwrap();
+        assert_eq!(attached.digest, Digest::of(b"hello"));
         let read = Attachment::parse(&value).unwrap();
         assert_eq!(
             (read.mime, read.name),

@@ -54,12 +54,14 @@ pub(super) fn sent() -> Value {
     form(
         SENT,
         "What `send`, `reply`, `escalate`, `handoff` and `close` print with --json. `text` is what goes into the chat: \
-         the envelope, in a fence and after the primer if that was asked for. `copied` says how it came on the clipboard.",
+         the envelope, in a fence and after the primer if that was asked for. `copied` says how it came on the clipboard, `relay` \
+         what became of it at a relay, if it went to one.",
         json!({
             "schema": schema(SENT),
             "message": message(),
             "text": text(),
             "copied": {"enum": ["system", "terminal", null]},
+            "relay": super::relay::handed(),
         }),
     )
 }

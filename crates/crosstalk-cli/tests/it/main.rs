@@ -11,13 +11,21 @@
 #[cfg(target_os = "linux")]
 mod clipboard;
 mod config;
+mod conform;
 mod conversation;
 mod dns;
+#[cfg(unix)]
+mod durability;
 mod forgery;
 mod help;
 mod hostile;
 mod key;
 mod mistake;
+#[cfg(unix)]
+mod openapi;
+#[cfg(unix)]
+mod pressure;
+mod relay;
 mod resolve;
 mod run;
 mod schema;

@@ -4,12 +4,12 @@ use crate::run::{Home, fixtures, folder, run};
 use jsonschema::Validator;
 use serde_json::Value;
 
-fn validator(form: &str) -> Validator {
+pub(crate) fn validator(form: &str) -> Validator {
     let schema: Value = serde_json::from_str(&run(&["schema", form], "").out).unwrap();
     jsonschema::validator_for(&schema).unwrap()
 }
 
-fn assert_valid(validator: &Validator, json: &str, what: &str) -> Value {
+pub(crate) fn assert_valid(validator: &Validator, json: &str, what: &str) -> Value {
     let value: Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{what}: {e}: {json}"));
     let faults: Vec<String> = validator
         .iter_errors(&value)
@@ -84,8 +84,30 @@ fn the_schema_can_refuse() {
         );
     }
     let forms = [
-        "lint", "address", "verify", "key", "trust", "redact", "config", "names", "resolve",
-        "sent", "paste", "threads", "show", "inbox", "search", "import", "export",
+        "lint",
+        "address",
+        "verify",
+        "key",
+        "trust",
+        "redact",
+        "config",
+        "names",
+        "resolve",
+        "sent",
+        "paste",
+        "threads",
+        "show",
+        "inbox",
+        "search",
+        "import",
+        "export",
+        "tokens",
+        "relays",
+        "relay-inbox",
+        "listen",
+        "status",
+        "dead",
+        "fsck",
     ];
     for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");

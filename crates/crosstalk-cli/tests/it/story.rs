@@ -10,6 +10,9 @@
 //! ```text file=chat.txt   a file that is there from here on
 //! ````
 //!
+//! A command that ends with `&` is started, runs as long as the page does, and is waited for until its port is open. Where a
+//! page says 127.0.0.1:8799, a free port is used, so that pages can be played at the same time.
+//!
 //! `STORY=overwrite cargo test` writes the pages anew, with what the program prints now.
 
 use crate::run::folder;
@@ -17,7 +20,8 @@ use crosstalk_testing::xvfb::Xvfb;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A part of a page.
 enum Step {
@@ -210,6 +214,50 @@ impl Names {
     }
 }
 
+/// The port that pages write.
+const PORT: &str = "127.0.0.1:8799";
+
+/// A free port of this machine.
+fn free_port() -> String {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().to_string()
+}
+
+/// Something that runs until the page is over.
+struct Background(Child);
+
+impl Background {
+    /// Starts a relay, and waits until it listens.
+    fn start(line: &str, port: &str, place: &Path, env: &[(&str, &str)]) -> Self {
+        let program = env!("CARGO_BIN_EXE_crosstalk");
+        let relay = format!("exec '{program}' serve --listen {port}");
+        let line = line.trim_end_matches('&').trim_end();
+        let line = line.replacen("crosstalk serve", &relay, 1);
+        let process = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(place)
+            .envs(env.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        while std::net::TcpStream::connect(port).is_err() {
+            assert!(Instant::now() < end, "nobody listens: {line}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self(process)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What a command prints, both streams in the order in which they were written.
 fn printed(line: &str, place: &Path, env: &[(&str, &str)]) -> (String, i32) {
     let program = env!("CARGO_BIN_EXE_crosstalk");
@@ -240,6 +288,8 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
     ];
     all.extend(env);
     let mut names = Names::default();
+    let port = free_port();
+    let mut running = Vec::new();
     let (mut out, mut played) = (String::new(), 0);
     for step in steps(&text) {
         match step {
@@ -269,8 +319,15 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
                 code,
             } => {
                 played += 1;
-                let typed = names.put_in(&line);
-                let (real, ended) = printed(&typed, &folder, &all);
+                let typed = names.put_in(&line).replace(PORT, &port);
+                let (real, ended) = match typed.ends_with('&') {
+                    true => {
+                        running.push(Background::start(&typed, &port, &folder, &all));
+                        (String::new(), 0)
+                    }
+                    false => printed(&typed, &folder, &all),
+                };
+                let real = real.replace(&port, PORT);
                 if overwrite {
                     names.guess(&expected, &real);
                     let code = if ended == 0 {

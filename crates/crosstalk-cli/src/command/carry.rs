@@ -1,0 +1,267 @@
+//! `crosstalk carry`: walks through what waits for a person to carry it to a chat, with the clipboard.
+
+mod walk;
+
+use super::inbox::remote::keep;
+use super::paste::Keeper;
+use crate::clipboard::ClipboardError;
+use crate::console::{BOLD, Console, DIM, GREEN, styled};
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{Input, is_piped};
+use crate::lookup::Look;
+use crate::outgoing::with_primer;
+use crate::relay::answer::{envelope, takes_answer};
+use crate::relay::handing::hand;
+use crate::relay::remote::{Remote, Through, Waiting};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Edit, Reading, fence, scan};
+use crosstalk_protocol::store::Way;
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+/// How much of the queue is looked at.
+const MOST: usize = 500;
+
+/// Carry messages to chats and their answers back, with the clipboard
+///
+/// A relay keeps what only a person can deliver in a queue: messages with X-Delivery: copy_paste, and those to names that
+/// nobody has mapped. This walks through it: it copies a message, you paste it into the chat and copy the answer, and the
+/// answer is filed and sent back. Without a terminal, --next and --done do one step each.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk carry\n  crosstalk carry --next                       # copies and prints the next message\n  crosstalk carry --done 01K74V8Q              # the answer is on the clipboard\n  crosstalk carry --done 01K74V8Q --paste < answer.txt\n  crosstalk carry --fail 01K74V8Q --reason 'the chat is gone'\n\nExit codes: 0 carried, or nothing waits; 1 no such message, or nothing on the\nclipboard; 10 to 17 what the relay refuses."
+)]
+pub(crate) struct Carry {
+    /// Copy and print the message that comes next, and end
+    #[arg(long, group = "step")]
+    next: bool,
+    /// Take the answer to this message, or what needs none as carried, and end
+    #[arg(long, value_name = "ID", group = "step")]
+    done: Option<String>,
+    /// Say that this message can't be carried, and end
+    #[arg(long, value_name = "ID", group = "step", requires = "reason")]
+    fail: Option<String>,
+    /// Why it can't be carried; the sender is told
+    #[arg(long, value_name = "TEXT", requires = "fail")]
+    reason: Option<String>,
+    /// Take answers from stdin, and not from the clipboard
+    #[arg(long)]
+    paste: bool,
+    /// It was carried, and there is no answer
+    #[arg(long, requires = "done", conflicts_with = "paste")]
+    no_answer: bool,
+    /// Put the text in front that teaches the chat the format
+    #[arg(long)]
+    primer: bool,
+    /// Leave the clipboard alone
+    #[arg(long)]
+    no_copy: bool,
+    #[command(flatten)]
+    through: Through,
+}
+
+impl Carry {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let remote = self.through.connect(&desk.config, None)?;
+        let courier = Courier {
+            desk: &desk,
+            remote: &remote,
+            primer: self.primer || desk.config.primer(),
+            no_copy: self.no_copy,
+        };
+        if let Some(id) = &self.fail {
+            let waiting = courier.find(id)?;
+            let reason = self.reason.as_deref().unwrap_or_default();
+            courier.fail(console, &waiting, reason)?;
+            return Ok(Exit::SUCCESS);
+        }
+        if let Some(id) = &self.done {
+            let waiting = courier.find(id)?;
+            return self.finish(console, &courier, &waiting);
+        }
+        if self.next {
+            return match courier.queue()?.first() {
+                Some(waiting) => courier.give(console, waiting),
+                None => nothing(console),
+            };
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::Usage(
+                "carry walks through the queue on a terminal: without one, use --next, --done ID or --fail ID".into(),
+            ));
+        }
+        walk::walk(console, &courier, self.paste)
+    }
+
+    fn finish(
+        &self,
+        console: &mut Console,
+        courier: &Courier<'_>,
+        waiting: &Waiting,
+    ) -> Result<Exit, Failure> {
+        if self.no_answer || !takes_answer(waiting) {
+            return courier.carried(console, waiting);
+        }
+        let said = match self.paste || is_piped() {
+            true => {
+                let input = Input::read(Path::new("-"), console)?;
+                let text = input.text().map(str::to_owned);
+                text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?
+            }
+            false => String::new(),
+        };
+        let said = match said.trim().is_empty() && !self.paste {
+            true => courier.desk.clipboard()?.read()?,
+            false => said,
+        };
+        courier.answer(console, waiting, &said)
+    }
+}
+
+fn nothing(console: &mut Console) -> Result<Exit, Failure> {
+    console.talk("nothing waits to be carried\n")?;
+    Ok(Exit::SUCCESS)
+}
+
+/// A person between a relay and chats.
+struct Courier<'c> {
+    desk: &'c Desk,
+    remote: &'c Remote,
+    primer: bool,
+    no_copy: bool,
+}
+
+impl Courier<'_> {
+    /// What waits to be carried. What is for the person waits in their inbox, and is not carried to anybody.
+    fn queue(&self) -> Result<Vec<Waiting>, Failure> {
+        let mine = self.desk.mine()?;
+        let mut queue = self.remote.courier(MOST)?;
+        queue.retain(|waiting| !mine.has(&waiting.to));
+        Ok(queue)
+    }
+
+    /// The message of the queue that an id, or the beginning of one, means.
+    fn find(&self, id: &str) -> Result<Waiting, Failure> {
+        let queue = self.queue()?;
+        let mut found = queue.into_iter().filter(|w| w.id.starts_with(id));
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(one), Some(other)) if one.id == other.id => Ok(one),
+            (Some(_), Some(_)) => Err(Failure::Usage(format!(
+                "`{id}` can mean several messages of the queue: write more of it"
+            ))),
+            (None, _) => Err(Failure::Failed(format!(
+                "no message that begins with `{id}` waits to be carried: `crosstalk carry --next` shows the next one"
+            ))),
+        }
+    }
+
+    /// What goes into the chat.
+    fn text(&self, waiting: &Waiting) -> String {
+        // A chat has no use for the trace of the relays.
+        let document = Document::parse(&waiting.envelope, Reading::Strict);
+        let text = Edit::new(&document).map(|edit| edit.remove_blocks("audit").finish());
+        let text = text.unwrap_or_else(|_| waiting.envelope.clone());
+        match self.primer {
+            true => with_primer(&text, &waiting.to),
+            false => fence(&text),
+        }
+    }
+
+    /// Puts a message on the clipboard; says whether it is there.
+    fn copy(&self, console: &mut Console, text: &str) -> Result<bool, Failure> {
+        if self.no_copy {
+            return Ok(false);
+        }
+        match self.desk.clipboard().and_then(|mut c| c.write(text)) {
+            Ok(_) => Ok(true),
+            Err(ClipboardError::Off) => Ok(false),
+            Err(fault) => {
+                console.note(&format!("not copied: {fault}"))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Prints and copies a message, and says what to do with it.
+    fn give(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
+        let text = self.text(waiting);
+        console.text(&text)?;
+        console.flush()?;
+        let is_copied = self.copy(console, &text)?;
+        let how = match is_copied {
+            true => "Copied: paste it",
+            false => "Take it",
+        };
+        let then = match takes_answer(waiting) {
+            true => "copy the answer, and",
+            false => "then",
+        };
+        console.talk(&format!(
+            "{how} to {}, {then} `crosstalk carry --done {}`.\n",
+            styled(BOLD, &escape(&waiting.to)),
+            escape(&waiting.id)
+        ))?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// Files the answer of a chat and sends it back.
+    fn answer(
+        &self,
+        console: &mut Console,
+        waiting: &Waiting,
+        said: &str,
+    ) -> Result<Exit, Failure> {
+        if is_question(waiting, said) {
+            return Err(Failure::Failed(
+                "that is the message itself, and not its answer: copy what the chat answered"
+                    .into(),
+            ));
+        }
+        let text = envelope(self.desk, waiting, said)?;
+        // What it is worth was said where it was taken.
+        let _ = keep(console, self.desk, waiting, true)?;
+        let look = Look::default();
+        let mut keeper = Keeper::new(self.desk, &look, false);
+        keeper.way = Way::Filed;
+        keeper.answers = Some(waiting.id.clone());
+        let exit = keeper.keep(console, &Input::of_text("answer", text.clone()))?;
+        hand(self.remote, &text, None)?;
+        self.remote.carried(&waiting.id, &waiting.to, None)?;
+        console.talk(&format!(
+            "{}: the answer is on its way to {}\n",
+            styled(GREEN, "Carried"),
+            escape(&waiting.from)
+        ))?;
+        Ok(exit)
+    }
+
+    /// Says that a message without an answer was carried.
+    fn carried(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
+        // What it is worth was said where it was taken.
+        let _ = keep(console, self.desk, waiting, true)?;
+        self.remote.carried(&waiting.id, &waiting.to, None)?;
+        console.talk(&format!("{}.\n", styled(GREEN, "Carried")))?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// Says that a message can't be carried.
+    fn fail(&self, console: &mut Console, waiting: &Waiting, reason: &str) -> Result<(), Failure> {
+        self.remote
+            .carried(&waiting.id, &waiting.to, Some(reason))?;
+        console.talk(&styled(DIM, "Given up; the sender is told.\n"))
+    }
+}
+
+/// Whether a text is the message itself, and not its answer.
+fn is_question(waiting: &Waiting, said: &str) -> bool {
+    let question = Document::parse(&waiting.envelope, Reading::Strict);
+    let found = scan(said, Reading::Paste);
+    let same =
+        |d: &Document<'_>| d.sender() == question.sender() && d.body_text() == question.body_text();
+    found.documents.iter().any(same)
+}

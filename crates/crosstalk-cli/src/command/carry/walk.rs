@@ -1,0 +1,252 @@
+//! The walk through the queue on a terminal: the clipboard and the keyboard at the same time.
+
+use super::{Courier, is_question, nothing};
+use crate::clipboard::Clipboard;
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::relay::answer::takes_answer;
+use crate::relay::remote::Waiting;
+use crate::view;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Reading};
+use std::io::BufRead as _;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often the clipboard is looked at.
+const INTERVAL: Duration = Duration::from_millis(300);
+
+/// What a person wants, or did.
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    /// A message was copied that may be the answer.
+    Answer(String),
+    /// What is on the clipboard is the answer; or it is carried.
+    Enter,
+    Copy,
+    Skip,
+    Fail(String),
+    Quit,
+    /// Anything else was typed.
+    Other,
+}
+
+impl Event {
+    fn of_line(line: &str) -> Self {
+        let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        match word.to_ascii_lowercase().as_str() {
+            "" => Self::Enter,
+            "c" | "copy" => Self::Copy,
+            "s" | "skip" => Self::Skip,
+            "f" | "fail" => Self::Fail(rest.trim().to_owned()),
+            "q" | "quit" => Self::Quit,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Walks through the queue until it is empty or the person has enough.
+pub(super) fn walk(
+    console: &mut Console,
+    courier: &Courier<'_>,
+    paste: bool,
+) -> Result<Exit, Failure> {
+    let lines = keyboard();
+    let mut skipped: Vec<(String, String)> = Vec::new();
+    let mut exit = Exit::SUCCESS;
+    loop {
+        let queue = courier.queue()?;
+        let is_skipped = |w: &&Waiting| !skipped.contains(&(w.id.clone(), w.to.clone()));
+        let Some(waiting) = queue.iter().find(is_skipped) else {
+            return nothing(console).map(|end| end.worst(exit));
+        };
+        let left = queue.len().saturating_sub(skipped.len());
+        let text = courier.text(waiting);
+        present(console, waiting, left)?;
+        let mut is_copied = courier.copy(console, &text)?;
+        if !is_copied {
+            console.text(&text)?;
+            console.flush()?;
+        }
+        help(console, waiting, is_copied, paste)?;
+        // What was on the clipboard before is no answer; after a copy, everything but the message is new.
+        let mut seen = match is_copied {
+            true => Some(Digest::of(text.as_bytes())),
+            false => on_clipboard(courier).map(|(digest, _)| digest),
+        };
+        loop {
+            let clipboard = match paste || courier.no_copy {
+                true => None,
+                false => courier.desk.clipboard().ok(),
+            };
+            let done = match next(&lines, clipboard, waiting, &mut seen) {
+                Event::Quit => return Ok(exit),
+                Event::Skip => {
+                    skipped.push((waiting.id.clone(), waiting.to.clone()));
+                    break;
+                }
+                Event::Copy => {
+                    is_copied = courier.copy(console, &text)?;
+                    if is_copied {
+                        console.talk("Copied again.\n")?;
+                    }
+                    continue;
+                }
+                Event::Fail(reason) if reason.is_empty() => {
+                    console.talk("Write the reason behind it, as in: f the chat is gone\n")?;
+                    continue;
+                }
+                Event::Fail(reason) => courier
+                    .fail(console, waiting, &reason)
+                    .map(|()| Exit::SUCCESS),
+                Event::Other => {
+                    help(console, waiting, is_copied, paste)?;
+                    continue;
+                }
+                Event::Enter if !takes_answer(waiting) => courier.carried(console, waiting),
+                Event::Enter if paste => {
+                    console
+                        .talk("Paste the answer, and end it with a line that is only a dot.\n")?;
+                    courier.answer(console, waiting, &pasted(&lines))
+                }
+                Event::Enter => match courier.desk.clipboard().and_then(|mut c| c.read()) {
+                    Ok(said) => courier.answer(console, waiting, &said),
+                    Err(fault) => Err(fault.into()),
+                },
+                Event::Answer(said) => courier.answer(console, waiting, &said),
+            };
+            match done {
+                Ok(one) => {
+                    exit = exit.worst(one);
+                    break;
+                }
+                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                // The person may try again.
+                Err(fault) => console.failure(&fault)?,
+            }
+        }
+        console.talk("\n")?;
+    }
+}
+
+fn present(console: &mut Console, waiting: &Waiting, left: usize) -> Result<(), Failure> {
+    let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
+    let count = match left {
+        1 => "the last one".to_owned(),
+        n => format!("{n} wait"),
+    };
+    console.talk(&format!(
+        "{}  {} → {}  {}\n  {}\n",
+        escape(&waiting.id),
+        escape(&waiting.from),
+        styled(BOLD, &escape(&waiting.to)),
+        styled(DIM, &count),
+        view::first_line(&body)
+    ))
+}
+
+fn help(
+    console: &mut Console,
+    waiting: &Waiting,
+    is_copied: bool,
+    paste: bool,
+) -> Result<(), Failure> {
+    let what = match (is_copied, takes_answer(waiting), paste) {
+        (true, true, false) => {
+            "It is on the clipboard: paste it into the chat, and copy the answer. Enter takes what you copied"
+        }
+        (true, true, true) => {
+            "It is on the clipboard: paste it into the chat. Enter takes the answer here"
+        }
+        (true, false, _) => {
+            "It is on the clipboard: paste it into the chat. Enter says that you did"
+        }
+        (false, true, _) => "Take it to the chat. Enter takes the answer",
+        (false, false, _) => "Take it to the chat. Enter says that you did",
+    };
+    let text = format!("{what}; c copies it again, s skips it, f REASON gives up, q ends.\n");
+    console.talk(&styled(DIM, &text))
+}
+
+/// The lines that are typed. The thread that reads them ends with the process.
+fn keyboard() -> Receiver<String> {
+    let (tell, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// A text that is pasted into the terminal, up to a line that is only a dot.
+fn pasted(lines: &Receiver<String>) -> String {
+    let mut text = String::new();
+    while let Ok(line) = lines.recv() {
+        if line.trim_end() == "." {
+            break;
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// What is on the clipboard.
+fn on_clipboard(courier: &Courier<'_>) -> Option<(Digest, String)> {
+    read(&mut courier.desk.clipboard().ok()?)
+}
+
+fn read(clipboard: &mut Clipboard) -> Option<(Digest, String)> {
+    let text = clipboard.read().ok()?;
+    Some((Digest::of(text.as_bytes()), text))
+}
+
+/// Waits until something is typed, or an envelope is copied that was not seen and is not the message itself.
+fn next(
+    lines: &Receiver<String>,
+    mut clipboard: Option<Clipboard>,
+    waiting: &Waiting,
+    seen: &mut Option<Digest>,
+) -> Event {
+    loop {
+        match lines.recv_timeout(INTERVAL) {
+            Ok(line) => return Event::of_line(&line),
+            Err(RecvTimeoutError::Disconnected) => return Event::Quit,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let Some((digest, text)) = clipboard.as_mut().and_then(read) else {
+            continue;
+        };
+        let is_new = seen.replace(digest) != Some(digest);
+        if is_new && text.contains("[[") && takes_answer(waiting) && !is_question(waiting, &text) {
+            return Event::Answer(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_with_and_without_their_words() {
+        for (line, event) in [
+            ("", Event::Enter),
+            (" S ", Event::Skip),
+            ("skip", Event::Skip),
+            ("f", Event::Fail(String::new())),
+            ("f the chat is gone", Event::Fail("the chat is gone".into())),
+            ("q", Event::Quit),
+            ("c", Event::Copy),
+            ("what?", Event::Other),
+        ] {
+            assert_eq!(Event::of_line(line), event, "{line}");
+        }
+    }
+}

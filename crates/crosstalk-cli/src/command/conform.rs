@@ -1,0 +1,196 @@
+//! `crosstalk conform`: does a relay keep the HTTP binding of `spec/http.md`?
+
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::json;
+use crate::paragraph::wrap;
+use clap::{Args, ValueEnum};
+use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_relay::conform::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Check a relay against the specification, over the network
+///
+/// Runs the relay suite (level L3) against any server that claims to be a relay, and reports by rule. It uses addresses
+/// of its own, below claude://conform/ and human://conform/, and simple names that begin with CONFORM-, so that it can
+/// run beside others; what it sends stays there. A relay that wants credentials needs a token that speaks for these
+/// addresses, best that of an administrator. The exit code is 0 only if a case was run and none failed.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk conform http://127.0.0.1:8799\n  crosstalk conform https://relay.example --token-file admin.token --format junit > conform.xml\n  crosstalk conform http://127.0.0.1:8799 --only HTP-012 --only inbox-text\n  crosstalk conform --list"
+)]
+pub(crate) struct Conform {
+    /// The base URL of the relay
+    #[arg(value_name = "URL", required_unless_present = "list", value_parser = Base::parse)]
+    url: Option<Base>,
+    /// A file with the token to use, on its first line
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// Run these rules, beginnings of rules or cases alone
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    only: Vec<String>,
+    /// List the cases and run none
+    #[arg(long)]
+    list: bool,
+    /// Run the heavy cases too: thousands of requests, and some that come slowly
+    #[arg(long)]
+    flood: bool,
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A line for each case, and what was wrong
+    Text,
+    /// crosstalk.conform/1
+    Json,
+    /// JUnit XML, for build servers
+    Junit,
+}
+
+impl Conform {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let chosen = self
+            .only
+            .iter()
+            .find(|w| !cases().iter().any(|c| c.is_meant_by(w)));
+        if let Some(word) = chosen {
+            return Err(Failure::Usage(format!(
+                "there is no rule and no case `{word}` in the relay suite: `crosstalk conform --list` lists them"
+            )));
+        }
+        let Some(base) = self.url.clone().filter(|_| !self.list) else {
+            return self.list(console);
+        };
+        let suite = Suite {
+            base,
+            token: self.token()?,
+            only: self.only,
+            flood: self.flood,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::Io("the runtime".into(), e))?;
+        runtime
+            .block_on(suite.reach())
+            .map_err(|fault| Failure::Refused(ErrorCode::Route, fault))?;
+        let mut written = Ok(());
+        let report = runtime.block_on(suite.run(|result| {
+            if self.format == Form::Text && written.is_ok() {
+                written = console.show(&line(result)).and_then(|()| console.flush());
+            }
+        }));
+        written?;
+        match self.format {
+            Form::Text => console.show(&summary(&report))?,
+            Form::Json => console.data(json::pretty(&report.to_json())?)?,
+            Form::Junit => console.data(report.to_junit())?,
+        }
+        Ok(match report.is_good() {
+            true => Exit::SUCCESS,
+            false => Exit::FAILURE,
+        })
+    }
+
+    /// The token of the file that was given.
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.token_file else {
+            return Ok(None);
+        };
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::Io(name.clone(), e))?;
+        let token = text.lines().next().unwrap_or_default().trim();
+        let is_token = !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
+        match is_token {
+            true => Ok(Some(token.to_owned())),
+            false => Err(Failure::Failed(format!(
+                "{}: there is no token on its first line",
+                shown_path(&name)
+            ))),
+        }
+    }
+
+    fn list(&self, console: &mut Console) -> Result<Exit, Failure> {
+        let is_chosen =
+            |c: &Case| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
+        let chosen: Vec<Case> = cases().into_iter().filter(is_chosen).collect();
+        if self.format == Form::Json {
+            let entry = |c: &Case| json!({"id": c.id, "rule": c.rule.id, "title": c.title, "heavy": c.is_heavy});
+            let list: Vec<_> = chosen.iter().map(entry).collect();
+            console.data(json::pretty(&list)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        for case in chosen {
+            let heavy = if case.is_heavy { " (with --flood)" } else { "" };
+            let text = format!("{}: {}{heavy}", case.id, case.title);
+            console.show(&format!(
+                "{}  {}\n",
+                styled(BOLD, case.rule.id),
+                wrap(&text, 9, 9)
+            ))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// A result as it comes.
+fn line(result: &CaseResult) -> String {
+    let case = &result.case;
+    let (style, word) = match result.outcome {
+        Outcome::Passed => (GREEN, "ok  "),
+        Outcome::Failed { .. } => (RED, "FAIL"),
+        Outcome::Skipped(_) => (YELLOW, "skip"),
+    };
+    let mut out = format!(
+        "{} {} {}\n",
+        styled(style, word),
+        case.rule.id,
+        wrap(&format!("{}: {}", case.id, case.title), 13, 13)
+    );
+    let mut add = |name: &str, text: &str| {
+        let text = escape(text).replace('\n', " ⏎ ");
+        let text = wrap(&text, 15, 15);
+        out.push_str(&format!(
+            "     {} {text}\n",
+            styled(DIM, &format!("{name:<9}"))
+        ));
+    };
+    match &result.outcome {
+        Outcome::Passed => {}
+        Outcome::Skipped(reason) => add("because", reason),
+        Outcome::Failed { expected, got } => {
+            add("rule", case.rule.title);
+            add("expected", expected);
+            add("got", got);
+        }
+    }
+    out
+}
+
+fn summary(report: &Report) -> String {
+    let count = |word| report.count(word);
+    let verdict = match report.is_good() {
+        true => styled(GREEN, "The relay keeps the rules that were tried"),
+        false if count("failed") == 0 => styled(YELLOW, "Nothing was tried"),
+        false => {
+            let rules = report.broken_rules().join(" ");
+            styled(RED, &format!("The relay breaks {}", wrap(&rules, 17, 2)))
+        }
+    };
+    format!(
+        "\n{verdict}\n{} passed, {} failed, {} skipped; {}\n",
+        count("passed"),
+        count("failed"),
+        count("skipped"),
+        escape(&report.base)
+    )
+}

@@ -1,0 +1,127 @@
+//! `crosstalk dead`: deliveries that a relay gave up.
+
+use crate::config::Config;
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::paragraph::wrap;
+use crate::relay::remote::Through;
+use crate::schema::DEAD;
+use clap::{Args, Subcommand};
+use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::unicode::escape;
+use serde_json::json;
+
+/// Look at the deliveries that a relay gave up, and try them again
+///
+/// Needs the token of an admin, or the relay on this machine without tokens.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  crosstalk dead\n  crosstalk dead list --json | jq -r '.deliveries[].id'\n  crosstalk dead requeue 01K74V8QF857CTA8MBHN4ZW0ZK"
+)]
+pub(crate) struct Dead {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(List),
+    Requeue(Requeue),
+}
+
+/// List the deliveries that were given up, the latest first
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk dead list\n  crosstalk dead list --json | jq -r '.deliveries[].reason'"
+)]
+struct List {
+    /// How many entries at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    /// Print JSON of the form crosstalk.dead/1
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    through: Through,
+}
+
+/// Try a delivery again that was given up
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  crosstalk dead requeue 01K74V8QF857CTA8MBHN4ZW0ZK\n\nExit codes: 0 queued again, 10 the relay has no such delivery, 14 no\npermission."
+)]
+struct Requeue {
+    /// The message
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    through: Through,
+}
+
+impl Dead {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        match self.action {
+            None => self.list.run(console),
+            Some(Action::List(action)) => action.run(console),
+            Some(Action::Requeue(action)) => action.run(console),
+        }
+    }
+}
+
+impl List {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let config = Config::open(console)?;
+        let dead = self.through.connect(&config, None)?.dead(self.limit)?;
+        if self.json {
+            console.data(json::pretty(&json!({"schema": DEAD, "deliveries": dead}))?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        if dead.is_empty() {
+            console.talk("nothing was given up\n")?;
+        }
+        for one in &dead {
+            let reason = one.reason.as_deref().unwrap_or("no reason is given");
+            let more = format!(
+                "by {}, {} attempts, {}",
+                one.by,
+                one.attempts,
+                one.failed_at.as_deref().unwrap_or("?")
+            );
+            console.show(&format!(
+                "{}  {} → {}  {}\n  {}\n",
+                styled(BOLD, &escape(&one.id)),
+                escape(&one.from),
+                escape(&one.to),
+                styled(DIM, &escape(&more)),
+                wrap(&escape(reason), 2, 2)
+            ))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+impl Requeue {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let config = Config::open(console)?;
+        let remote = self.through.connect(&config, None)?;
+        if remote.requeue(&self.id)? == 0 {
+            let id = &self.id;
+            return Err(Failure::Refused(
+                ErrorCode::Route,
+                format!(
+                    "no delivery of `{id}` was given up: `crosstalk dead` lists those that were"
+                ),
+            ));
+        }
+        console.talk(&format!(
+            "queued again; `crosstalk status {}` says how far it is\n",
+            escape(&self.id)
+        ))?;
+        Ok(Exit::SUCCESS)
+    }
+}

@@ -1,0 +1,191 @@
+//! `crosstalk fsck`: whether what is kept is sound.
+
+use crate::console::{Console, GREEN, RED, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::paragraph::wrap;
+use crate::relay::data::{Data, DataArgument, NotAlone};
+use crate::relay::progress::Progress;
+use crate::relay::sound::{Damaged, check_blobs};
+use crate::schema::FSCK;
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_store::{Home, SqliteStore};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Check what is kept: every page and index of the store, and attachments against their digests
+///
+/// With --data, the relay of that folder; else your own messages, and the relay in the usual place if there is one. A
+/// relay may run meanwhile, unless --repair is given.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk fsck\n  crosstalk fsck --data /var/lib/crosstalk\n  crosstalk fsck --data /var/lib/crosstalk --repair\n\nExit codes: 0 everything is sound, or was repaired; 1 something is damaged."
+)]
+pub(crate) struct Fsck {
+    #[command(flatten)]
+    data: DataArgument,
+    /// Derive again what can be derived from the messages, and move damaged attachments away
+    #[arg(long)]
+    repair: bool,
+    /// Print JSON of the form crosstalk.fsck/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found in one place.
+struct Report {
+    place: String,
+    attachments: u64,
+    findings: Vec<String>,
+    repaired: Vec<String>,
+}
+
+impl Fsck {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut reports = Vec::new();
+        if self.data.data.is_none() {
+            let store = Home::from_env()?.store();
+            if store.exists() {
+                reports.push(self.store(&store)?);
+            }
+        }
+        let relay = self.data.folder()?;
+        if self.data.data.is_some() {
+            relay.require()?;
+        }
+        if relay.store().exists() {
+            reports.push(self.relay(&relay)?);
+        }
+        let is_sound = reports.iter().all(|r| r.findings.is_empty());
+        match self.json {
+            true => {
+                let places: Vec<Value> = reports.iter().map(Report::json).collect();
+                let answer = json!({"schema": FSCK, "sound": is_sound, "places": places});
+                console.data(json::pretty(&answer)?)?;
+            }
+            false if reports.is_empty() => console.talk("nothing is kept here yet\n")?,
+            false => {
+                for report in &reports {
+                    report.show(console)?;
+                }
+                if !is_sound && !self.repair {
+                    console.talk(
+                        "--repair derives again what can be derived, and moves damaged attachments away; what is lost is \
+                         in your last backup.\n",
+                    )?;
+                }
+            }
+        }
+        Ok(match is_sound {
+            true => Exit::SUCCESS,
+            false => Exit::FAILURE,
+        })
+    }
+
+    /// Checks a store.
+    fn store(&self, path: &Path) -> Result<Report, Failure> {
+        let mut report = Report {
+            place: path.to_string_lossy().into_owned(),
+            attachments: 0,
+            findings: Vec::new(),
+            repaired: Vec::new(),
+        };
+        let progress = Progress::start("checking the store");
+        let mut store = match SqliteStore::open_existing(path) {
+            Ok(Some(store)) => store,
+            Ok(None) => return Ok(report),
+            // So damaged that it can't be opened.
+            Err(fault) => {
+                report.findings.push(fault.message);
+                return Ok(report);
+            }
+        };
+        match store.check() {
+            Ok(found) => report.findings = found,
+            Err(fault) => report.findings.push(fault.message),
+        }
+        if !report.findings.is_empty() && self.repair {
+            progress.next("deriving again");
+            store.rebuild()?;
+            report.repaired = std::mem::take(&mut report.findings);
+            report.findings = store.check()?;
+        }
+        progress.end();
+        Ok(report)
+    }
+
+    /// Checks a relay: its store and its attachments.
+    fn relay(&self, data: &Data) -> Result<Report, Failure> {
+        let running = match self.repair {
+            true => Some(data.claim().map_err(|fault| match fault {
+                NotAlone::Running(said) => Failure::Failed(format!(
+                    "a relay runs on {} ({said}): stop it before a repair",
+                    data.folder().display()
+                )),
+                NotAlone::Disk(e) => Failure::Io(data.folder().to_string_lossy().into_owned(), e),
+            })?),
+            false => None,
+        };
+        let mut report = self.store(&data.store())?;
+        report.place = data.folder().to_string_lossy().into_owned();
+        let progress = Progress::start("reading attachments");
+        let blobs = check_blobs(&data.blobs(), &mut |n| progress.count(n))?;
+        progress.end();
+        report.attachments = blobs.count;
+        for damaged in blobs.damaged {
+            match self.repair {
+                true => {
+                    move_away(data, &damaged)?;
+                    report.repaired.push(damaged.message);
+                }
+                false => report.findings.push(damaged.message),
+            }
+        }
+        drop(running);
+        Ok(report)
+    }
+}
+
+/// Takes a damaged attachment out of the way: who asks for it hears that it is not there, and it can be uploaded again.
+fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
+    let folder = data.folder().join("damaged");
+    let at = |e| Failure::Io(damaged.path.to_string_lossy().into_owned(), e);
+    crate::relay::data::make_folder(&folder).map_err(at)?;
+    let name = damaged
+        .path
+        .strip_prefix(data.blobs())
+        .unwrap_or(&damaged.path);
+    let name = name
+        .to_string_lossy()
+        .replace(std::path::MAIN_SEPARATOR, "-");
+    std::fs::rename(&damaged.path, folder.join(name)).map_err(at)
+}
+
+impl Report {
+    fn json(&self) -> Value {
+        json!({
+            "place": self.place,
+            "attachments": self.attachments,
+            "findings": self.findings,
+            "repaired": self.repaired,
+        })
+    }
+
+    fn show(&self, console: &mut Console) -> Result<(), Failure> {
+        let word = match self.findings.as_slice() {
+            [] => styled(GREEN, "sound"),
+            _ => styled(RED, "damaged"),
+        };
+        console.show(&format!("{word}  {}\n", escape(&self.place)))?;
+        for finding in &self.findings {
+            console.show(&format!("  {}\n", wrap(&escape(finding), 2, 4)))?;
+        }
+        for repaired in &self.repaired {
+            let word = styled(YELLOW, "repaired");
+            console.show(&format!("  {word}: {}\n", wrap(&escape(repaired), 12, 4)))?;
+        }
+        Ok(())
+    }
+}

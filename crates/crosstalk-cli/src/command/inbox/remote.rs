@@ -1,0 +1,152 @@
+//! `crosstalk inbox --relay`: what waits for an address at a relay.
+
+use crate::command::paste::Keeper;
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::json;
+use crate::lookup::Look;
+use crate::recipient::resolve_typed;
+use crate::relay::parcel::is_kept;
+use crate::relay::remote::{Remote, Through, Waiting};
+use crate::schema::RELAY_INBOX;
+use crate::view;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::store::Way;
+use serde_json::{Value, json};
+
+/// How many messages are fetched at once.
+const AT_ONCE: u32 = 100;
+
+/// What is asked for.
+pub(super) struct AtRelay<'a> {
+    pub(super) through: Through,
+    /// Whose inboxes; one's own if none is named.
+    pub(super) addresses: &'a [String],
+    /// How many messages at most.
+    pub(super) limit: u32,
+    /// Whether they are kept here and acknowledged.
+    pub(super) take: bool,
+    pub(super) json: bool,
+}
+
+impl AtRelay<'_> {
+    pub(super) fn run(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
+        let addresses = addresses(desk, self.addresses)?;
+        let (mut exit, mut reports) = (Exit::SUCCESS, Vec::new());
+        for address in &addresses {
+            let remote = self.through.connect(&desk.config, Some(address))?;
+            exit = exit.worst(self.one(console, desk, &remote, address, &mut reports)?);
+        }
+        if self.json {
+            let answer = json!({"schema": RELAY_INBOX, "messages": reports});
+            console.data(json::pretty(&answer)?)?;
+        } else if reports.is_empty() {
+            let whom = addresses.join(", ");
+            console.talk(&format!("nothing waits there for {}\n", escape(&whom)))?;
+        }
+        Ok(exit)
+    }
+
+    fn one(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+        address: &str,
+        reports: &mut Vec<Value>,
+    ) -> Result<Exit, Failure> {
+        let (mut exit, mut left, mut cursor) = (Exit::SUCCESS, self.limit, None::<String>);
+        while left > 0 {
+            let page = remote.inbox(address, cursor.as_deref(), left.min(AT_ONCE), 0)?;
+            if page.messages.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(u32::try_from(page.messages.len()).unwrap_or(u32::MAX));
+            for waiting in &page.messages {
+                let (one, taken) = match self.take {
+                    true => take(console, desk, remote, address, waiting, self.json)?,
+                    false => (Exit::SUCCESS, false),
+                };
+                exit = exit.worst(one);
+                if !self.json && !self.take {
+                    console.show(&line(waiting))?;
+                }
+                let mut report = json::value(waiting)?;
+                if let Some(map) = report.as_object_mut() {
+                    map.insert("taken".into(), taken.into());
+                }
+                reports.push(report);
+            }
+            cursor = Some(page.cursor);
+        }
+        Ok(exit)
+    }
+}
+
+/// Whose inboxes are meant: one's own, if nobody says so.
+pub(in crate::command) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
+    if !typed.is_empty() {
+        return Ok(typed
+            .iter()
+            .map(|a| resolve_typed(&desk.config, a))
+            .collect());
+    }
+    let mut all = vec![desk.config.sender()?];
+    for one in desk.config.me() {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    Ok(all)
+}
+
+/// Keeps a message here, as one that was pasted is kept, and acknowledges it at the relay.
+pub(in crate::command) fn take(
+    console: &mut Console,
+    desk: &Desk,
+    remote: &Remote,
+    address: &str,
+    waiting: &Waiting,
+    quiet: bool,
+) -> Result<(Exit, bool), Failure> {
+    let exit = keep(console, desk, waiting, quiet)?;
+    let taken = is_kept(exit);
+    if taken {
+        remote.acknowledge(address, &waiting.id)?;
+    }
+    Ok((exit, taken))
+}
+
+/// Keeps a message here, as one that was pasted is kept.
+pub(in crate::command) fn keep(
+    console: &mut Console,
+    desk: &Desk,
+    waiting: &Waiting,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let look = Look::default();
+    let mut keeper = Keeper::new(desk, &look, false);
+    keeper.way = Way::Relayed;
+    keeper.quiet = quiet;
+    keeper.keep(console, &Input::of_text("relay", waiting.envelope.clone()))
+}
+
+/// A message in a line or two.
+fn line(waiting: &Waiting) -> String {
+    let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
+    let state = waiting.state.as_deref().unwrap_or("queued");
+    let more = format!("{state}, {}", waiting.received_at);
+    format!(
+        "{}  {} → {}  {}  {}\n  {}\n",
+        styled(BOLD, &escape(&waiting.id)),
+        escape(&waiting.from),
+        escape(&waiting.to),
+        escape(waiting.intent.as_deref().unwrap_or("")),
+        styled(DIM, &escape(&more)),
+        view::first_line(&body)
+    )
+}

@@ -1,0 +1,191 @@
+//! A program that answers messages: it gets one on standard input, and what it prints is the answer.
+
+use super::Given;
+use crate::failure::Failure;
+use crate::relay::remote::Waiting;
+use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
+use std::io::{Read, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A program with its arguments.
+#[derive(Debug)]
+pub(super) struct Program {
+    name: String,
+    arguments: Vec<String>,
+    given: Given,
+    timeout: Duration,
+}
+
+impl Program {
+    /// The one of the command line, if there is one.
+    pub(super) fn new(words: &[String], given: Given, timeout: Duration) -> Option<Self> {
+        let (name, arguments) = words.split_first()?;
+        Some(Self {
+            name: name.clone(),
+            arguments: arguments.to_vec(),
+            given,
+            timeout,
+        })
+    }
+
+    fn text(&self, waiting: &Waiting) -> String {
+        let document = Document::parse(&waiting.envelope, Reading::Strict);
+        match self.given {
+            Given::Envelope => waiting.envelope.clone(),
+            Given::Prompt => crate::outgoing::with_primer(&waiting.envelope, &waiting.to),
+            Given::Body => format!("{}\n", document.body_text()),
+        }
+    }
+
+    /// What it prints for a message. Nothing of the message is in its arguments or its environment.
+    pub(super) fn run(&self, waiting: &Waiting) -> Result<String, Failure> {
+        let name = &self.name;
+        let mut child = Command::new(name)
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|e| Failure::Failed(format!("`{name}` can't be run: {e}")))?;
+        let text = self.text(waiting);
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that does not read its input closes the pipe; that is its right.
+            std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
+        }
+        let (tell, said) = mpsc::channel();
+        if let Some(pipe) = child.stdout.take() {
+            std::thread::spawn(move || drop(tell.send(bounded(pipe))));
+        }
+        let is_well = self.wait(&mut child)?;
+        let bytes = said
+            .recv_timeout(Duration::from_secs(10))
+            .map_err(|_| Failure::Failed(format!("`{name}` ended, and left its output open")))?
+            .map_err(|e| Failure::Io(format!("the output of {name}"), e))?;
+        if !is_well.0 {
+            return Err(Failure::Failed(format!("`{name}` failed ({})", is_well.1)));
+        }
+        if bytes.len() > limit::ENVELOPE_BYTES {
+            return Err(Failure::Refused(
+                ErrorCode::TooLarge,
+                format!(
+                    "`{name}` printed more than the {} bytes of an envelope",
+                    limit::ENVELOPE_BYTES
+                ),
+            ));
+        }
+        String::from_utf8(bytes).map_err(|_| {
+            Failure::Refused(
+                ErrorCode::Format,
+                format!("what `{name}` printed is not UTF-8"),
+            )
+        })
+    }
+
+    /// Waits for its end, and ends it if that takes too long. Whether it ended well, and how.
+    fn wait(&self, child: &mut Child) -> Result<(bool, String), Failure> {
+        let io = |e| Failure::Io(self.name.clone(), e);
+        let end = Instant::now() + self.timeout;
+        loop {
+            if let Some(status) = child.try_wait().map_err(io)? {
+                return Ok((status.success(), status.to_string()));
+            }
+            if Instant::now() >= end {
+                // It may have ended just now.
+                let _ = child.kill();
+                child.wait().map_err(io)?;
+                let seconds = self.timeout.as_secs();
+                return Err(Failure::Refused(
+                    ErrorCode::Timeout,
+                    format!(
+                        "`{}` did not end within {seconds} seconds, and was ended",
+                        self.name
+                    ),
+                ));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Everything up to a little more than an answer may have; the rest is read and dropped, so that the program can end.
+fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limit::ENVELOPE_BYTES).unwrap_or(u64::MAX);
+    pipe.by_ref()
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    std::io::copy(&mut pipe, &mut std::io::sink())?;
+    Ok(bytes)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn waiting() -> Waiting {
+        let envelope = "[[A→B v1]]\nuser: u\nthread: T\nmessage: M\ncontext: c\nintent: REQUEST\nbody: |\n  $(touch /tmp/x)\nsig: none\n[[END]]\n";
+        Waiting {
+            id: "M".into(),
+            thread: "T".into(),
+            from: "A".into(),
+            to: "B".into(),
+            intent: Some("REQUEST".into()),
+            state: None,
+            received_at: String::new(),
+            envelope: envelope.into(),
+            history: Vec::new(),
+        }
+    }
+
+    fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
+        let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
+        let program = Program::new(&words, given, Duration::from_secs(seconds));
+        program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting()))
+    }
+
+    #[test]
+    fn the_message_comes_on_standard_input_and_nowhere_else() {
+        assert_eq!(
+            run(&["cat"], Given::Envelope, 60).unwrap(),
+            waiting().envelope
+        );
+        assert_eq!(run(&["cat"], Given::Body, 60).unwrap(), "$(touch /tmp/x)\n");
+        let prompt = run(&["cat"], Given::Prompt, 60).unwrap();
+        assert!(prompt.contains("[[A→B v1]]") && prompt.len() > waiting().envelope.len() + 200);
+        let around = run(
+            &["sh", "-c", "echo \"$0 $# $*\"; env", "x"],
+            Given::Envelope,
+            60,
+        )
+        .unwrap();
+        assert!(!around.contains("touch"), "{around}");
+    }
+
+    #[test]
+    fn a_program_that_fails_or_hangs_is_no_answer() {
+        assert!(
+            run(&["sh", "-c", "echo no; exit 3"], Given::Body, 60)
+                .unwrap_err()
+                .to_string()
+                .contains("3")
+        );
+        assert_eq!(
+            run(&["sleep", "600"], Given::Body, 1).unwrap_err().exit(),
+            ErrorCode::Timeout.into()
+        );
+        assert!(run(&["/no/such/program"], Given::Body, 60).is_err());
+        let flood = run(
+            &["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"],
+            Given::Body,
+            60,
+        );
+        assert_eq!(flood.unwrap_err().exit(), ErrorCode::TooLarge.into());
+        // Input that nobody reads does no harm.
+        assert_eq!(run(&["true"], Given::Body, 60).unwrap(), "");
+    }
+}

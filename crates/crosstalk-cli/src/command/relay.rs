@@ -1,0 +1,193 @@
+//! `crosstalk relay`: by which relays messages go, and sending one again.
+
+mod deliver;
+
+use crate::config::{self, Config, RelaySetting, base_url, is_open};
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::schema::RELAYS;
+use clap::{Args, Subcommand};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::Pattern;
+use crosstalk_store::{ConfigFile, Home};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Say by which relays your messages go
+///
+/// They are [[relay]] tables of the settings; the first one whose addresses fit the receiver counts, those of the profile
+/// before the others. Without one, nothing leaves this machine unless --relay says so.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' --token-file relay.token\n  crosstalk relay list"
+)]
+pub(crate) struct Relay {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Add(Add),
+    List(List),
+    Remove(Remove),
+    Deliver(deliver::Deliver),
+}
+
+/// Send messages by a relay from now on
+///
+/// A relay of the same URL is changed. With --profile, it counts for that profile.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' CHATGPT --token-file ~/relay.token"
+)]
+struct Add {
+    /// Where it is, such as https://relay.example
+    #[arg(value_name = "URL", value_parser = base_url)]
+    url: String,
+    /// For which addresses: one, or the beginning of some and `*`; may be given again. Without it, for all
+    #[arg(long = "for", value_name = "PATTERN", num_args = 1.., value_parser = pattern)]
+    addresses: Vec<Pattern>,
+    /// The file with the token, as `crosstalk token create` prints it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// List the relays of the settings, in the order in which they count
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk relay list\n  crosstalk relay list --json | jq -r '.relays[].url'"
+)]
+struct List {
+    /// Print JSON of the form crosstalk.relays/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take a relay out of the settings
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  crosstalk relay remove http://127.0.0.1:8799\n\nExit codes: 0 taken out, 1 it is not in the settings."
+)]
+struct Remove {
+    /// Where it is
+    #[arg(value_name = "URL", value_parser = base_url)]
+    url: String,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::parse(text).map_err(|e| e.to_string())
+}
+
+impl Relay {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        match self.action {
+            Action::Add(action) => action.run(console),
+            Action::List(action) => action.run(console),
+            Action::Remove(action) => action.run(console),
+            Action::Deliver(action) => action.run(console),
+        }
+    }
+}
+
+impl Add {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let token_file = match &self.token_file {
+            None => None,
+            Some(file) => {
+                // A token that can't be read now won't be read later.
+                crate::relay::remote::read_token(file)?;
+                let whole = std::path::absolute(file);
+                Some(whole.map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?)
+            }
+        };
+        let relay = RelaySetting {
+            profile: console.profile().map(str::to_owned),
+            url: self.url,
+            token_file,
+            addresses: match self.addresses.is_empty() {
+                true => vec![Pattern::all()],
+                false => self.addresses,
+            },
+            line: 0,
+        };
+        let file = ConfigFile::new(&Home::from_env()?);
+        file.update(|text| {
+            let after = config::put_relay(text, &relay)?;
+            config::check(&after, file.path())?;
+            Ok::<_, Failure>(Some(after))
+        })?;
+        if is_open(&relay.url) {
+            console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
+        }
+        let whom = relay.patterns().join(", ");
+        let whom = match whom.as_str() {
+            "*" => "Everything that you send".to_owned(),
+            _ => format!("What you send to {}", escape(&whom)),
+        };
+        console.talk(&format!(
+            "{whom} goes by {} from now on.\n",
+            escape(&relay.url)
+        ))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+impl List {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let config = Config::open(console)?;
+        if self.json {
+            let relays: Vec<Value> = config.relays().iter().map(report).collect();
+            console.data(json::pretty(&json!({"schema": RELAYS, "relays": relays}))?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        if config.relays().is_empty() {
+            console.talk("no relay is configured: nothing leaves this machine; `crosstalk relay add URL` changes that\n")?;
+        }
+        for relay in config.relays() {
+            let mut more = relay.patterns().join(", ");
+            if let Some(file) = &relay.token_file {
+                more.push_str(&format!("  token in {}", file.display()));
+            }
+            if let Some(profile) = &relay.profile {
+                more.push_str(&format!("  profile {profile}"));
+            }
+            let url = styled(BOLD, &escape(&relay.url));
+            console.show(&format!("{url}  {}\n", styled(DIM, &escape(&more))))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn report(relay: &RelaySetting) -> Value {
+    json!({
+        "url": relay.url,
+        "for": relay.patterns(),
+        "token_file": relay.token_file.as_ref().map(|f| f.to_string_lossy()),
+        "profile": relay.profile,
+        "line": relay.line,
+    })
+}
+
+impl Remove {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let file = ConfigFile::new(&Home::from_env()?);
+        let profile = console.profile();
+        let was_there = file.update(|text| {
+            let after = config::take_relay(text, &self.url, profile)?;
+            if let Some(after) = &after {
+                config::check(after, file.path())?;
+            }
+            Ok::<_, Failure>(after)
+        })?;
+        match was_there {
+            true => Ok(Exit::SUCCESS),
+            false => Err(Failure::Failed(format!(
+                "{} is not in the settings: `crosstalk relay list` shows what is",
+                self.url
+            ))),
+        }
+    }
+}

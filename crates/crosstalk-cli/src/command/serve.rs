@@ -1,0 +1,237 @@
+//! `crosstalk serve`: the relay.
+
+mod ending;
+mod greeting;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::relay::data::{Data, DataArgument, NotAlone};
+use crate::relay::keyring::TrustRing;
+use crate::relay::log::{self, LogFormat};
+use crate::relay::resolver::DnsResolver;
+use clap::Args;
+use crosstalk_dns::Options;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::dns::host_fault;
+use crosstalk_protocol::relay::{RelayStore, TokenRecord};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::core::{Relay, Setup};
+use crosstalk_relay::port::Resolver;
+use crosstalk_store::SqliteStore;
+use greeting::Greeting;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Run a relay: inboxes, routing and delivery over HTTP
+///
+/// Works without any configuration: it listens on this machine alone, and everyone on this machine is the local person.
+/// What is configured is in relay.toml in the data folder, or in the file of --config. Any other listen address needs
+/// tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one at once;
+/// SIGHUP makes it read again whom to believe.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read."
+)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    data: DataArgument,
+    /// Where to listen; 127.0.0.1:8799 if nothing is configured. Port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// The configuration, instead of relay.toml in the data folder
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What the relay calls itself: its domain
+    #[arg(long, value_name = "DOMAIN", value_parser = name)]
+    name: Option<String>,
+    /// The form of the log; text on a terminal, else json
+    #[arg(long, value_enum, value_name = "FORM")]
+    log_format: Option<LogFormat>,
+    /// How much is logged: error, warn, info, debug or trace, or a filter
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+}
+
+/// Reads the name of a relay.
+fn name(text: &str) -> Result<String, String> {
+    match host_fault(text.strip_suffix('.').unwrap_or(text)) {
+        Some(fault) => Err(format!("it is no domain: {fault}")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+impl Serve {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let data = self.data.folder()?;
+        let config = self.configured(&data)?;
+        data.make()?;
+        let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
+        let format = LogFormat::or_fitting(self.log_format);
+        log::start(format, &self.log, console.has_color())?;
+        let store = data.open()?;
+        let owned = store.own()?;
+        let tokens = active(&store)?;
+        require_credentials(&config, tokens)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("relay")
+            .build()
+            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+        let relay = start(&data, config, store)?;
+        let result: Result<(), Failure> = runtime.block_on(async {
+            let config = relay.config().clone();
+            let listener = tokio::net::TcpListener::bind(config.listen).await;
+            let listener = listener.map_err(|e| unbound(config.listen, &e))?;
+            let address = listener
+                .local_addr()
+                .map_err(|e| unbound(config.listen, &e))?;
+            let greeting = Greeting {
+                config: &config,
+                data: &data,
+                address,
+                tokens,
+            };
+            // Who can't read it is told less.
+            let _ = running.tell(&greeting.short());
+            greeting.tell(console, format)?;
+            ending::run(&relay, listener, &data).await
+        });
+        runtime.block_on(relay.stop());
+        tracing::info!("stopped: everything that was taken is filed");
+        // Tasks that still wait for something must not keep the process.
+        runtime.shutdown_background();
+        drop((owned, running));
+        result.map(|()| Exit::SUCCESS)
+    }
+
+    /// The configuration, with what the command line says on top.
+    fn configured(&self, data: &Data) -> Result<Config, Failure> {
+        let (mut config, _) = data.read_config(self.config.as_deref())?;
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(name) = &self.name {
+            config.name.clone_from(name);
+        }
+        Ok(config)
+    }
+}
+
+/// Starts the part of the relay that has no network.
+fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
+    let path = data.store();
+    let federation = &config.federation;
+    // No name server hears of anything, unless the configuration speaks of other domains.
+    let asks = federation.enabled || federation.accept || federation.dns.is_some();
+    let resolver: Option<Arc<dyn Resolver>> = match asks {
+        true => Some(Arc::new(DnsResolver::new(
+            federation.dns,
+            Options::default(),
+        )?)),
+        false => None,
+    };
+    let setup = Setup {
+        key: Some(data.key(&config.name)?),
+        keyring: Box::new(TrustRing::new(data.trust())),
+        writer: Box::new(store),
+        open: Box::new(move || {
+            let store: Box<dyn RelayStore + Send> = Box::new(SqliteStore::open(&path)?);
+            Ok(store)
+        }),
+        resolver,
+        clock: Box::new(precise),
+        config,
+    };
+    Ok(Relay::start(setup)?)
+}
+
+/// Now, to the millisecond: a relay orders by it.
+fn precise() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
+}
+
+/// How many tokens count now.
+fn active(store: &SqliteStore) -> Result<usize, Failure> {
+    let now = precise();
+    let counts =
+        |t: &&TokenRecord| t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now);
+    Ok(store.tokens()?.iter().filter(counts).count())
+}
+
+/// Whoever can reach the relay over the network has to say who they are.
+fn require_credentials(config: &Config, tokens: usize) -> Result<(), Failure> {
+    let listen = config.listen;
+    match listen.ip().is_loopback() || tokens > 0 {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "{listen} can be reached from other machines, and there is no token: anybody could read and send in any \
+             name. Make one with `crosstalk token create NAME --role person --for '*'`, or listen on 127.0.0.1"
+        ))),
+    }
+}
+
+fn not_alone(data: &Data, fault: NotAlone) -> Failure {
+    match fault {
+        NotAlone::Running(said) => {
+            let who = match said.is_empty() {
+                true => String::new(),
+                false => format!(" ({said})"),
+            };
+            Failure::Failed(format!(
+                "a relay runs already on {}{who}: stop that one first, or give this one another folder with --data and \
+                 another address with --listen",
+                data.folder().display()
+            ))
+        }
+        NotAlone::Disk(fault) => Failure::Io(data.folder().to_string_lossy().into_owned(), fault),
+    }
+}
+
+fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
+    let way = match fault.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            ": another program listens there; choose another address with --listen"
+        }
+        std::io::ErrorKind::PermissionDenied => ": choose a port from 1024 on with --listen",
+        _ => "",
+    };
+    Failure::Failed(format!("can't listen on {address}: {fault}{way}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_comes_in_without_a_token() {
+        for (listen, tokens, is_refused) in [
+            ("127.0.0.1:1", 0, false),
+            ("[::1]:1", 0, false),
+            ("0.0.0.0:1", 0, true),
+            ("[::]:1", 0, true),
+            ("192.0.2.1:1", 0, true),
+            ("0.0.0.0:1", 1, false),
+        ] {
+            let config = Config {
+                listen: listen.parse().unwrap(),
+                ..Config::default()
+            };
+            let result = require_credentials(&config, tokens);
+            assert_eq!(result.is_err(), is_refused, "{listen} {tokens}");
+            if let Err(fault) = result {
+                assert_eq!(fault.exit(), Exit::USAGE);
+                assert!(fault.to_string().contains("crosstalk token create"));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_domains() {
+        assert!(name("relay.example").is_ok() && name("localhost").is_ok());
+        assert!(name("a b").is_err() && name("").is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! The run of a relay, until a signal or its store ends it.
+
+use crate::failure::Failure;
+use crate::relay::data::Data;
+use crosstalk_relay::core::Relay;
+use crosstalk_relay::delivery::{self, Delivery};
+use crosstalk_relay::outbound::{Outbound, Roots};
+use crosstalk_relay::server::{self, ServeError, ServerOptions};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long deliveries that are under way may take after the relay was told to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// The exit code of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Serves until a signal comes; then everything that was begun is finished. A second signal ends the process at once.
+pub(super) async fn run(relay: &Relay, listener: TcpListener, data: &Data) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let tls = relay.config().tls.as_ref().map(server::tls).transpose();
+    let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+    let work = data.folder().join("work");
+    let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
+    let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
+    let reloads = relay.clone();
+    let shutdown = async move {
+        while signals.next().await == Signal::Reload {
+            reloads.look_at_keys();
+            tracing::info!("read again whom to believe");
+        }
+        tracing::info!(
+            "stopping: what was begun is finished first; a second signal ends it at once"
+        );
+        tokio::spawn(async move {
+            while signals.next().await == Signal::Reload {}
+            std::process::exit(INTERRUPTED);
+        });
+        delivery.stop(GRACE).await;
+    };
+    let options = ServerOptions {
+        data: data.folder().to_owned(),
+        tls,
+        shutdown,
+    };
+    match server::serve(relay.clone(), listener, options).await {
+        Ok(()) => Ok(()),
+        Err(ServeError::Store(fault)) => Err(fault.into()),
+        Err(fault @ ServeError::NoCredentials(_)) => Err(Failure::Usage(fault.to_string())),
+        Err(ServeError::Io(fault)) => Err(Failure::Io("the relay".into(), fault)),
+    }
+}
+
+/// A wish from outside.
+#[derive(Debug, PartialEq, Eq)]
+enum Signal {
+    End,
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there is no such signal"))]
+    Reload,
+}
+
+/// The signals of the process.
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).map_err(|e| Failure::Io("the signals".into(), e));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::End,
+            _ = self.terminate.recv() => Signal::End,
+            _ = self.hangup.recv() => Signal::Reload,
+        }
+    }
+}
+
+/// The signals of the process.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Signal {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::End
+    }
+}

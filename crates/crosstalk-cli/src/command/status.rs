@@ -1,0 +1,110 @@
+//! `crosstalk status`: how far a message is at a relay.
+
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
+use crate::desk::{self, Desk};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::paragraph::wrap;
+use crate::relay::remote::{Delivered, Through};
+use crate::schema::STATUS;
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+
+/// Show how far a message is at the relay: queued, delivered, read, acknowledged or failed
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk status last\n  crosstalk status 01K74V8QF857CTA8MBHN4ZW0ZK --json | jq -r '.deliveries[].state'\n\nExit codes: 0 shown, 1 a delivery failed, 10 the relay does not know the\nmessage or can't be reached, 14 no permission."
+)]
+pub(crate) struct Status {
+    /// A message: the id at the relay, or the beginning of one that is kept here, or `last`
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print JSON of the form crosstalk.status/1
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    through: Through,
+}
+
+impl Status {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        // What is kept here may be named by the beginning of its id; what is not is asked for as it is.
+        let kept = match desk.messages(console)? {
+            Some(store) => match desk::message(&store, &self.id) {
+                Ok(record) => Some(record),
+                Err(usage @ Failure::Usage(_)) => return Err(usage),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        let id = kept.as_ref().map_or(self.id.clone(), |r| r.id.clone());
+        let receiver = kept.as_ref().map(|r| r.receiver.as_str());
+        let remote = self.through.connect(&desk.config, receiver)?;
+        let status = remote.status(&id)?;
+        let is_failed = status.deliveries.iter().any(|d| d.state == "failed");
+        let exit = match is_failed {
+            true => Exit::FAILURE,
+            false => Exit::SUCCESS,
+        };
+        if self.json {
+            let mut value = json::value(&status)?;
+            json::set(&mut value, "schema", Some(STATUS));
+            console.data(json::pretty(&value)?)?;
+            return Ok(exit);
+        }
+        console.show(&format!(
+            "{}  {}\n",
+            styled(BOLD, &escape(&status.id)),
+            styled(
+                DIM,
+                &escape(&format!("from {}, thread {}", status.sender, status.thread))
+            )
+        ))?;
+        if status.deliveries.is_empty() {
+            console.talk("it is taken, and goes to nobody\n")?;
+        }
+        for delivery in &status.deliveries {
+            console.show(&shown(delivery))?;
+        }
+        Ok(exit)
+    }
+}
+
+fn shown(delivery: &Delivered) -> String {
+    let style = match delivery.state.as_str() {
+        "failed" => RED,
+        "acknowledged" | "read" => GREEN,
+        _ => YELLOW,
+    };
+    let mut out = format!(
+        "{}  to {} by {}",
+        styled(style, &escape(&delivery.state)),
+        escape(&delivery.to),
+        escape(&delivery.by)
+    );
+    if delivery.attempts > 0 {
+        out.push_str(&format!(", {} attempts", delivery.attempts));
+    }
+    let times = [
+        ("queued", Some(&delivery.queued_at)),
+        ("delivered", delivery.delivered_at.as_ref()),
+        ("read", delivery.read_at.as_ref()),
+        ("acknowledged", delivery.acknowledged_at.as_ref()),
+        ("failed", delivery.failed_at.as_ref()),
+        ("next attempt", delivery.next_at.as_ref()),
+    ];
+    let times = times
+        .into_iter()
+        .filter_map(|(word, at)| Some(format!("{word} {}", at?)));
+    let times: Vec<String> = times.collect();
+    out.push_str(&format!(
+        "\n  {}\n",
+        styled(DIM, &escape(&times.join(", ")))
+    ));
+    if let Some(reason) = &delivery.reason {
+        out.push_str(&format!("  {}\n", wrap(&escape(reason), 2, 2)));
+    }
+    out
+}

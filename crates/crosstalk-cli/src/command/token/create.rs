@@ -1,0 +1,198 @@
+//! `crosstalk token create`: a new token. The secret is printed once, and never kept.
+
+use crate::clock;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::paragraph::wrap;
+use crate::relay::data::DataArgument;
+use clap::{Args, ValueEnum};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Timestamp, base64};
+use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
+
+/// Make a token
+///
+/// Prints the secret, and nothing else, on stdout: send it to a file that only its owner can read. It can't be shown again.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN > ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d > ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 > ops.token\n\nExit codes: 0 made, 1 there is one of this name, 2 wrong usage."
+)]
+pub(super) struct Create {
+    /// What it is called in lists and logs
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+    /// What it is for: agent (a program; never speaks for a person), person, or admin (sees and changes everything)
+    #[arg(long, value_enum, value_name = "ROLE")]
+    role: RoleWord,
+    /// For which addresses it speaks and reads: one, or the beginning of some and `*`; may be given again
+    #[arg(long = "for", value_name = "ADDR", num_args = 1.., value_parser = pattern, required_if_eq_any = [("role", "agent"), ("role", "person")])]
+    addresses: Vec<String>,
+    /// When it ends: 90d, 12h, 8w, or a date; without it, never
+    #[arg(long, value_name = "TIME", value_parser = end)]
+    expires: Option<Timestamp>,
+    #[command(flatten)]
+    data: DataArgument,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RoleWord {
+    Agent,
+    Person,
+    Admin,
+}
+
+impl From<RoleWord> for Role {
+    fn from(word: RoleWord) -> Self {
+        match word {
+            RoleWord::Agent => Self::Agent,
+            RoleWord::Person => Self::Person,
+            RoleWord::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Reads the name of a token.
+fn name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    match (1..=64).contains(&text.len()) && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("write 1 to 64 letters, digits, and -_.@".to_owned()),
+    }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    Pattern::parse(text)
+        .map(|p| p.to_string())
+        .map_err(|e| e.to_string())
+}
+
+/// Reads `90d`, `12h`, `8w`, a date or a time: when a token ends.
+fn end(text: &str) -> Result<Timestamp, String> {
+    let now = clock::now();
+    let until = duration(text).map(|hours| {
+        Timestamp::from_millis(
+            now.as_millis()
+                .saturating_add(hours.saturating_mul(3_600_000)),
+        )
+    });
+    let date = || Timestamp::parse(&format!("{text}T00:00:00Z"));
+    let until = until.or_else(|| Timestamp::parse(text)).or_else(date);
+    match until {
+        Some(until) if until > now => Ok(until),
+        Some(_) => Err("that is over already".to_owned()),
+        None => Err("write it as 90d, 12h, 8w, 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
+    }
+}
+
+/// A number of hours, days or weeks, in hours.
+fn duration(text: &str) -> Option<i64> {
+    let unit = text.chars().last()?;
+    let number: i64 = text
+        .strip_suffix(unit)?
+        .parse()
+        .ok()
+        .filter(|n| (1..=100_000).contains(n))?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 7 * 24,
+        _ => return None,
+    };
+    number.checked_mul(hours)
+}
+
+/// A new secret: 256 random bits.
+fn secret() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+    let text = base64::encode(&bytes);
+    let text = text
+        .trim_end_matches('=')
+        .replace('+', "-")
+        .replace('/', "_");
+    Ok(format!("xt_{text}"))
+}
+
+impl Create {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let data = self.data.folder()?;
+        let mut store = data.open()?;
+        let is_first = store.tokens()?.is_empty();
+        let secret = secret()?;
+        let token = TokenRecord {
+            name: self.name,
+            hash: Digest::of(secret.as_bytes()),
+            role: self.role.into(),
+            addresses: self.addresses,
+            created_at: clock::now(),
+            expires_at: self.expires,
+            revoked_at: None,
+        };
+        if !store.add_token(&token)? {
+            let name = &token.name;
+            return Err(Failure::Failed(format!(
+                "there is a token `{name}` already: choose another name, or revoke that one with `crosstalk token revoke {name}`"
+            )));
+        }
+        console.data(format!("{secret}\n"))?;
+        console.flush()?;
+        if token.role == Role::Agent && token.addresses.iter().any(|a| is_human(a)) {
+            console.warning("an agent never speaks for a person: the human:// addresses of this token open nothing")?;
+        }
+        let ends = token
+            .expires_at
+            .map_or("It does not end by itself".to_owned(), |t| {
+                format!("It ends on {t}")
+            });
+        let name = escape(&token.name);
+        let mut text = format!(
+            "{ends}; `crosstalk token revoke {name}` ends it. The secret can't be shown again. Whoever uses it: `crosstalk \
+             relay add URL --token-file FILE`, or the header `Authorization: Bearer …`."
+        );
+        if is_first {
+            text.push_str(" It is the first token: from now on, nobody comes in without one.");
+        }
+        console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_read() {
+        let now = clock::now().as_millis();
+        let in_days = |t: &str| (end(t).unwrap().as_millis() - now + 500) / 86_400_000;
+        assert_eq!((in_days("90d"), in_days("8w"), in_days("48h")), (90, 56, 2));
+        assert_eq!(
+            end("2999-01-31").unwrap().to_string(),
+            "2999-01-31T00:00:00Z"
+        );
+        for wrong in [
+            "",
+            "d",
+            "0d",
+            "-3d",
+            "90x",
+            "soon",
+            "2001-01-01",
+            "999999999999d",
+        ] {
+            assert!(end(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn secrets_have_their_form_and_differ() {
+        let (one, other) = (secret().unwrap(), secret().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 46);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(one.starts_with("xt_") && one.chars().all(is_plain), "{one}");
+    }
+}

@@ -1,0 +1,374 @@
+//! The relays of the settings: `[[relay]]`, each with the addresses that it is for.
+
+use super::edit::{self, Table};
+use super::file::Fault;
+use super::setting::{PROFILE, nearest};
+use crate::failure::Failure;
+use crosstalk_protocol::relay::Pattern;
+use std::path::{Path, PathBuf};
+use toml_edit::{ArrayOfTables, Item, TableLike};
+
+/// The name of the tables.
+pub(crate) const RELAY: &str = "relay";
+const KEYS: [&str; 3] = ["url", "token_file", "for"];
+
+/// A relay, and what is sent by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelaySetting {
+    pub(crate) profile: Option<String>,
+    /// Where it is, without a slash at the end.
+    pub(crate) url: String,
+    /// The file with the bearer token.
+    pub(crate) token_file: Option<PathBuf>,
+    /// For which addresses it is.
+    pub(crate) addresses: Vec<Pattern>,
+    pub(crate) line: usize,
+}
+
+impl RelaySetting {
+    /// Whether messages to an address go by it.
+    pub(crate) fn is_for(&self, address: &str) -> bool {
+        self.addresses.iter().any(|p| p.matches(address))
+    }
+
+    /// The addresses as they are written.
+    pub(crate) fn patterns(&self) -> Vec<String> {
+        self.addresses.iter().map(Pattern::to_string).collect()
+    }
+}
+
+/// Where a relay is: `https://relay.example`, without a slash at the end. Where it takes messages in is known.
+pub(crate) fn base_url(text: &str) -> Result<String, String> {
+    let wrong = |what: &str| {
+        Err(format!(
+            "`{text}` {what}: write it as https://relay.example or http://127.0.0.1:8799"
+        ))
+    };
+    let url = text.trim().trim_end_matches('/');
+    let url = url.strip_suffix("/crosstalk/receive").unwrap_or(url);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return wrong("is no URL");
+    };
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return wrong("is no http or https URL");
+    }
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.is_empty() || authority.starts_with(':') {
+        return wrong("has no host");
+    }
+    if authority.contains('@') {
+        return wrong("has a name or a password in it, which belong into a token file");
+    }
+    if rest.contains(['?', '#']) || rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return wrong("has something in it that the URL of a relay has not");
+    }
+    Ok(url.to_owned())
+}
+
+/// Whether only this machine hears what is sent to a relay.
+pub(crate) fn is_local(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_number = host
+        .parse()
+        .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    is_number || host.eq_ignore_ascii_case("localhost")
+}
+
+/// Whether a secret can be read by others on its way to a relay.
+pub(crate) fn is_open(url: &str) -> bool {
+    !url.get(..8)
+        .is_some_and(|start| start.eq_ignore_ascii_case("https://"))
+        && !is_local(url)
+}
+
+/// Reads the relays of a table of the file.
+pub(super) fn read(
+    item: &Item,
+    profile: Option<&str>,
+    line: &dyn Fn(Option<std::ops::Range<usize>>) -> usize,
+    warnings: &mut Vec<(usize, String)>,
+) -> Result<Vec<RelaySetting>, Fault> {
+    let blocks = item.as_array_of_tables().map(|all| {
+        let all = all.iter().map(|t| (t as &dyn TableLike, t.span()));
+        all.collect::<Vec<_>>()
+    });
+    let Some(tables) = blocks.or_else(|| inline(item)) else {
+        return Err(Fault {
+            line: line(item.span()),
+            message: "`relay` has to be a list of tables, as in [[relay]] with a `url`".to_owned(),
+        });
+    };
+    let mut found = Vec::new();
+    for (table, span) in tables {
+        let at = line(span);
+        found.push(one(table, profile, at, warnings)?);
+    }
+    Ok(found)
+}
+
+/// A table, and where it stands.
+type Placed<'i> = (&'i dyn TableLike, Option<std::ops::Range<usize>>);
+
+/// The tables of a list in one line.
+fn inline(item: &Item) -> Option<Vec<Placed<'_>>> {
+    let tables = item.as_array()?.iter();
+    let tables = tables.map(|v| Some((v.as_inline_table()? as &dyn TableLike, v.span())));
+    tables.collect()
+}
+
+fn one(
+    table: &dyn TableLike,
+    profile: Option<&str>,
+    line: usize,
+    warnings: &mut Vec<(usize, String)>,
+) -> Result<RelaySetting, Fault> {
+    let wrong = |message: String| Fault { line, message };
+    for (key, _) in table.iter() {
+        if !KEYS.contains(&key) {
+            let near = nearest(key, KEYS.into_iter());
+            let near = near.map_or(String::new(), |near| format!("; is it `{near}`?"));
+            warnings.push((line, format!("there is no setting `relay.{key}`{near}")));
+        }
+    }
+    let text = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(item) => match item.as_str() {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(wrong(format!("`relay.{key}` has to be a text"))),
+        },
+    };
+    let url = text("url")?.ok_or_else(|| wrong("a [[relay]] needs a `url`".into()))?;
+    let url = base_url(&url).map_err(|what| wrong(format!("`relay.url` {what}")))?;
+    let token_file = text("token_file")?.map(PathBuf::from);
+    let addresses = match table.get("for") {
+        None => vec![Pattern::all()],
+        Some(item) => {
+            let list = item
+                .as_array()
+                .map(|a| a.iter().map(|v| v.as_str()).collect());
+            let list: Option<Vec<&str>> = list.unwrap_or_else(|| item.as_str().map(|t| vec![t]));
+            let list = list.ok_or_else(|| {
+                wrong("`relay.for` has to be a list of addresses, such as [\"claude://*\"]".into())
+            })?;
+            let read =
+                |t: &str| Pattern::parse(t).map_err(|e| wrong(format!("`relay.for`, `{t}`: {e}")));
+            list.into_iter().map(read).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    Ok(RelaySetting {
+        profile: profile.map(str::to_owned),
+        url,
+        token_file,
+        addresses,
+        line,
+    })
+}
+
+/// The text with a relay added, or in place of the one with the same URL.
+pub(crate) fn put_relay(text: &str, relay: &RelaySetting) -> Result<String, Failure> {
+    edit::change(text, |root| {
+        let list = tables(root, relay.profile.as_deref())?;
+        let mut table = Table::new();
+        table.insert("url", relay.url.as_str().into());
+        if let Some(file) = &relay.token_file {
+            table.insert("token_file", file.to_string_lossy().as_ref().into());
+        }
+        if relay.addresses != [Pattern::all()] {
+            let array: toml_edit::Array = relay.patterns().iter().map(String::as_str).collect();
+            table.insert("for", array.into());
+        }
+        match position(list, &relay.url).and_then(|at| list.get_mut(at)) {
+            Some(old) => {
+                // Comments above it stay.
+                *table.decor_mut() = old.decor().clone();
+                for key in KEYS {
+                    match table.remove(key) {
+                        Some(item) => {
+                            old.insert(key, item);
+                        }
+                        None => {
+                            old.remove(key);
+                        }
+                    }
+                }
+            }
+            None => list.push(table),
+        }
+        Ok(())
+    })
+}
+
+/// The text without the relay of a URL; nothing if it is not there.
+pub(crate) fn take_relay(
+    text: &str,
+    url: &str,
+    profile: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    let mut removed = false;
+    let after = edit::change(text, |root| {
+        let list = tables(root, profile)?;
+        if let Some(at) = position(list, url) {
+            list.remove(at);
+            removed = true;
+        }
+        Ok(())
+    })?;
+    Ok(removed.then_some(after))
+}
+
+fn position(list: &ArrayOfTables, url: &str) -> Option<usize> {
+    list.iter().position(|t| {
+        let written = t.get("url").and_then(Item::as_str);
+        written.is_some_and(|w| base_url(w).as_deref() == Ok(url))
+    })
+}
+
+/// The relays of the file or of a profile, as tables of their own.
+fn tables<'t>(
+    root: &'t mut toml_edit::Table,
+    profile: Option<&str>,
+) -> Result<&'t mut ArrayOfTables, Failure> {
+    let mut table: &mut dyn TableLike = root;
+    for name in profile.map(|p| [PROFILE, p]).into_iter().flatten() {
+        let entry = table.entry(name).or_insert_with(|| {
+            let mut new = toml_edit::Table::new();
+            new.set_implicit(true);
+            Item::Table(new)
+        });
+        table = entry
+            .as_table_like_mut()
+            .ok_or_else(|| Failure::Failed(format!("`{name}` is no table in the settings")))?;
+    }
+    // A list in one line becomes tables of their own.
+    if let Some(array) = table.get(RELAY).and_then(Item::as_array) {
+        let inline = array.iter().filter_map(|v| v.as_inline_table());
+        let tables: ArrayOfTables = inline.map(|t| t.clone().into_table()).collect();
+        table.remove(RELAY);
+        table.insert(RELAY, Item::ArrayOfTables(tables));
+    }
+    let entry = table
+        .entry(RELAY)
+        .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    entry
+        .as_array_of_tables_mut()
+        .ok_or_else(|| Failure::Failed("`relay` is no list of tables in the settings".into()))
+}
+
+/// Where a token file is: beside the settings, if it has no folder of its own.
+pub(crate) fn token_path(config: &Path, file: &Path) -> PathBuf {
+    config
+        .parent()
+        .map_or_else(|| file.to_owned(), |folder| folder.join(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_relays() {
+        for (text, url) in [
+            ("https://relay.example/", "https://relay.example"),
+            ("http://127.0.0.1:8799", "http://127.0.0.1:8799"),
+            ("https://x.example/crosstalk/receive", "https://x.example"),
+            ("https://x.example/team/", "https://x.example/team"),
+        ] {
+            assert_eq!(base_url(text).as_deref(), Ok(url));
+        }
+        for text in [
+            "relay.example",
+            "ftp://x",
+            "https://",
+            "https://a:b@c",
+            "https://x?y",
+            "http://a b",
+        ] {
+            assert!(base_url(text).is_err(), "{text}");
+        }
+        for (url, local, open) in [
+            ("http://127.0.0.1:8799", true, false),
+            ("http://[::1]:8799", true, false),
+            ("http://localhost", true, false),
+            ("http://relay:8799", false, true),
+            ("HTTPS://relay.example", false, false),
+        ] {
+            assert_eq!((is_local(url), is_open(url)), (local, open), "{url}");
+        }
+    }
+
+    #[test]
+    fn relays_are_added_changed_and_taken_out_and_the_rest_stays() {
+        let relay = |url: &str, addresses: &[&str]| RelaySetting {
+            profile: None,
+            url: url.into(),
+            token_file: None,
+            addresses: addresses
+                .iter()
+                .map(|a| Pattern::parse(a).unwrap())
+                .collect(),
+            line: 0,
+        };
+        let text = "# mine\nuser = \"k\" # me\n";
+        let one = put_relay(text, &relay("http://a", &["*"])).unwrap();
+        assert_eq!(one, format!("{text}\n[[relay]]\nurl = \"http://a\"\n"));
+        let two = put_relay(&one, &relay("http://b", &["claude://*", "CHATGPT"])).unwrap();
+        let second = "\n[[relay]]\nurl = \"http://b\"\nfor = [\"claude://*\", \"CHATGPT\"]\n";
+        assert_eq!(two, format!("{one}{second}"));
+        let found = super::super::file::read(&two).unwrap();
+        let told: Vec<_> = found
+            .relays
+            .iter()
+            .map(|r| (r.url.as_str(), r.line))
+            .collect();
+        assert_eq!(told, [("http://a", 4), ("http://b", 7)]);
+        assert!(found.relays[1].is_for("chatgpt") && !found.relays[1].is_for("gemini"));
+        assert!(found.warnings.is_empty());
+        let changed = put_relay(&two, &relay("http://b", &["*"])).unwrap();
+        assert_eq!(changed, format!("{one}\n[[relay]]\nurl = \"http://b\"\n"));
+        assert_eq!(take_relay(&two, "http://b", None).unwrap().unwrap(), one);
+        assert_eq!(take_relay(&two, "http://c", None).unwrap(), None);
+        let work = RelaySetting {
+            profile: Some("work".into()),
+            ..relay("http://w", &["*"])
+        };
+        let work = put_relay(text, &work).unwrap();
+        assert!(
+            work.contains("[[profile.work.relay]]\nurl = \"http://w\"\n"),
+            "{work}"
+        );
+        let inline = "relay = [{url = \"http://a\"}, {url = \"http://b\", for = [\"X\"]}]\n";
+        assert_eq!(super::super::file::read(inline).unwrap().relays.len(), 2);
+        let inline = take_relay(inline, "http://a", None).unwrap().unwrap();
+        assert!(inline.contains("[[relay]]\nurl = \"http://b\""), "{inline}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, said) in [
+            ("relay = 3", "[[relay]]"),
+            ("[relay]\nurl = \"http://a\"", "[[relay]]"),
+            ("[[relay]]\n", "needs a `url`"),
+            ("[[relay]]\nurl = \"x\"", "is no URL"),
+            ("[[relay]]\nurl = 3", "has to be a text"),
+            (
+                "[[relay]]\nurl = \"http://a\"\nfor = [1]",
+                "list of addresses",
+            ),
+            (
+                "[[relay]]\nurl = \"http://a\"\nfor = [\"a*b\"]",
+                "stands at the end",
+            ),
+        ] {
+            let fault = super::super::file::read(text).unwrap_err();
+            assert!(fault.message.contains(said), "{text}: {}", fault.message);
+        }
+        let odd =
+            super::super::file::read("[[relay]]\nurl = \"http://a\"\ntokenfile = \"x\"\n").unwrap();
+        assert!(odd.warnings[0].1.contains("token_file"));
+    }
+}

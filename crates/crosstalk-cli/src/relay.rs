@@ -1,0 +1,14 @@
+//! What the commands of the relay have in common: its data folder, and the way to one over the network.
+
+pub(crate) mod answer;
+pub(crate) mod archive;
+pub(crate) mod data;
+pub(crate) mod handing;
+pub(crate) mod keyring;
+pub(crate) mod log;
+pub(crate) mod parcel;
+pub(crate) mod progress;
+pub(crate) mod remote;
+pub(crate) mod resolver;
+pub(crate) mod sound;
+pub(crate) mod trouble;

@@ -1,0 +1,261 @@
+//! The data folder of a relay: its store, attachments, keys, trust and settings.
+
+use crate::clock;
+use crate::failure::Failure;
+use crate::input::shown_path;
+use clap::Args;
+use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey};
+use crosstalk_relay::config::Config;
+use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Which data folder is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DataArgument {
+    /// The data folder of the relay; else `relay` in the folder of CROSSTALK_HOME, or in the usual place of your system
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl DataArgument {
+    /// The folder, whether or not it is there.
+    pub(crate) fn folder(&self) -> Result<Data, Failure> {
+        let folder = match &self.data {
+            Some(folder) => std::path::absolute(folder)
+                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?,
+            None => Home::from_env()?.as_ref().join("relay"),
+        };
+        Ok(Data::at(folder))
+    }
+}
+
+/// The data folder of a relay.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    folder: PathBuf,
+}
+
+/// What says that a relay runs, as long as it does.
+#[derive(Debug)]
+pub(crate) struct Running {
+    file: File,
+}
+
+/// Why a data folder can't be had alone.
+#[derive(Debug)]
+pub(crate) enum NotAlone {
+    /// A relay runs on it; what it says about itself.
+    Running(String),
+    /// The disk says no.
+    Disk(io::Error),
+}
+
+impl Data {
+    /// The one at a place.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where it is, as it is shown.
+    pub(crate) fn shown(&self) -> String {
+        shown_path(&self.folder.to_string_lossy()).into_owned()
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.join("relay.db")
+    }
+
+    /// The folder with the attachments.
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.folder.join("blobs")
+    }
+
+    /// The configuration that counts if no other one is named.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.join("relay.toml")
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.folder.join("serve.lock")
+    }
+
+    /// Makes the folders, for their owner alone.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        for folder in [self.folder.clone(), self.blobs()] {
+            make_folder(&folder)
+                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
+        }
+        Ok(())
+    }
+
+    /// A failure that says how to begin, if there is no store yet.
+    pub(crate) fn require(&self) -> Result<(), Failure> {
+        match self.store().is_file() {
+            true => Ok(()),
+            false => Err(Failure::Failed(format!(
+                "there is no relay in {}: `crosstalk serve` makes one, and --data DIR names another folder",
+                self.folder.display()
+            ))),
+        }
+    }
+
+    /// The store, to add to; it is made if there is none.
+    pub(crate) fn open(&self) -> Result<SqliteStore, Failure> {
+        self.make()?;
+        Ok(SqliteStore::open(self.store())?)
+    }
+
+    /// What is configured: the file that is named, else the one of the folder, else what counts without one.
+    pub(crate) fn read_config(
+        &self,
+        named: Option<&Path>,
+    ) -> Result<(Config, Option<PathBuf>), Failure> {
+        let own = self.config();
+        let file = match named {
+            Some(file) => file,
+            None if own.exists() => &own,
+            None => return Ok((Config::default(), None)),
+        };
+        let shown = file.display();
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?;
+        let config = Config::parse(&text).map_err(|fault| {
+            Failure::Refused(
+                ErrorCode::Format,
+                format!("`{shown}`: {}", fault.to_string().trim_end()),
+            )
+        })?;
+        Ok((config, Some(file.to_owned())))
+    }
+
+    /// Whom the relay believes: a trust file of its own.
+    pub(crate) fn trust(&self) -> TrustFile {
+        TrustFile::new(&Home::at(&self.folder))
+    }
+
+    /// The key that hops are signed with under a name. It is made if there is none.
+    pub(crate) fn key(&self, name: &str) -> Result<PrivateKey, Failure> {
+        let keys = KeyStore::new(&Home::at(&self.folder));
+        match keys.find(name) {
+            Ok(stored) => Ok(keys.load(&stored, || {
+                Err(io::Error::other(format!(
+                    "the key of the relay is encrypted: decrypt it with `crosstalk key passphrase {name} --remove`"
+                )))
+            })?),
+            Err(KeyFileError::NotFound { .. }) => {
+                let made = PrivateKey::generate(Algorithm::Ed25519)
+                    .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+                keys.create(name, &made, None, clock::now())?;
+                Ok(made)
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Says that a relay runs here, until what is returned is dropped. One at a time.
+    pub(crate) fn claim(&self) -> Result<Running, NotAlone> {
+        let path = self.lock();
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(NotAlone::Disk)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // What a relay that was killed said about itself.
+                let _ = file.set_len(0);
+                Ok(Running { file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut said = String::new();
+                // Where it can't be read, nothing is said.
+                let _ = (&file).take(512).read_to_string(&mut said);
+                Err(NotAlone::Running(said.trim().to_owned()))
+            }
+            Err(TryLockError::Error(fault)) => Err(NotAlone::Disk(fault)),
+        }
+    }
+}
+
+impl Running {
+    /// Says where it is, for others who try to start a relay here.
+    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+/// Makes a folder for its owner alone.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_relay_at_a_time_and_the_second_hears_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().join("relay"));
+        assert!(data.require().is_err());
+        data.make().unwrap();
+        let mut first = data.claim().unwrap();
+        first.tell("process 7, http://127.0.0.1:1").unwrap();
+        match data.claim() {
+            Err(NotAlone::Running(said)) => assert_eq!(said, "process 7, http://127.0.0.1:1"),
+            other => panic!("{other:?}"),
+        }
+        drop(first);
+        assert!(data.claim().is_ok());
+    }
+
+    #[test]
+    fn a_key_is_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        let first = data.key("relay.example").unwrap();
+        assert_eq!(data.key("relay.example").unwrap().public(), first.public());
+        assert_ne!(data.key("other.example").unwrap().public(), first.public());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let keys = std::fs::read_dir(folder.path().join("keys")).unwrap();
+            let private: Vec<_> = keys
+                .flatten()
+                .filter(|e| e.file_name().to_string_lossy().ends_with(".pem"))
+                .collect();
+            assert_eq!(private.len(), 2);
+            for file in private {
+                assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+    }
+
+    #[test]
+    fn the_configuration_of_the_folder_counts_if_no_other_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        assert_eq!(data.read_config(None).unwrap().0, Config::default());
+        std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
+        assert_eq!(data.read_config(None).unwrap().0.name, "a.example");
+        let other = folder.path().join("other.toml");
+        std::fs::write(&other, "nam = 3\n").unwrap();
+        let fault = data.read_config(Some(&other)).unwrap_err();
+        assert!(fault.to_string().contains("other.toml"), "{fault}");
+        assert_eq!(fault.exit(), ErrorCode::Format.into());
+    }
+}

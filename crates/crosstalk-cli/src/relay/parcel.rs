@@ -1,0 +1,175 @@
+//! A message on its way out by a relay: which relay, what became of it, and its answer.
+
+use crate::command::paste::Keeper;
+use crate::config::{Config, base_url};
+use crate::console::{Console, DIM, GREEN, styled};
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::lookup::Look;
+use crate::relay::handing::{Attached, Handed, hand, upload};
+use crate::relay::remote::{Remote, Through};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Reading};
+use crosstalk_protocol::store::Way;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Whether a message goes by a relay, and by which.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ByRelay {
+    /// Hand it to this relay, whatever the settings say
+    #[arg(long, value_name = "URL", value_parser = base_url, conflicts_with = "no_relay")]
+    relay: Option<String>,
+    /// Hand it to no relay, whatever the settings say
+    #[arg(long)]
+    no_relay: bool,
+    /// The file with the token of the relay
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    token_file: Option<PathBuf>,
+    /// Wait so many seconds for the answer, show it and keep it; needs a relay
+    #[arg(long, value_name = "SECONDS", conflicts_with = "no_relay", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) wait: Option<u64>,
+}
+
+impl ByRelay {
+    /// The relay for a receiver; nothing if the message stays here.
+    pub(crate) fn choose(
+        &self,
+        config: &Config,
+        receiver: &str,
+    ) -> Result<Option<Remote>, Failure> {
+        let configured = config.relays().iter().any(|r| r.is_for(receiver));
+        if self.no_relay || (self.relay.is_none() && !configured) {
+            return match self.wait {
+                Some(_) => Err(Failure::Usage(format!(
+                    "--wait needs a relay, and none is configured for {receiver}: name one with --relay URL, or `crosstalk \
+                     relay add URL`"
+                ))),
+                None => Ok(None),
+            };
+        }
+        let through = Through::new(self.relay.clone(), self.token_file.clone());
+        through.connect(config, Some(receiver)).map(Some)
+    }
+}
+
+/// A message that is kept here and goes to a relay.
+pub(crate) struct Parcel<'p> {
+    pub(crate) text: &'p str,
+    pub(crate) files: &'p [Attached],
+    /// How many seconds to wait for the answer.
+    pub(crate) wait: Option<u64>,
+}
+
+impl Parcel<'_> {
+    fn hand_over(&self, remote: &Remote) -> Result<Handed, Failure> {
+        upload(remote, self.files)?;
+        Ok(hand(remote, self.text, self.wait)?)
+    }
+
+    /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
+    /// message is kept.
+    pub(crate) fn hand(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+        id: &str,
+    ) -> Result<Exit, Failure> {
+        let url = escape(remote.url()).into_owned();
+        if let Some(seconds) = self.wait {
+            let sentence =
+                format!("Handing it to {url}, and waiting {seconds} seconds for the answer …\n");
+            console.talk(&styled(DIM, &sentence))?;
+        }
+        let document = Document::parse(self.text, Reading::Strict);
+        match self.hand_over(remote) {
+            Err(fault) => {
+                let failure = Failure::Failed(format!(
+                    "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
+                ));
+                console.failure(&failure)?;
+                Ok(fault.exit())
+            }
+            Ok(Handed::Taken) if self.wait.is_some() => {
+                let me = escape(document.sender());
+                console.talk(&format!(
+                    "No answer yet; the message is at {url}.\n`crosstalk relay deliver {id} --wait 60` waits on.\n`crosstalk \
+                     inbox --relay {url} --for '{me}' --take` fetches the answer later.\n"
+                ))?;
+                Ok(ErrorCode::Timeout.into())
+            }
+            Ok(Handed::Taken) => {
+                let receiver = escape(document.receiver());
+                console.talk(&format!(
+                    "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
+                    styled(GREEN, "Handed")
+                ))?;
+                Ok(Exit::SUCCESS)
+            }
+            Ok(Handed::Answered(answer)) => file_answer(console, desk, remote, &answer, false),
+        }
+    }
+
+    /// The same for programs: what became of it, and how it ends.
+    pub(crate) fn hand_quietly(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+    ) -> Result<(Value, Exit), Failure> {
+        let url = remote.url();
+        let (taken, answer, error, exit) = match self.hand_over(remote) {
+            Err(fault) => {
+                let error = json!({"exit": fault.exit().code(), "message": fault.to_string()});
+                (false, None, Some(error), fault.exit())
+            }
+            Ok(Handed::Taken) if self.wait.is_some() => {
+                (true, None, None, Exit::from(ErrorCode::Timeout))
+            }
+            Ok(Handed::Taken) => (true, None, None, Exit::SUCCESS),
+            Ok(Handed::Answered(answer)) => {
+                let exit = file_answer(console, desk, remote, &answer, true)?;
+                (true, Some(answer), None, exit)
+            }
+        };
+        let value = json!({"url": url, "taken": taken, "answer": answer, "error": error});
+        Ok((value, exit))
+    }
+}
+
+/// Keeps an answer here, as one that was pasted is kept, and acknowledges it.
+fn file_answer(
+    console: &mut Console,
+    desk: &Desk,
+    remote: &Remote,
+    answer: &str,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let look = Look::default();
+    let mut keeper = Keeper::new(desk, &look, false);
+    keeper.way = Way::Relayed;
+    keeper.quiet = quiet;
+    let exit = keeper.keep(console, &Input::of_text("answer", answer.to_owned()))?;
+    let document = Document::parse(answer, Reading::Strict);
+    if let Some(id) = document
+        .header(CoreHeader::Message)
+        .filter(|_| is_kept(exit))
+    {
+        // It is here; that the relay shows it once more is the worst that can happen.
+        if let Err(fault) = remote.acknowledge(document.receiver(), id) {
+            console.note(&format!(
+                "the relay was not told that the answer came: {fault}"
+            ))?;
+        }
+    }
+    Ok(exit)
+}
+
+/// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.
+pub(crate) fn is_kept(exit: Exit) -> bool {
+    exit == Exit::SUCCESS || exit.code() >= crate::exit::FIRST_CONTACT
+}

@@ -1,0 +1,205 @@
+//! A relay over the network, as the commands use it.
+
+use crate::config::{Config, base_url};
+use crate::failure::Failure;
+use crate::relay::trouble::Trouble;
+use clap::Args;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_relay::client::{Blocking, Client, ClientError, Inbox, Sent};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How far a message is on its way to somebody.
+pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
+/// A message at a relay.
+pub(crate) use crosstalk_relay::client::Message as Waiting;
+use crosstalk_relay::client::{Letter, Status};
+
+/// The relay of this machine, where nothing else is configured.
+pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
+/// The longest token file, in bytes.
+const TOKEN_FILE: u64 = 4096;
+
+/// Which relay is asked.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Through {
+    /// The relay; else the one of the settings, else the one on this machine (http://127.0.0.1:8799)
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    relay: Option<String>,
+    /// The file with its token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Through {
+    /// A relay by its URL, or that of the settings.
+    pub(crate) fn new(relay: Option<String>, token_file: Option<PathBuf>) -> Self {
+        Self { relay, token_file }
+    }
+
+    /// A relay by a URL that may be empty: then that of the settings.
+    pub(crate) fn of(url: &str, token_file: Option<PathBuf>) -> Result<Self, Failure> {
+        let relay = match url {
+            "" => None,
+            url => Some(base_url(url).map_err(Failure::Usage)?),
+        };
+        Ok(Self { relay, token_file })
+    }
+
+    /// The relay for an address: the one that is named, else the first of the settings that is for the address, else the
+    /// first of the settings, else the one on this machine.
+    pub(crate) fn connect(
+        &self,
+        config: &Config,
+        address: Option<&str>,
+    ) -> Result<Remote, Failure> {
+        let relays = config.relays();
+        let known = match &self.relay {
+            Some(url) => relays.iter().find(|r| r.url == *url),
+            None => relays
+                .iter()
+                .find(|r| address.is_some_and(|a| r.is_for(a)))
+                .or(relays.first()),
+        };
+        let url = self.relay.as_deref().or(known.map(|r| r.url.as_str()));
+        let file = self.token_file.clone();
+        let file = file.or_else(|| config.token_file(known?));
+        let token = file.map(|f| read_token(&f)).transpose()?;
+        Remote::open(url.unwrap_or(LOCAL), token)
+    }
+}
+
+/// Reads a token out of a file.
+pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let shown = file.to_string_lossy().into_owned();
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|f| f.take(TOKEN_FILE).read_to_string(&mut text))
+        .map_err(|e| Failure::Io(shown.clone(), e))?;
+    let token = text.trim();
+    let is_one = !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
+    match is_one {
+        true => Ok(token.to_owned()),
+        // Whatever it is, it is not shown.
+        false => Err(Failure::Refused(
+            ErrorCode::Format,
+            format!(
+                "{shown} holds no token: it has to be one line, as `crosstalk token create` prints it"
+            ),
+        )),
+    }
+}
+
+/// A relay.
+pub(crate) struct Remote {
+    url: String,
+    client: Blocking,
+}
+
+impl Remote {
+    fn open(url: &str, token: Option<String>) -> Result<Self, Failure> {
+        let mut client =
+            Client::new(url).map_err(|fault| Failure::Usage(format!("{url}: {fault}")))?;
+        if let Some(token) = token {
+            client = client.with_token(token);
+        }
+        let client = Blocking::new(client).map_err(|e| Failure::Io("the network".into(), e))?;
+        Ok(Self {
+            url: url.to_owned(),
+            client,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
+    ) -> Result<T, Trouble> {
+        self.client.run(work).map_err(|fault| Trouble {
+            url: self.url.clone(),
+            fault,
+        })
+    }
+
+    /// Hands a message over, and waits for the answer so many seconds.
+    pub(crate) fn receive(&self, text: &str, wait: Option<u64>) -> Result<Sent, Trouble> {
+        let wait = Duration::from_secs(wait.unwrap_or(0));
+        self.ask(async |c| c.ask(text, wait).await)
+    }
+
+    /// What an address has got and not acknowledged.
+    pub(crate) fn inbox(
+        &self,
+        address: &str,
+        after: Option<&str>,
+        limit: u32,
+        wait: u64,
+    ) -> Result<Inbox, Trouble> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.ask(async |c| {
+            c.inbox(address, after, limit, Duration::from_secs(wait))
+                .await
+        })
+    }
+
+    /// Says that messages came.
+    pub(crate) fn acknowledge(&self, address: &str, id: &str) -> Result<(), Trouble> {
+        self.ask(async |c| c.acknowledge(address, &[id]).await)
+            .map(drop)
+    }
+
+    /// How far a message is.
+    pub(crate) fn status(&self, id: &str) -> Result<Status, Trouble> {
+        self.ask(async |c| c.status(id).await)
+    }
+
+    /// Hands a file over.
+    pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), Trouble> {
+        self.ask(async |c| c.put_blob(bytes.into()).await).map(drop)
+    }
+
+    /// What waits for a person to carry it.
+    pub(crate) fn courier(&self, limit: usize) -> Result<Vec<Waiting>, Trouble> {
+        self.ask(async |c| c.courier(limit).await)
+    }
+
+    /// Says that a message was carried, or why not.
+    pub(crate) fn carried(&self, id: &str, to: &str, failed: Option<&str>) -> Result<(), Trouble> {
+        self.ask(async |c| c.carried(id, to, failed).await)
+            .map(drop)
+    }
+
+    /// Deliveries that were given up.
+    pub(crate) fn dead(&self, limit: u32) -> Result<Vec<Letter>, Trouble> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.ask(async |c| c.dead(limit).await)
+    }
+
+    /// Has a delivery tried again that was given up. How many.
+    pub(crate) fn requeue(&self, id: &str) -> Result<u64, Trouble> {
+        self.ask(async |c| c.requeue(id).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_line_and_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t");
+        std::fs::write(&file, " xt_abc\n").unwrap();
+        assert_eq!(read_token(&file).unwrap(), "xt_abc");
+        for wrong in ["", "\n", "secret one\n", "a\nsecret\n"] {
+            std::fs::write(&file, wrong).unwrap();
+            let fault = read_token(&file).unwrap_err().to_string();
+            assert!(!fault.contains("secret"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What can go wrong between this program and a relay.
+
+use crate::failure::Failure;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_relay::client::ClientError;
+use std::fmt;
+
+/// Why a relay did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// Which relay.
+    pub(crate) url: String,
+    pub(crate) fault: ClientError,
+}
+
+impl Trouble {
+    /// The code that it exits with.
+    fn code(&self) -> ErrorCode {
+        self.fault.code().unwrap_or(ErrorCode::Route)
+    }
+
+    /// Whether the same question may be answered in a while.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.fault.is_temporary()
+    }
+
+    /// After how many seconds the relay wants to be asked again.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        match &self.fault {
+            ClientError::Refused(refused) => refused.retry_after.map(|d| d.as_secs()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        let refused = match &self.fault {
+            ClientError::Refused(refused) => refused,
+            ClientError::Outbound(fault) => {
+                return write!(
+                    f,
+                    "{} (E-ROUTE): {fault}. Is a relay running there? `crosstalk serve` starts one on this machine",
+                    url
+                );
+            }
+            fault => return write!(f, "{url}: {fault}"),
+        };
+        write!(f, "{url} says {}: {}", self.code(), refused.reason)?;
+        for line in refused.detail.lines().filter(|l| !l.trim().is_empty()) {
+            write!(f, "\n  {line}")?;
+        }
+        if refused.status == 401 {
+            f.write_str(
+                "\n  The relay wants a token: `crosstalk token create` makes one where the relay runs, and `crosstalk relay \
+                 add URL --token-file FILE` keeps it here.",
+            )?;
+        }
+        match self.retry_after() {
+            Some(seconds) => write!(f, "\n  Try again in {seconds} seconds."),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        Self::Refused(trouble.code(), trouble.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crosstalk_relay::client::Refused;
+    use std::time::Duration;
+
+    #[test]
+    fn a_refusal_says_code_reason_place_and_way_out() {
+        let trouble = Trouble {
+            url: "http://r".into(),
+            fault: ClientError::Refused(Box::new(Refused {
+                status: 403,
+                code: Some(ErrorCode::Perm),
+                reason: "You may not".into(),
+                detail: "Line 3, column 7: no.\nWhat to do: ask.".into(),
+                retry_after: Some(Duration::from_secs(5)),
+            })),
+        };
+        assert_eq!(
+            trouble.to_string(),
+            "http://r says E-PERM: You may not\n  Line 3, column 7: no.\n  What to do: ask.\n  Try again in 5 seconds."
+        );
+        assert_eq!(Failure::from(trouble).exit(), ErrorCode::Perm.into());
+    }
+}

@@ -1,0 +1,137 @@
+//! The schemas of the commands of a relay.
+
+use super::signing::{form, maybe, maybe_object, object, text};
+use super::{DEAD, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
+use serde_json::{Value, json};
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+fn number() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn states() -> Value {
+    json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed"]})
+}
+
+/// What became of a message at a relay, as part of crosstalk.sent/1.
+pub(super) fn handed() -> Value {
+    maybe_object(json!({
+        "url": text(),
+        "taken": {"type": "boolean"},
+        "answer": maybe(),
+        "error": maybe_object(json!({"exit": number(), "message": text()})),
+    }))
+}
+
+pub(super) fn tokens() -> Value {
+    let token = object(json!({
+        "name": text(),
+        "role": {"enum": ["agent", "person", "admin"]},
+        "for": list(text()),
+        "state": {"enum": ["active", "expired", "revoked"]},
+        "created_at": text(), "expires_at": maybe(), "revoked_at": maybe(),
+    }));
+    form(
+        TOKENS,
+        "What `crosstalk token list --json` prints: never a secret.",
+        json!({"schema": {"const": TOKENS}, "tokens": list(token)}),
+    )
+}
+
+pub(super) fn relays() -> Value {
+    let relay = object(json!({
+        "url": text(), "for": list(text()), "token_file": maybe(), "profile": maybe(),
+        "line": {"type": "integer", "minimum": 1},
+    }));
+    form(
+        RELAYS,
+        "What `crosstalk relay list --json` prints, in the order in which they count.",
+        json!({"schema": {"const": RELAYS}, "relays": list(relay)}),
+    )
+}
+
+/// A message at a relay; `history` is there with an ESCALATE and a HANDOFF.
+fn message(further: Value) -> Value {
+    let mut properties = json!({
+        "id": text(), "thread": text(), "from": text(), "to": text(), "intent": maybe(),
+        "state": states(), "received_at": text(), "envelope": text(),
+    });
+    if let (Some(all), Value::Object(more)) = (properties.as_object_mut(), further) {
+        all.extend(more);
+    }
+    let mut message = object(properties);
+    if let Some(properties) = message
+        .pointer_mut("/properties")
+        .and_then(Value::as_object_mut)
+    {
+        properties.insert("history".into(), list(text()));
+    }
+    message
+}
+
+pub(super) fn inbox() -> Value {
+    form(
+        RELAY_INBOX,
+        "What `crosstalk inbox --relay --json` prints, the oldest message first. `taken` says that it is kept here and \
+         acknowledged there (--take).",
+        json!({"schema": {"const": RELAY_INBOX}, "messages": list(message(json!({"taken": {"type": "boolean"}})))}),
+    )
+}
+
+pub(super) fn listen() -> Value {
+    let mut schema = message(json!({"schema": {"const": LISTEN}}));
+    if let Some(map) = schema.as_object_mut() {
+        map.insert(
+            "$schema".into(),
+            "https://json-schema.org/draft/2020-12/schema".into(),
+        );
+        map.insert("title".into(), LISTEN.into());
+        map.insert(
+            "description".into(),
+            "What `crosstalk listen --json` prints, a line for each message.".into(),
+        );
+    }
+    schema
+}
+
+pub(super) fn status() -> Value {
+    let delivery = object(json!({
+        "to": text(), "by": text(), "state": states(), "attempts": number(), "queued_at": text(),
+        "delivered_at": maybe(), "read_at": maybe(), "acknowledged_at": maybe(), "failed_at": maybe(),
+        "reason": maybe(), "next_at": maybe(),
+    }));
+    form(
+        STATUS,
+        "What `crosstalk status --json` prints: how far a message is on its way to each recipient.",
+        json!({
+            "schema": {"const": STATUS},
+            "id": text(), "thread": text(), "sender": text(), "deliveries": list(delivery),
+        }),
+    )
+}
+
+pub(super) fn dead() -> Value {
+    let delivery = object(json!({
+        "id": text(), "from": text(), "to": text(), "by": text(), "attempts": number(),
+        "reason": maybe(), "failed_at": maybe(),
+    }));
+    form(
+        DEAD,
+        "What `crosstalk dead --json` prints, the latest first.",
+        json!({"schema": {"const": DEAD}, "deliveries": list(delivery)}),
+    )
+}
+
+pub(super) fn fsck() -> Value {
+    let place = object(json!({
+        "place": text(), "attachments": number(), "findings": list(text()), "repaired": list(text()),
+    }));
+    form(
+        FSCK,
+        "What `crosstalk fsck --json` prints: what is damaged in each place, and what was repaired.",
+        json!({"schema": {"const": FSCK}, "sound": {"type": "boolean"}, "places": list(place)}),
+    )
+}

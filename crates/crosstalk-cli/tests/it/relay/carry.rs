@@ -1,0 +1,179 @@
+//! A person between the relay and a chat, with a real clipboard.
+
+use super::{Person, Relay, header};
+use crosstalk_cli::exit;
+
+#[test]
+fn messages_are_carried_step_by_step() {
+    let kalle = Person::new("steps", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["relay", "add", &relay.url]);
+    assert!(
+        kalle
+            .does(&["carry", "--next"])
+            .err
+            .contains("nothing waits")
+    );
+    let sent = kalle.does(&[
+        "send",
+        "chatgpt",
+        "Is JWT fine?",
+        "--from",
+        "claude://code/api",
+    ]);
+    let id = header(&sent.out, "message");
+    let next = kalle.does(&["carry", "--next"]);
+    assert!(
+        next.out.starts_with("```") && next.out.contains("Is JWT fine?"),
+        "{}",
+        next.out
+    );
+    assert!(!next.out.contains("meta: audit"), "{}", next.out);
+    let with_primer = kalle.does(&["carry", "--next", "--primer"]).out;
+    assert!(with_primer.len() > next.out.len() + 200);
+
+    let itself = kalle.say(&["carry", "--done", &id, "--paste"], &next.out);
+    assert!(
+        itself.code == 1 && itself.err.contains("the message itself"),
+        "{}",
+        itself.err
+    );
+    assert_eq!(
+        kalle.run(&["carry", "--done", "01KNOSUCH", "--paste"]).code,
+        1
+    );
+    let done = kalle.does_with(
+        &["carry", "--done", &id, "--paste"],
+        "Yes, with a short expiry.\n",
+    );
+    assert!(
+        done.out.contains("│ Yes, with a short expiry."),
+        "{}",
+        done.out
+    );
+    assert!(
+        kalle
+            .does(&["carry", "--next"])
+            .err
+            .contains("nothing waits")
+    );
+    let inbox = kalle.does(&["inbox", "--relay", "--for", "claude://code/api"]);
+    assert!(
+        inbox.out.contains("Yes, with a short expiry."),
+        "{}",
+        inbox.out
+    );
+    let status = kalle.does(&["status", &id]);
+    assert!(status.out.contains("delivered"), "{}", status.out);
+
+    let sent = kalle.does(&["send", "gemini", "Anybody there?"]);
+    let id = header(&sent.out, "message");
+    kalle.does(&["carry", "--fail", &id, "--reason", "the chat is gone"]);
+    let status = kalle.run(&["status", &id]);
+    assert!(
+        status.code == 1 && status.out.contains("the chat is gone"),
+        "{}",
+        status.out
+    );
+    let dead = kalle.does(&["dead"]);
+    assert!(
+        dead.out.contains(&id) && dead.out.contains("the chat is gone"),
+        "{}",
+        dead.out
+    );
+    kalle.does(&["dead", "requeue", &id]);
+    assert!(
+        kalle
+            .does(&["carry", "--next"])
+            .out
+            .contains("Anybody there?")
+    );
+    assert_eq!(
+        kalle.run(&["dead", "requeue", "01KNOSUCH"]).code,
+        i32::from(exit::ROUTE)
+    );
+
+    let usage = kalle.run(&["carry"]);
+    assert_eq!(usage.code, i32::from(exit::USAGE), "{}", usage.err);
+    relay.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_are_carried_with_the_clipboard() {
+    use crosstalk_testing::tmux::Tmux;
+    use crosstalk_testing::xvfb::Xvfb;
+    let kalle = Person::new("walk", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let screen = Xvfb::start();
+    kalle.does(&["relay", "add", &relay.url]);
+    let mut ids = Vec::new();
+    for (whom, text) in [
+        ("chatgpt", "Is JWT fine?"),
+        ("gemini", "And you?"),
+        ("grok", "Or you?"),
+        ("perplexity", "Last?"),
+    ] {
+        let sent = kalle.does(&["send", whom, text, "--from", "claude://code/api"]);
+        ids.push(header(&sent.out, "message"));
+    }
+    let home = kalle.home.path("crosstalk");
+    let environment = [
+        ("DISPLAY", screen.display()),
+        ("WAYLAND_DISPLAY", ""),
+        ("CROSSTALK_HOME", home.to_str().unwrap()),
+        ("CROSSTALK_USER", "kalle"),
+    ];
+    let terminal = Tmux::start_with(120, 60, &environment);
+    terminal.type_text(&format!("'{}' carry", env!("CARGO_BIN_EXE_crosstalk")));
+    terminal.send_keys(&["Enter"]);
+
+    // A plain answer: copied, and taken with Enter.
+    terminal.wait_for("It is on the clipboard");
+    let copied = String::from_utf8(screen.pasted()).unwrap();
+    assert!(
+        copied.starts_with("```") && copied.contains("Is JWT fine?"),
+        "{copied}"
+    );
+    screen.copy("UTF8_STRING", b"Yes, it is.");
+    terminal.send_keys(&["Enter"]);
+    terminal.wait_for("Yes, it is.");
+
+    // An answer in an envelope is noticed as soon as it is copied.
+    terminal.wait_for("And you?");
+    super::until("the second one is on the clipboard", || {
+        String::from_utf8_lossy(&screen.pasted()).contains("And you?")
+    });
+    let question = String::from_utf8(screen.pasted()).unwrap();
+    let answer = format!(
+        "[[GEMINI→claude://code/api v1]]\nuser: kalle\nthread: {}\nparent: {}\nmessage: 01KGEMINIANSWER\ncontext: x\nintent: RESPOND\nbody: |\n  Me too.\nsig: none\n[[END]]\n",
+        header(&question, "thread"),
+        ids[1]
+    );
+    screen.copy("UTF8_STRING", answer.as_bytes());
+    terminal.wait_for("Me too.");
+
+    terminal.wait_for("Or you?");
+    terminal.type_text("s");
+    terminal.send_keys(&["Enter"]);
+    terminal.wait_for("Last?");
+    terminal.type_text("f no account there");
+    terminal.send_keys(&["Enter"]);
+    terminal.wait_for("nothing waits to be carried");
+
+    let inbox = kalle
+        .does(&["inbox", "--relay", "--for", "claude://code/api"])
+        .out;
+    assert!(
+        inbox.contains("Yes, it is.") && inbox.contains("Me too."),
+        "{inbox}"
+    );
+    assert!(
+        kalle
+            .does(&["carry", "--next", "--no-copy"])
+            .out
+            .contains("Or you?")
+    );
+    assert!(kalle.does(&["dead"]).out.contains("no account there"));
+    relay.stop();
+}
