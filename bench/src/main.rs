@@ -2,26 +2,75 @@
 //!
 //! Absolute times differ from machine to machine and from minute to minute; the ratios hold.
 
-#![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its result"
+)]
 
 mod conversation;
 mod measure;
+mod relay;
 mod subject;
 mod trust;
 
 use crosstalk_envelope::{Document, Reading};
 use measure::{Subject, measure};
 use std::hint::black_box;
+use std::io::{Error, Result};
+use std::process::ExitCode;
 use std::time::Duration;
 use subject::{ENVELOPE, envelope_of, read_envelope, read_json, read_mail, scan_lines};
 
 const ROUND: Duration = Duration::from_millis(4);
 
-fn main() {
-    small();
-    lengths();
-    trust::run();
-    conversation::run();
+/// The benches, by the names that choose one.
+const BENCHES: [&str; 4] = ["envelope", "trust", "conversation", "relay"];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let is_quick = words.iter().any(|w| w == "--quick");
+    let words: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|w| *w != "--quick")
+        .collect();
+    let done = match words.as_slice() {
+        // The bench of the relay starts itself again as the server that it compares with.
+        ["floor", address, size] => relay::floor::serve(address, size),
+        // For a profiler: the load alone, on a server that runs already.
+        ["load", address, connections, seconds] => relay::aim(address, connections, seconds),
+        [] => BENCHES
+            .iter()
+            .try_for_each(|name| bench(name, is_quick, None)),
+        [name] if BENCHES.contains(name) => bench(name, is_quick, None),
+        ["relay", part] => bench("relay", is_quick, Some(part)),
+        other => Err(Error::other(format!(
+            "there is no bench `{}`: there are {}",
+            other.join(" "),
+            BENCHES.join(", ")
+        ))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(name: &str, is_quick: bool, part: Option<&str>) -> Result<()> {
+    match name {
+        "envelope" => {
+            small();
+            lengths();
+        }
+        "trust" => trust::run(),
+        "conversation" => conversation::run(),
+        _ => return relay::run(is_quick, part),
+    }
+    Ok(())
 }
 
 /// One message of 1.1 KB, read in every way.

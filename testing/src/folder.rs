@@ -13,8 +13,13 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// A new, empty one.
     pub fn new(what: &str) -> Self {
+        Self::within(&env::temp_dir(), what)
+    }
+
+    /// A new, empty one inside of another.
+    pub fn within(place: &Path, what: &str) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("crosstalk-{what}-{}-{number}", process::id()));
+        let path = place.join(format!("crosstalk-{what}-{}-{number}", process::id()));
         fs::create_dir_all(&path).expect("a temporary folder");
         Self(path)
     }

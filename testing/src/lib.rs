@@ -9,8 +9,10 @@
     reason = "a test whose server can't be set up has to fail, and say why"
 )]
 
-mod folder;
+pub mod folder;
+pub mod http;
 pub mod knot;
 mod program;
+pub mod relay;
 pub mod tmux;
 pub mod xvfb;

@@ -8,7 +8,7 @@ use std::{fmt, io};
 /// A command line of words without spaces, with the variables set for it.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, String)>,
     words: Vec<String>,
 }
 
@@ -22,8 +22,8 @@ impl Invocation {
     }
 
     /// The same command with a variable of the environment set.
-    pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub fn env(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
         self
     }
 
@@ -33,7 +33,7 @@ impl Invocation {
         let mut command = Command::new(words.next().map_or("", String::as_str));
         command
             .args(words)
-            .envs(self.variables.iter().copied())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(root);
         command
     }

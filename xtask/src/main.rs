@@ -11,6 +11,7 @@ mod fuzz;
 mod invocation;
 mod layers;
 mod package;
+mod python;
 mod registry;
 #[cfg(test)]
 mod scratch;
@@ -69,10 +70,19 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Spec { verbose } => spec::task(root, *verbose),
         Task::Layers => layers::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
-        Task::Bench => {
+        Task::Bench { words } => {
             // The program itself is measured, too.
             Invocation::new("cargo build --release -p crosstalk-cli").run(root)?;
-            Invocation::new("cargo run --release -p crosstalk-bench").run(root)
+            let line = format!(
+                "cargo run --release -p crosstalk-bench -- {}",
+                words.join(" ")
+            );
+            Invocation::new(&line).run(root)
+        }
+        Task::RelayKill { cycles } => {
+            Invocation::new("cargo test -p crosstalk-cli --test it -- durability::kill --nocapture")
+                .env("CROSSTALK_KILL_CYCLES", &cycles.to_string())
+                .run(root)
         }
         Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
             .env("TRYCMD", "overwrite")

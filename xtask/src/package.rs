@@ -40,6 +40,18 @@ const PROGRAMS: &[Program] = &[
         program: "nano",
         packages: &["nano"],
     },
+    Program {
+        program: "strace",
+        packages: &["strace"],
+    },
+    Program {
+        program: "mkfs.ext4",
+        packages: &["e2fsprogs"],
+    },
+    Program {
+        program: "python3",
+        packages: &["python3", "python3-venv"],
+    },
 ];
 
 /// Installs what is missing.
@@ -48,12 +60,7 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
     if missing.is_empty() {
         return Ok(Ending::Done(String::new()));
     }
-    let prefix = privilege(root).ok_or_else(|| not_possible(&missing))?;
-    for line in commands(prefix, &missing) {
-        Invocation::new(&line)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .run(root)?;
-    }
+    install(root, &missing)?;
     let still = self::missing(PROGRAMS, &folders());
     if still.is_empty() {
         Ok(Ending::Done(format!("installed {}", missing.join(", "))))
@@ -62,6 +69,17 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
         let message = "the packages are installed, and their programs are not there";
         Err(Failure::new(message, again))
     }
+}
+
+/// Installs packages.
+pub fn install(root: &Path, packages: &[&str]) -> Result<(), Failure> {
+    let prefix = privilege(root).ok_or_else(|| not_possible(packages))?;
+    for line in commands(prefix, packages) {
+        Invocation::new(&line)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .run(root)?;
+    }
+    Ok(())
 }
 
 /// The packages whose programs are in none of these folders.

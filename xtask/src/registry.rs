@@ -136,6 +136,8 @@ pub struct Rule {
     title: String,
     /// The way out, for the person who sees the diagnostic.
     pub help: Option<String>,
+    /// Where its cases are, if not in `conformance/`.
+    pub suite: Option<String>,
     /// A repair by this rule leaves text out.
     #[serde(default)]
     drops: bool,

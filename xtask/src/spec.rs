@@ -23,6 +23,9 @@ const SOURCES: &[(&str, &[&str])] = &[
     ("bench", &["rs", "toml"]),
 ];
 
+/// Suites whose cases are code, and where it stands: each case names its rule as `&rule::NAME`.
+const SUITES: &[(&str, &str)] = &[("relay", "crates/crosstalk-relay/src/conform/case")];
+
 /// What the checks found.
 #[derive(Default)]
 struct Report {
@@ -74,6 +77,7 @@ fn check(root: &Path) -> io::Result<Report> {
     let defined = documents(root, &known, &prefixes, &mut report)?;
     sources(root, &known, &prefixes, &mut report)?;
     let covered = cases(root, &known, &mut report)?;
+    suites(root, &rules, &mut report)?;
     for rule in &rules {
         let id = &rule.id;
         match defined.get(id).map(Vec::as_slice) {
@@ -86,7 +90,7 @@ fn check(root: &Path) -> io::Result<Report> {
                 places.join(", ")
             )),
         }
-        if !covered.contains(id) {
+        if rule.suite.is_none() && !covered.contains(id) {
             report
                 .problems
                 .push(format!("{id} has no conformance case with `rule: {id}`"));
@@ -193,6 +197,35 @@ fn cases(root: &Path, known: &BTreeSet<&str>, report: &mut Report) -> io::Result
         }
     }
     Ok(covered)
+}
+
+/// Reads the suites that are code: a rule of one has a case there.
+fn suites(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
+    for rule in rules {
+        let Some(suite) = &rule.suite else { continue };
+        let id = &rule.id;
+        let Some((_, folder)) = SUITES.iter().find(|(name, _)| name == suite) else {
+            report.problems.push(format!(
+                "{RULES}: {id} names the suite `{suite}`, which is unknown"
+            ));
+            continue;
+        };
+        let name = format!("&rule::{}", rule.name);
+        let mut number = 0;
+        for path in tree::files(&root.join(folder))? {
+            let text = tree::text(&path)?;
+            let ends = |rest: &str| !rest.starts_with(id::is_word);
+            let named = text.split(&name).skip(1);
+            number += named.filter(|rest| ends(rest)).count();
+        }
+        if number == 0 {
+            report
+                .problems
+                .push(format!("{id} has no case with `{name}` in {folder}"));
+        }
+        *report.cases.entry(id::prefix(id).to_owned()).or_default() += number;
+    }
+    Ok(())
 }
 
 /// Lists the rules with a code or a help text whose constant no hand-written code names.

@@ -2,7 +2,7 @@
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
-use crate::{fuzz, layers, package, registry, spec, toolchain};
+use crate::{fuzz, layers, package, python, registry, spec, toolchain};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -48,6 +48,11 @@ const STEPS: &[Step] = &[
         name: "packages",
         again: "apt-get install knot knot-dnsutils",
         run: package::step,
+    },
+    Step {
+        name: "Python programs",
+        again: "cargo xtask test",
+        run: python::step,
     },
     Step {
         name: "tests",

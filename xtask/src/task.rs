@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 /// How long `cargo xtask fuzz` runs each target unless it is told otherwise.
 const FUZZ_SECONDS: u32 = 60;
 
+/// How often `cargo xtask relay-kill` kills unless it is told otherwise.
+const KILL_CYCLES: u32 = 200;
+
 /// Every task: how it is called, and what it does.
 const TASKS: &[(&str, &str)] = &[
     (
@@ -27,7 +30,14 @@ const TASKS: &[(&str, &str)] = &[
         "fuzz [SECONDS]",
         "run every fuzz target on nightly, 60 seconds each, and count executions",
     ),
-    ("bench", "measure the speed ratios of bench/"),
+    (
+        "bench [NAME] [--quick]",
+        "measure the speed ratios of bench/: envelope, trust, conversation, relay, or all",
+    ),
+    (
+        "relay-kill [CYCLES]",
+        "kill a relay under load, 200 times, and look whether anything is lost",
+    ),
     (
         "transcripts",
         "write what the command line prints now into its transcripts",
@@ -56,7 +66,15 @@ pub enum Task {
         seconds: u32,
     },
     /// The measurements.
-    Bench,
+    Bench {
+        /// Which, and how.
+        words: Vec<String>,
+    },
+    /// A long run of kills.
+    RelayKill {
+        /// How many.
+        cycles: u32,
+    },
     /// The transcripts, written anew.
     Transcripts,
 }
@@ -82,7 +100,18 @@ impl Task {
                     "`{seconds}` is not a number of seconds; try `cargo xtask fuzz 60`"
                 )),
             },
-            ["bench"] => Ok(Self::Bench),
+            ["bench", words @ ..] => Ok(Self::Bench {
+                words: words.iter().map(|w| (*w).to_owned()).collect(),
+            }),
+            ["relay-kill"] => Ok(Self::RelayKill {
+                cycles: KILL_CYCLES,
+            }),
+            ["relay-kill", cycles] => match cycles.parse() {
+                Ok(cycles) if cycles > 0 => Ok(Self::RelayKill { cycles }),
+                _ => Err(format!(
+                    "`{cycles}` is not a number of kills; try `cargo xtask relay-kill 200`"
+                )),
+            },
             ["transcripts"] => Ok(Self::Transcripts),
             [task, rest @ ..] => Err(refusal(task, rest)),
         }
@@ -106,7 +135,7 @@ fn refusal(task: &str, rest: &[&str]) -> String {
 pub fn help() -> String {
     let mut out = String::from("Usage: cargo xtask TASK\n\nTasks:\n");
     for (usage, summary) in TASKS {
-        let _ = writeln!(out, "  {usage:<18}{summary}");
+        let _ = writeln!(out, "  {usage:<24}{summary}");
     }
     out.push_str("\nExit codes: 0 all is well, 1 something failed, 2 wrong arguments.");
     out
@@ -137,6 +166,9 @@ mod tests {
     fn arguments_are_read() {
         assert_eq!(parse("fuzz 5"), Ok(Task::Fuzz { seconds: 5 }));
         assert_eq!(parse("spec --verbose"), Ok(Task::Spec { verbose: true }));
+        assert_eq!(parse("relay-kill 5"), Ok(Task::RelayKill { cycles: 5 }));
+        let words = ["relay".to_owned(), "--quick".to_owned()].to_vec();
+        assert_eq!(parse("bench relay --quick"), Ok(Task::Bench { words }));
     }
 
     #[test]
@@ -154,5 +186,10 @@ mod tests {
                 "{bad}"
             );
         }
+        assert!(
+            parse("relay-kill often")
+                .unwrap_err()
+                .contains("not a number of kills")
+        );
     }
 }

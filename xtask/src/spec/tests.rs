@@ -113,6 +113,35 @@ fn a_rule_without_case() {
 }
 
 #[test]
+fn a_rule_whose_cases_are_code() {
+    let rule = |suite: &str| {
+        format!(
+            "{REGISTRY}[[rule]]\nid = \"HTP-001\"\nname = \"HTTP_RECEIVE\"\nsuite = \"{suite}\"\ntitle = \"x\"\n"
+        )
+    };
+    let tree = good();
+    tree.write("spec/http.md", "**HTP-001** x");
+    tree.write("spec/registry/rules.toml", rule("relay"));
+    let problems = |tree: &Scratch| check(tree.path()).unwrap().problems;
+    let folder = "crates/crosstalk-relay/src/conform/case";
+    let missing = format!("HTP-001 has no case with `&rule::HTTP_RECEIVE` in {folder}");
+    assert_eq!(problems(&tree), std::slice::from_ref(&missing));
+    tree.write(&format!("{folder}/a.rs"), "case(&rule::HTTP_RECEIVE_ALL)");
+    assert_eq!(problems(&tree), [missing]);
+    tree.write(
+        &format!("{folder}/a.rs"),
+        "case(&rule::HTTP_RECEIVE), case(&rule::HTTP_RECEIVE)",
+    );
+    let report = check(tree.path()).unwrap();
+    assert_eq!(
+        (report.problems.len(), report.cases.get("HTP")),
+        (0, Some(&2))
+    );
+    tree.write("spec/registry/rules.toml", rule("other"));
+    assert!(problems(&tree)[0].contains("names the suite `other`, which is unknown"));
+}
+
+#[test]
 fn a_case_of_no_rule() {
     assert!(fault("conformance/e.case", "title: x\n\n").contains("no line `rule: ID`"));
     for rule in ["ENV-999", "ENV-001 and ENV-002", "XYZ-001"] {

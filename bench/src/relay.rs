@@ -1,0 +1,271 @@
+//! `cargo xtask bench relay`: the relay under load, beside a server that does nothing.
+//!
+//! Server and load share the machine, and the machine has other work: so the floor and the relay take turns, and what
+//! counts is the median of their ratios. Each turn has a relay of its own, with an empty store.
+
+mod batch;
+mod disk;
+pub mod floor;
+mod letter;
+mod load;
+mod million;
+mod report;
+mod watch;
+
+use crosstalk_protocol::relay::RelayStore as _;
+use crosstalk_store::SqliteStore;
+use crosstalk_testing::folder::Folder;
+use crosstalk_testing::relay::Relay;
+use floor::Floor;
+use letter::{Hand, Letters};
+use load::{Measured, Plan, percentile};
+use report::{Kind, Round, Turn};
+use std::io::{Error, Result};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Connections at once, with the goal for what is durable.
+const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.6)];
+/// The goal for what is signed.
+const SIGNED: f64 = 0.25;
+/// How much longer than the floor's the 99th percentile may be.
+const SLOWEST: f64 = 3.0;
+/// Idle memory, in MB.
+const IDLE: f64 = 20.0;
+/// How long filing may take before the bench gives up.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    rounds: usize,
+    warm_up: Duration,
+    time: Duration,
+    million: usize,
+}
+
+impl Scale {
+    fn of(quick: bool) -> Self {
+        if quick {
+            Self {
+                rounds: 1,
+                warm_up: Duration::from_millis(200),
+                time: Duration::from_millis(800),
+                million: 20_000,
+            }
+        } else {
+            Self {
+                rounds: 5,
+                warm_up: Duration::from_secs(1),
+                time: Duration::from_secs(5),
+                million: 1_000_000,
+            }
+        }
+    }
+
+    fn plan(self, connections: usize) -> Plan {
+        Plan {
+            connections,
+            warm_up: self.warm_up,
+            time: self.time,
+            batch: 1,
+        }
+    }
+}
+
+/// Measures, or says what is missing. A part of it can be named: `load`, `batch`, `memory`.
+pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
+    let bench = Bench::new(quick)?;
+    let wants = |name: &str| part.is_none_or(|p| p == name);
+    if part.is_some_and(|p| !["load", "batch", "memory"].contains(&p)) {
+        return Err(Error::other("the parts are load, batch and memory"));
+    }
+    bench.disk()?;
+    if wants("load") {
+        bench.load()?;
+    }
+    if wants("batch") {
+        batch::run(&bench)?;
+    }
+    if wants("memory") {
+        bench.idle()?;
+        million::run(&bench)?;
+    }
+    Ok(())
+}
+
+/// Puts a load on a server that runs already, and prints what came of it.
+pub fn aim(address: &str, connections: &str, seconds: &str) -> Result<()> {
+    let plan = Plan {
+        connections: connections.parse().map_err(Error::other)?,
+        warm_up: Duration::ZERO,
+        time: Duration::from_secs(seconds.parse().map_err(Error::other)?),
+        batch: 1,
+    };
+    let address = address.parse().map_err(Error::other)?;
+    let turn = Turn::of(&whole(load::run(address, plan, &Letters::single())?)?);
+    println!(
+        "{:.0} msg/s, p50 {:.0} µs, p99 {:.0} µs",
+        turn.rate, turn.half, turn.slow
+    );
+    Ok(())
+}
+
+/// What every part needs.
+struct Bench {
+    scale: Scale,
+    program: PathBuf,
+    place: Folder,
+    hand: Hand,
+}
+
+impl Bench {
+    fn new(quick: bool) -> Result<Self> {
+        let own = std::env::current_exe()?;
+        let folder = own.parent().ok_or_else(|| Error::other("no folder"))?;
+        let program = folder.join("crosstalk");
+        if !program.is_file() {
+            let text = "build the program first, with `cargo build --release`";
+            return Err(Error::other(text));
+        }
+        if let Some(refusal) = disk::refusal(folder) {
+            return Err(Error::other(refusal));
+        }
+        Ok(Self {
+            scale: Scale::of(quick),
+            program,
+            place: Folder::within(folder, "bench"),
+            hand: Hand::new().ok_or_else(|| Error::other("no key"))?,
+        })
+    }
+
+    fn disk(&self) -> Result<()> {
+        let folder = self.place.path();
+        let kind = crosstalk_testing::relay::file_system(folder).unwrap_or_default();
+        let times = disk::sync_times(folder)?;
+        println!(
+            "data on {kind}: a page is on disk in {:.0} µs (p50), {:.0} µs (p99)",
+            percentile(&times, 50.0),
+            percentile(&times, 99.0)
+        );
+        Ok(())
+    }
+
+    /// A relay with an empty store.
+    fn relay(&self) -> Relay {
+        Relay::of(&self.program).within(self.place.path()).start()
+    }
+
+    fn load(&self) -> Result<()> {
+        let answer = self.relay().connect().receive(&letter::envelope(
+            "01K00000000000000000000000",
+            "01K00000000000000000000001",
+            1,
+            &letter::inbox(1),
+        ))?;
+        if answer.status != 200 {
+            return Err(Error::other(answer.text()));
+        }
+        let size = answer.body.len();
+        println!("answers have {size} bytes");
+        let mut rounds: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
+        for _ in 0..self.scale.rounds {
+            for ((connections, _), rounds) in CONNECTIONS.into_iter().zip(&mut rounds) {
+                let plan = self.scale.plan(connections);
+                let mut round = Vec::new();
+                for kind in Kind::ALL {
+                    round.push(self.turn(kind, plan, size)?);
+                }
+                rounds.extend(Round::try_from(round));
+            }
+        }
+        for ((connections, _), rounds) in CONNECTIONS.into_iter().zip(&rounds) {
+            report::table(connections, rounds);
+        }
+        for ((connections, durable), rounds) in CONNECTIONS.into_iter().zip(&rounds) {
+            report::goals(connections, rounds, durable, SIGNED, SLOWEST);
+        }
+        Ok(())
+    }
+
+    fn turn(&self, kind: Kind, plan: Plan, size: usize) -> Result<Turn> {
+        if kind == Kind::Floor {
+            let floor = Floor::start(size)?;
+            let measured = load::run(floor.address, plan, &Letters::single())?;
+            return Ok(Turn::of(&whole(measured)?));
+        }
+        let relay = self.relay();
+        let measured = match kind {
+            Kind::Signed => {
+                let mut connection = relay.connect();
+                for text in self.hand.introductions() {
+                    let answer = connection.receive(&text)?;
+                    if answer.status != 200 {
+                        return Err(Error::other(answer.text()));
+                    }
+                }
+                // More than can be taken in the time.
+                let seconds = (plan.warm_up + plan.time).as_secs_f64();
+                let letters = self.hand.ready((seconds * 24_000.0) as usize);
+                load::run(relay.address(), plan, &letters)?
+            }
+            Kind::Delivered => watch::run(relay.address(), plan)?,
+            Kind::Floor | Kind::Durable => load::run(relay.address(), plan, &Letters::single())?,
+        };
+        let measured = whole(measured)?;
+        let (left, filing) = filed(&relay)?;
+        let seconds = (plan.warm_up + plan.time).as_secs_f64();
+        Ok(Turn {
+            left: left as f64,
+            filing,
+            sustained: measured.in_all as f64 / (seconds + filing),
+            ..Turn::of(&measured)
+        })
+    }
+
+    fn idle(&self) -> Result<()> {
+        let relay = self.relay();
+        let answer = relay.connect().get("/healthz")?;
+        if answer.status != 200 {
+            return Err(Error::other(answer.text()));
+        }
+        let memory = megabytes(&relay);
+        println!("\nidle: {memory:.1} MB");
+        crate::goal("idle memory in MB", memory, "at most", IDLE);
+        Ok(())
+    }
+}
+
+/// A measurement counts if everything was taken.
+fn whole(measured: Measured) -> Result<Measured> {
+    match &measured.refusal {
+        None => Ok(measured),
+        Some(first) => Err(Error::other(format!(
+            "{} of {} requests were refused, the first with {first}",
+            measured.refused,
+            measured.in_all + measured.refused
+        ))),
+    }
+}
+
+/// Waits until everything that was taken is filed: how much was left, and how many seconds it took.
+fn filed(relay: &Relay) -> Result<(u64, f64)> {
+    let began = Instant::now();
+    let store = SqliteStore::open_existing(relay.store())
+        .map_err(Error::other)?
+        .ok_or_else(|| Error::other("the relay has no store"))?;
+    let left = || store.filing().map(|f| f.left).map_err(Error::other);
+    let first = left()?;
+    while left()? > 0 {
+        if began.elapsed() > PATIENCE {
+            return Err(Error::other(format!("{} are never filed", left()?)));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok((first, began.elapsed().as_secs_f64()))
+}
+
+/// The memory of a relay in MB.
+fn megabytes(relay: &Relay) -> f64 {
+    relay.memory().map_or(f64::NAN, |bytes| bytes as f64 / 1e6)
+}

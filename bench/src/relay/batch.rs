@@ -1,0 +1,92 @@
+//! Many envelopes in one request, beside a bare loop that puts the same messages into the same schema.
+
+use super::letter::{Letters, envelope, inbox, now_millis};
+use super::load::{self, Plan};
+use super::report::median;
+use super::{Bench, filed, whole};
+use crate::goal;
+use crosstalk_envelope::{Document, Reading, Timestamp, id};
+use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore as _, Rules, Taken, admit};
+use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_store::SqliteStore;
+use crosstalk_testing::folder::Folder;
+use std::io::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// Envelopes of a request, and messages of a transaction.
+const BATCH: usize = 512;
+/// Requests on their way at once.
+const CONNECTIONS: usize = 4;
+/// The goal.
+const SHARE: f64 = 0.8;
+
+/// Prints the table.
+pub fn run(bench: &Bench) -> Result<()> {
+    let plan = Plan {
+        connections: CONNECTIONS,
+        batch: BATCH,
+        ..bench.scale.plan(CONNECTIONS)
+    };
+    let letters = Letters::Fresh {
+        batch: BATCH,
+        receivers: 16,
+    };
+    let (mut bare, mut relayed, mut left, mut filing) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..bench.scale.rounds {
+        bare.push(loop_of(bench, plan.time)?);
+        let relay = bench.relay();
+        let measured = whole(load::run(relay.address(), plan, &letters)?)?;
+        relayed.push(measured.rate());
+        let (rest, time) = filed(&relay)?;
+        left.push(rest as f64);
+        filing.push(time);
+    }
+    println!("\nbatches of {BATCH}, {CONNECTIONS} requests at once\n");
+    println!(
+        "{:<24} {:>9.0} msg/s",
+        "bare loop (floor)",
+        median(bare.iter().copied())
+    );
+    println!(
+        "{:<24} {:>9.0} msg/s, {:.0} left, filed in {:.2} s\n",
+        "batch requests",
+        median(relayed.iter().copied()),
+        median(left),
+        median(filing)
+    );
+    let ratio = median(relayed.iter().zip(&bare).map(|(r, b)| r / b));
+    goal("batch requests ÷ bare loop", ratio, "at least", SHARE);
+    Ok(())
+}
+
+/// Messages a second that a loop over the store takes: parsed and admitted before the clock starts.
+fn loop_of(bench: &Bench, time: Duration) -> Result<f64> {
+    let folder = Folder::within(bench.place.path(), "bare");
+    let mut store = SqliteStore::open(folder.path().join("relay.db")).map_err(Error::other)?;
+    let (mut taken, mut spent) = (0, Duration::ZERO);
+    while spent < time {
+        let batch = (0..BATCH).map(admission).collect::<Result<Vec<_>>>()?;
+        let began = Instant::now();
+        let outcomes = store.take(&batch).map_err(Error::other)?;
+        spent += began.elapsed();
+        if outcomes.iter().any(|o| !matches!(o, Taken::New { .. })) {
+            return Err(Error::other("the store refused a message"));
+        }
+        taken += BATCH;
+    }
+    Ok(taken as f64 / spent.as_secs_f64())
+}
+
+fn admission(number: usize) -> Result<Admission> {
+    let thread = id::ulid_of(now_millis(), number as u128 / 16);
+    let text = envelope(&id::new_ulid(), &thread, number, &inbox(number % 16));
+    let document = Document::parse(&text, Reading::Strict);
+    let at = Timestamp::from_millis(i64::try_from(now_millis()).unwrap_or(0));
+    let candidate = Candidate {
+        document: &document,
+        verdict: &verify(&document, &Trust::default(), &Question::at(at)),
+        peer: &Peer::local(),
+        at,
+    };
+    admit(candidate, &Rules::default()).map_err(|refusal| Error::other(format!("{refusal:?}")))
+}
