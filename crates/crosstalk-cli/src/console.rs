@@ -74,11 +74,6 @@ impl Console {
         self.profile.as_deref()
     }
 
-    /// Whether stderr has colors.
-    pub(crate) fn has_color(&self) -> bool {
-        self.err_color != ColorChoice::Never
-    }
-
     /// Whether somebody looks at stdout.
     pub(crate) fn is_terminal(&self) -> bool {
         self.out.is_terminal()

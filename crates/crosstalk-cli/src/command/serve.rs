@@ -70,7 +70,7 @@ impl Serve {
         data.make()?;
         let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
-        log::start(format, &self.log, console.has_color())?;
+        log::start(format, &self.log)?;
         let store = data.open()?;
         let owned = store.own()?;
         let tokens = active(&store)?;

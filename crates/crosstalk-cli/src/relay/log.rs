@@ -25,7 +25,7 @@ impl LogFormat {
 }
 
 /// Starts the log on stderr: a level, or a filter such as `info,crosstalk_relay=debug`.
-pub(crate) fn start(format: LogFormat, level: &str, color: bool) -> Result<(), Failure> {
+pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(level).map_err(|e| {
         Failure::Usage(format!(
             "--log `{level}` is no level: write error, warn, info, debug or trace ({e})"
@@ -35,7 +35,7 @@ pub(crate) fn start(format: LogFormat, level: &str, color: bool) -> Result<(), F
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(color).with_target(false).try_init(),
+        LogFormat::Text => builder.with_ansi(false).with_target(false).try_init(),
         LogFormat::Json => builder
             .json()
             .flatten_event(true)

@@ -136,7 +136,7 @@ async fn the_same_message_gets_the_same_answer_and_another_one_under_its_id_none
         (refused.status(), code(&refused)),
         (403, Some(ErrorCode::Perm))
     );
-    assert_eq!(answer(&refused).sender(), "SYSTEM");
+    assert_eq!(answer(&refused).sender(), "agent://x/bob");
     assert_eq!(
         relay.inbox("agent://x/bob", None, 10).await.unwrap().len(),
         1

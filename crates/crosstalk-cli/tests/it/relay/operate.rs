@@ -166,6 +166,33 @@ fn the_first_start_makes_everything_and_a_second_relay_is_turned_away() {
     relay.stop();
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_it_says_how_to_begin_and_ends_with_ctrl_c() {
+    use crosstalk_testing::tmux::Tmux;
+    let kalle = Person::new("terminal", "kalle");
+    let data = kalle.home.path("relay");
+    let terminal = Tmux::start(120, 40);
+    let program = env!("CARGO_BIN_EXE_crosstalk");
+    terminal.type_text(&format!(
+        "'{program}' serve --listen 127.0.0.1:0 --data '{}'",
+        data.display()
+    ));
+    terminal.send_keys(&["Enter"]);
+    let screen = terminal.wait_for("Ctrl-C ends it.");
+    for text in [
+        "The relay localhost listens on http://127.0.0.1:",
+        "Everyone on this machine is the local person",
+        "crosstalk send claude",
+    ] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+    assert!(!screen.contains("tracing"), "{screen}");
+    terminal.send_keys(&["C-c"]);
+    let screen = terminal.wait_for("everything that was taken is filed");
+    assert!(!screen.contains("\"level\""), "{screen}");
+}
+
 #[test]
 fn a_signal_answers_those_who_wait() {
     let kalle = Person::new("drain", "kalle");
