@@ -61,7 +61,10 @@ fn read(trace: &str, ids: &[String]) -> Trace {
         if is_done && both("\"POST /crosstalk/receive") {
             stage = Stage::Asked;
         } else if is_new && is_log && call.starts_with("pwrite") && call.contains(id.as_str()) {
-            stage = Stage::Written;
+            // Filing writes it again, later.
+            if stage == Stage::Asked {
+                stage = Stage::Written;
+            }
         } else if is_done && is_log && (call.starts_with("fsync") || call.starts_with("fdatasync"))
         {
             // It began after the message was written, and it worked.

@@ -105,7 +105,7 @@ fn a_full_disk_is_told_and_nothing_is_half_written() {
             "no file system can be mounted: neither root nor user namespaces",
         );
     };
-    let script = "mount -t tmpfs -o size=10m,mode=700 tmpfs \"$CROSSTALK_FULL_DISK\"\n\
+    let script = "mount -t tmpfs -o size=24m,mode=700 tmpfs \"$CROSSTALK_FULL_DISK\"\n\
                   exec \"$0\" --exact pressure::disk::filled --ignored --nocapture";
     let output = Command::new("unshare")
         .args([flags, "sh", "-euc", script])

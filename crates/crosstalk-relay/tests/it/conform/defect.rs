@@ -101,7 +101,7 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::NewestFirst, &["HTP-015", "HTP-031", "HTP-032", "HTP-033", "HTP-034"]),
     (Defect::ConsumesOnReading, &["HTP-033", "HTP-034", "HTP-036"]),
     (Defect::ListsAcknowledged, &["HTP-012", "HTP-034", "HTP-036"]),
-    (Defect::SkipsOne, &["HTP-034"]),
+    (Defect::SkipsOne, &["HTP-033", "HTP-034"]),
     (Defect::AlwaysJson, &["HTP-032"]),
     (Defect::NoStream, &["HTP-033"]),
     (Defect::NeverWaits, &["HTP-022", "HTP-035"]),
