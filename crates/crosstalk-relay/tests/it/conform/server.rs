@@ -474,8 +474,16 @@ impl Server {
             return Ok(0);
         };
         let place = written.strip_prefix("c-").and_then(|n| n.parse().ok());
-        let place: usize = place.ok_or_else(|| fault(ErrorCode::Format, "A strange cursor"))?;
-        Ok(place + usize::from(self.has(Defect::SkipsOne) && place > 0))
+        place.ok_or_else(|| fault(ErrorCode::Format, "A strange cursor"))
+    }
+
+    /// What is in an inbox behind a place.
+    fn behind(&self, address: &str, after: usize, limit: usize) -> Vec<(usize, Value)> {
+        let mut found = self.model.lock().unwrap().inbox(address, after, limit);
+        if self.has(Defect::SkipsOne) && after > 0 && !found.is_empty() {
+            found.remove(0);
+        }
+        found
     }
 
     async fn inbox(&self, asked: &Asked) -> Result<Reply, Fault> {
@@ -487,7 +495,7 @@ impl Server {
         self.may_read(asked, address)?;
         let until = Instant::now() + Duration::from_secs(u64::try_from(wait).unwrap());
         let found = loop {
-            let found = self.model.lock().unwrap().inbox(address, after, limit);
+            let found = self.behind(address, after, limit);
             if !found.is_empty() || Instant::now() >= until || self.has(Defect::NeverWaits) {
                 break found;
             }
@@ -515,7 +523,7 @@ impl Server {
         let (send, receive) = mpsc::channel(16);
         tokio::spawn(async move {
             while !send.is_closed() {
-                let found = self.model.lock().unwrap().inbox(&address, after, 10);
+                let found = self.behind(&address, after, 10);
                 for (place, entry) in found {
                     after = place;
                     let event =
