@@ -30,8 +30,8 @@ pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};
 pub use port::{
-    Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, Inbox, RelayStore, Retention,
-    Retired, TokenRecord,
+    Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, HandedOut, Inbox, RelayStore,
+    Retention, Retired, TokenRecord,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Route, Routes};

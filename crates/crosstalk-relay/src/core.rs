@@ -17,16 +17,17 @@ use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::relay::{
-    Admission, Entry, Filing, Handler, HopKey, Inbox, Recipient, RelayStore, Rules, State, add_hop,
+    Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
+    State, add_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use judge::Believed;
 use pending::Pending;
 use readers::Readers;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use waiting::{Answers, Bells};
 use writer::{Change, Job};
@@ -56,7 +57,7 @@ pub struct Setup {
 #[derive(Clone)]
 pub struct Relay {
     shared: Arc<Shared>,
-    jobs: mpsc::UnboundedSender<Job>,
+    jobs: mpsc::Sender<Job>,
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -153,7 +154,7 @@ impl Relay {
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
         });
-        let (jobs, todo) = mpsc::unbounded_channel();
+        let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
             let end = match writer::run(store, Arc::clone(&seen), todo) {
@@ -375,14 +376,13 @@ impl Relay {
 
     /// Notes that messages were handed out to an address. Nobody waits for it: if it is lost, they are handed out again.
     pub fn handed_out(&self, address: &str, ids: Vec<String>) {
-        let (address, at) = (address.to_owned(), self.now());
-        let change = move |store: &mut dyn RelayStore| {
-            if let Err(error) = store.mark(&address, &ids, State::Delivered, at) {
-                tracing::warn!(reason = %error, "that messages were handed out is not noted");
-            }
+        let handed = HandedOut {
+            address: address.to_owned(),
+            ids,
+            at: self.now(),
         };
         // A relay that stops notes nothing any more.
-        let _ = self.jobs.send(Job::ChangeFiled(Box::new(change)));
+        let _ = self.jobs.send(Job::HandedOut(handed));
     }
 
     /// A message as it leaves this relay: with the trace that it was here.

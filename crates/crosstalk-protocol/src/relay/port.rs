@@ -73,6 +73,12 @@ pub trait RelayStore: Store {
         at: Timestamp,
     ) -> Result<Vec<String>, StoreError>;
 
+    /// Notes that messages were handed out: their deliveries are [`State::Delivered`], where that may follow.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
+
     /// The deliveries of a message that is filed.
     ///
     /// # Errors
@@ -219,6 +225,17 @@ pub struct Entry {
     pub state: State,
     /// The message.
     pub record: Record,
+}
+
+/// Messages that somebody was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOut {
+    /// For whom.
+    pub address: String,
+    /// Their ids.
+    pub ids: Vec<String>,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// How far filing is.

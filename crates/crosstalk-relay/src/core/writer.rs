@@ -1,23 +1,26 @@
 //! The one who writes: a thread that takes everything that came meanwhile in one transaction, and files it after.
 
 use super::Shared;
-use crosstalk_protocol::relay::{Admission, RelayStore, Taken};
+use crosstalk_protocol::relay::{Admission, HandedOut, RelayStore, Taken};
 use crosstalk_protocol::store::{StoreError, StoreFault};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// How many messages one transaction takes at most.
 const BATCH: usize = 512;
-/// How many messages are filed at once while others wait.
-const SLICE: usize = 128;
+/// How many messages are filed at once while others come in.
+const SLICE: usize = 32;
 /// How many are filed at once while nothing else is to be done.
 const PORTION: usize = 512;
 /// Under load, filing begins again this long after it ended, and gets a tenth of the time.
 const RHYTHM: Duration = Duration::from_millis(50);
 const SHARE: u32 = 9;
+/// Until somebody has something to do.
+const FOREVER: Duration = Duration::from_secs(3600);
 /// With more than these, it gets half of the time.
 const PILE: u64 = 200_000;
 
@@ -36,8 +39,10 @@ pub(super) enum Job {
     Take(Box<Admission>, oneshot::Sender<Answer>),
     /// Change something else.
     Change(Change),
-    /// Change something once everything is filed that was taken before.
+    /// Change something once everything is filed that was taken before. Somebody waits for it.
     ChangeFiled(Change),
+    /// Note that messages were handed out, once they are filed. Nobody waits for it.
+    HandedOut(HandedOut),
     /// File what is left, and stop.
     Stop,
 }
@@ -45,13 +50,16 @@ pub(super) enum Job {
 struct Writer {
     store: Box<dyn RelayStore + Send>,
     shared: Arc<Shared>,
-    jobs: mpsc::UnboundedReceiver<Job>,
+    jobs: Receiver<Job>,
     last_taken: u64,
     filed: u64,
     left: u64,
+    /// Whether something came in since the last filing.
+    is_busy: bool,
     file_again: Instant,
-    /// What waits until the message at a place is filed.
-    later: Vec<(u64, Change)>,
+    /// What waits until the message at a place is filed, in the order of the places.
+    later: VecDeque<(u64, Change)>,
+    handed_out: VecDeque<(u64, HandedOut)>,
     stopping: bool,
 }
 
@@ -59,7 +67,7 @@ struct Writer {
 pub(super) fn run(
     store: Box<dyn RelayStore + Send>,
     shared: Arc<Shared>,
-    jobs: mpsc::UnboundedReceiver<Job>,
+    jobs: Receiver<Job>,
 ) -> Result<(), StoreError> {
     let filing = store.filing()?;
     let mut writer = Writer {
@@ -69,8 +77,10 @@ pub(super) fn run(
         last_taken: filing.through + filing.left,
         filed: filing.through,
         left: filing.left,
+        is_busy: false,
         file_again: Instant::now(),
-        later: Vec::new(),
+        later: VecDeque::new(),
+        handed_out: VecDeque::new(),
         stopping: false,
     };
     while writer.turn()? {}
@@ -80,25 +90,17 @@ pub(super) fn run(
 impl Writer {
     /// Does what is to be done next. False when there is nothing more.
     fn turn(&mut self) -> Result<bool, StoreError> {
-        let first = match self.left {
-            0 if self.stopping => return Ok(false),
-            0 => self.jobs.blocking_recv(),
-            _ => match self.jobs.try_recv() {
-                Ok(job) => Some(job),
-                Err(TryRecvError::Empty) => {
-                    self.file(PORTION)?;
-                    return Ok(true);
-                }
-                Err(TryRecvError::Disconnected) => None,
-            },
+        let mut next = match self.jobs.recv_timeout(self.patience()) {
+            Ok(job) => Some(job),
+            Err(end) => {
+                self.stopping |= end == RecvTimeoutError::Disconnected;
+                None
+            }
         };
-        let Some(first) = first else {
-            self.stopping = true;
-            self.file(PORTION)?;
-            return Ok(self.left > 0);
-        };
+        if next.is_none() && self.left == 0 {
+            return Ok(!self.stopping);
+        }
         let (mut batch, mut answers) = (Vec::new(), Vec::new());
-        let mut next = Some(first);
         while let Some(job) = next.take() {
             match job {
                 Job::Take(admission, answer) => {
@@ -115,19 +117,47 @@ impl Writer {
             }
         }
         self.take(&mut batch, &mut answers)?;
-        if self.left > 0 && (!self.later.is_empty() || Instant::now() >= self.file_again) {
-            self.file(SLICE)?;
+        if self.left > 0 && self.patience().is_zero() {
+            let most = if self.is_busy { SLICE } else { PORTION };
+            self.file(most)?;
         }
+        self.settle();
         Ok(true)
+    }
+
+    /// How long to wait for the next job: what was taken is filed when its time has come or nothing else is to be done.
+    fn patience(&self) -> Duration {
+        let has_time = self.is_busy && self.later.is_empty();
+        match self.left {
+            _ if self.stopping => Duration::ZERO,
+            0 => FOREVER,
+            _ if has_time => self.file_again.saturating_duration_since(Instant::now()),
+            _ => Duration::ZERO,
+        }
     }
 
     fn change(&mut self, job: Job) {
         match job {
             Job::Change(change) => change(self.store.as_mut()),
-            Job::ChangeFiled(change) if self.left == 0 => change(self.store.as_mut()),
-            Job::ChangeFiled(change) => self.later.push((self.last_taken, change)),
+            Job::ChangeFiled(change) => self.later.push_back((self.last_taken, change)),
+            Job::HandedOut(handed) => self.handed_out.push_back((self.last_taken, handed)),
             Job::Stop => self.stopping = true,
             Job::Take(..) => {}
+        }
+    }
+
+    /// Does what had to wait until something was filed.
+    fn settle(&mut self) {
+        let filed = if self.left == 0 { u64::MAX } else { self.filed };
+        while let Some((_, change)) = self.later.pop_front_if(|(place, _)| *place <= filed) {
+            change(self.store.as_mut());
+        }
+        let mut handed = Vec::new();
+        while let Some((_, one)) = self.handed_out.pop_front_if(|(place, _)| *place <= filed) {
+            handed.push(one);
+        }
+        if let Err(error) = self.store.hand_out(&handed) {
+            tracing::warn!(reason = %error, "that messages were handed out is not noted");
         }
     }
 
@@ -165,6 +195,7 @@ impl Writer {
                 for (seq, admission) in new() {
                     self.last_taken = self.last_taken.max(seq);
                     self.left += 1;
+                    self.is_busy = true;
                     shared.tell(seq, admission);
                 }
                 shared.metrics.backlog.store(self.left, Ordering::Relaxed);
@@ -205,14 +236,7 @@ impl Writer {
         }
         let share = if self.left > PILE { 1 } else { SHARE };
         self.file_again = Instant::now() + (began.elapsed() * share).max(RHYTHM);
-        let (now, later): (Vec<_>, Vec<_>) = self
-            .later
-            .drain(..)
-            .partition(|(place, _)| *place <= self.filed);
-        self.later = later;
-        for (_, change) in now {
-            change(self.store.as_mut());
-        }
+        self.is_busy = false;
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Expectation,
-    Filing, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
+    Filing, HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 
@@ -119,6 +119,18 @@ impl RelayStore for SqliteStore {
             return Ok(Vec::new());
         }
         self.write(|db| delivery::mark(db, address, ids, state, at))
+    }
+
+    fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError> {
+        if handed.is_empty() {
+            return Ok(());
+        }
+        self.write(|db| {
+            for HandedOut { address, ids, at } in handed {
+                delivery::mark(db, address, ids, State::Delivered, *at)?;
+            }
+            Ok(())
+        })
     }
 
     fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
