@@ -23,6 +23,7 @@ use greeting::Greeting;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Run a relay: inboxes, routing and delivery over HTTP
@@ -71,7 +72,7 @@ impl Serve {
         let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
         log::start(format, &self.log)?;
-        let store = data.open()?;
+        let mut store = data.open()?;
         let owned = store.own()?;
         let tokens = active(&store)?;
         require_credentials(&config, tokens)?;
@@ -100,7 +101,13 @@ impl Serve {
             ending::run(&relay, listener, &data).await
         });
         runtime.block_on(relay.stop());
-        tracing::info!("stopped: everything that was taken is filed");
+        match relay.metrics().backlog.load(Ordering::Relaxed) {
+            0 => tracing::info!("stopped: everything that was taken is filed"),
+            left => tracing::info!(
+                left,
+                "stopped: what is not filed yet is filed at the next start"
+            ),
+        }
         // Tasks that still wait for something must not keep the process.
         runtime.shutdown_background();
         drop((owned, running));

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How many messages one transaction takes at most.
+/// How much is done before something is filed again, and how many messages one transaction takes at most.
 const BATCH: usize = 512;
 /// How many messages are filed at once while others come in.
 const SLICE: usize = 32;
@@ -19,6 +19,8 @@ const PORTION: usize = 512;
 /// Under load, filing begins again this long after it ended, and gets a tenth of the time.
 const RHYTHM: Duration = Duration::from_millis(50);
 const SHARE: u32 = 9;
+/// How long it goes on filing when it is told to stop. What is left is filed at the next start.
+const GRACE: Duration = Duration::from_secs(5);
 /// Until somebody has something to do.
 const FOREVER: Duration = Duration::from_secs(3600);
 /// With more than these, it gets half of the time.
@@ -43,7 +45,7 @@ pub(super) enum Job {
     ChangeFiled(Change),
     /// Note that messages were handed out, once they are filed. Nobody waits for it.
     HandedOut(HandedOut),
-    /// File what is left, and stop.
+    /// File what is left, as far as there is time, and stop.
     Stop,
 }
 
@@ -60,7 +62,8 @@ struct Writer {
     /// What waits until the message at a place is filed, in the order of the places.
     later: VecDeque<(u64, Change)>,
     handed_out: VecDeque<(u64, HandedOut)>,
-    stopping: bool,
+    /// Until when it goes on, once it was told to stop.
+    end: Option<Instant>,
 }
 
 /// Writes until it is told to stop, or nobody can tell it any more.
@@ -81,7 +84,7 @@ pub(super) fn run(
         file_again: Instant::now(),
         later: VecDeque::new(),
         handed_out: VecDeque::new(),
-        stopping: false,
+        end: None,
     };
     while writer.turn()? {}
     Ok(())
@@ -93,26 +96,37 @@ impl Writer {
         let mut next = match self.jobs.recv_timeout(self.patience()) {
             Ok(job) => Some(job),
             Err(end) => {
-                self.stopping |= end == RecvTimeoutError::Disconnected;
+                if end == RecvTimeoutError::Disconnected {
+                    self.stop();
+                }
                 None
             }
         };
-        if next.is_none() && self.left == 0 {
-            return Ok(!self.stopping);
+        if next.is_none()
+            && let Some(end) = self.end
+            && (self.left == 0 || Instant::now() >= end)
+        {
+            return Ok(false);
         }
         let (mut batch, mut answers) = (Vec::new(), Vec::new());
-        while let Some(job) = next.take() {
+        for _ in 0..BATCH {
+            let Some(job) = next.take().or_else(|| self.jobs.try_recv().ok()) else {
+                break;
+            };
             match job {
                 Job::Take(admission, answer) => {
                     batch.push(*admission);
                     answers.push(answer);
-                    if batch.len() < BATCH {
-                        next = self.jobs.try_recv().ok();
-                    }
                 }
-                other => {
+                Job::HandedOut(handed) => self.handed_out.push_back((self.last_taken, handed)),
+                Job::Stop => self.stop(),
+                Job::Change(change) => {
                     self.take(&mut batch, &mut answers)?;
-                    self.change(other);
+                    change(self.store.as_mut());
+                }
+                Job::ChangeFiled(change) => {
+                    self.take(&mut batch, &mut answers)?;
+                    self.later.push_back((self.last_taken, change));
                 }
             }
         }
@@ -129,35 +143,29 @@ impl Writer {
     fn patience(&self) -> Duration {
         let has_time = self.is_busy && self.later.is_empty();
         match self.left {
-            _ if self.stopping => Duration::ZERO,
+            _ if self.end.is_some() => Duration::ZERO,
             0 => FOREVER,
             _ if has_time => self.file_again.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         }
     }
 
-    fn change(&mut self, job: Job) {
-        match job {
-            Job::Change(change) => change(self.store.as_mut()),
-            Job::ChangeFiled(change) => self.later.push_back((self.last_taken, change)),
-            Job::HandedOut(handed) => self.handed_out.push_back((self.last_taken, handed)),
-            Job::Stop => self.stopping = true,
-            Job::Take(..) => {}
-        }
+    fn stop(&mut self) {
+        self.end.get_or_insert_with(|| Instant::now() + GRACE);
     }
 
     /// Does what had to wait until something was filed.
     fn settle(&mut self) {
         let filed = if self.left == 0 { u64::MAX } else { self.filed };
-        while let Some((_, change)) = self.later.pop_front_if(|(place, _)| *place <= filed) {
-            change(self.store.as_mut());
-        }
         let mut handed = Vec::new();
         while let Some((_, one)) = self.handed_out.pop_front_if(|(place, _)| *place <= filed) {
             handed.push(one);
         }
         if let Err(error) = self.store.hand_out(&handed) {
             tracing::warn!(reason = %error, "that messages were handed out is not noted");
+        }
+        while let Some((_, change)) = self.later.pop_front_if(|(place, _)| *place <= filed) {
+            change(self.store.as_mut());
         }
     }
 

@@ -13,6 +13,7 @@ mod due;
 mod file;
 mod inbox;
 mod keep;
+mod log;
 pub(super) mod progress;
 pub(super) mod retire;
 pub(super) mod route;
@@ -29,21 +30,24 @@ use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, forget};
 use crate::disk::Lock;
+use log::Mover;
 
 /// The right to be the relay of a store, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Owned {
+    // In this order: nobody else is the relay before the log is left alone.
+    _log: Mover,
     _lock: Lock,
 }
 
 impl SqliteStore {
-    /// Makes this process the relay of the store, and this handle the one that writes: with more memory, and with a longer
-    /// log before it is moved into the file. Others can read it, and people can use it; no other process can be its relay.
+    /// Makes this process the relay of the store, and this handle the one that writes: with more memory, and with a
+    /// log that is moved into the file beside it. Others can read it, and people can use it; no other process can be its relay.
     ///
     /// ```
     /// use crosstalk_store::SqliteStore;
     /// # let folder = tempfile::tempdir()?;
-    /// let store = SqliteStore::open(folder.path().join("relay.db"))?;
+    /// let mut store = SqliteStore::open(folder.path().join("relay.db"))?;
     /// let owned = store.own()?;
     /// assert!(store.own().is_err());
     /// drop(owned);
@@ -53,7 +57,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If another one is, or the folder can't be written.
-    pub fn own(&self) -> Result<Owned, StoreError> {
+    pub fn own(&mut self) -> Result<Owned, StoreError> {
         let label = format!("{}.relay", label_of(&self.path));
         let lock = Lock::at_once(folder_of(&self.path), &label).map_err(on_disk)?;
         let busy = || StoreError {
@@ -63,11 +67,15 @@ impl SqliteStore {
                 self.path.display()
             ),
         };
-        let owned = lock.map(|_lock| Owned { _lock }).ok_or_else(busy)?;
-        self.db
-            .execute_batch("PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4000;")
-            .map_err(|e| fault::at(&self.path, &e))?;
-        Ok(owned)
+        let lock = lock.ok_or_else(busy)?;
+        let failed = |e| fault::at(&self.path, &e);
+        let larger = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0;";
+        self.db.execute_batch(larger).map_err(failed)?;
+        let log = Mover::start(&mut self.db, &self.path).map_err(failed)?;
+        Ok(Owned {
+            _log: log,
+            _lock: lock,
+        })
     }
 }
 
