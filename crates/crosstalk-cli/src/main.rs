@@ -2,10 +2,6 @@
 
 use std::process::ExitCode;
 
-/// What one thread of a relay allocates, another one frees: for every message.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     crosstalk_cli::main()
 }

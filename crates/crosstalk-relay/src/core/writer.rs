@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// How much is done before something is filed again, and how many messages one transaction takes at most.
 const BATCH: usize = 512;
 /// How many messages are filed at once while others come in.
-const SLICE: usize = 32;
+const SLICE: usize = 8;
 /// How many are filed at once while nothing else is to be done.
 const PORTION: usize = 512;
 /// Under load, filing begins again this long after it ended, and gets a tenth of the time.
@@ -132,7 +132,8 @@ impl Writer {
         }
         self.take(&mut batch, &mut answers)?;
         if self.left > 0 && self.patience().is_zero() {
-            let most = if self.is_busy { SLICE } else { PORTION };
+            let is_pressed = self.is_busy && self.left < PILE;
+            let most = if is_pressed { SLICE } else { PORTION };
             self.file(most)?;
         }
         self.settle();
