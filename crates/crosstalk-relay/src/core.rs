@@ -104,7 +104,7 @@ impl Shared {
             Some(Intent::Respond | Intent::Error | Intent::Nack)
         );
         if let Some(id) = arrival.answered().filter(|_| answers) {
-            self.answers.came(id, seq);
+            self.answers.came(id, arrival, seq);
         }
     }
 

@@ -17,4 +17,5 @@ pub mod delivery;
 pub mod metrics;
 pub mod outbound;
 pub mod port;
+mod rate;
 pub mod server;

@@ -32,6 +32,19 @@ pub struct Rules {
     pub answer_within: Option<Duration>,
 }
 
+impl Rules {
+    /// Whether a peer speaks for an address: an agent never for a name that stands for a person.
+    pub fn lets_speak(&self, peer: &Peer, address: &str) -> bool {
+        peer.speaks_for(address) && (peer.is_person() || !is_human(self.routes.named(address)))
+    }
+
+    /// Whether a peer may read what an address gets, under this or the address that it stands for.
+    pub fn lets_read(&self, peer: &Peer, address: &str) -> bool {
+        let named = self.routes.named(address);
+        peer.is_admin() || self.lets_speak(peer, address) || self.lets_speak(peer, named)
+    }
+}
+
 /// A message that wants in.
 #[derive(Clone, Debug)]
 pub struct Candidate<'c> {
@@ -96,7 +109,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     }
     let envelope = document.envelope();
     signature(verdict)?;
-    sender(&envelope, peer)?;
+    sender(&envelope, peer, rules)?;
     if envelope.hops().count() >= HOPS {
         return Err(refuse(
             ErrorCode::Route,
@@ -107,7 +120,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         ));
     }
     revocation(&envelope, verdict)?;
-    let expires = consent(&envelope, at)?;
+    let expires = consent(document, &envelope, at)?;
     let recipients = recipients(&envelope, rules)?;
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
@@ -163,17 +176,19 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 
 /// Whether who hands it in may send in this name. Whoever signs with a key of this sender is a peer that may
 /// ([`Peer::signer`]).
-fn sender(envelope: &Envelope<'_>, peer: &Peer) -> Result<(), Refusal> {
+fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
     if sender.eq_ignore_ascii_case("SYSTEM") {
         let detail =
             "Only a relay itself speaks as SYSTEM.\nWhat to do: send under a name of your own.";
         return Err(refuse(ErrorCode::Perm, detail.into()));
     }
-    if peer.speaks_for(sender) {
+    if rules.lets_speak(peer, sender) {
         return Ok(());
     }
-    let why = match is_human(sender) && peer.addresses.iter().any(|p| p.matches(sender)) {
+    let why = match is_human(rules.routes.named(sender))
+        && peer.addresses.iter().any(|p| p.matches(sender))
+    {
         true => "is the address of a person, for whom the credential of an agent does not speak",
         false => "is not an address that this credential speaks for",
     };
@@ -204,7 +219,11 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
 }
 
 /// What is not consented to, or not any more, does not come in. When it runs out.
-fn consent(envelope: &Envelope<'_>, at: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+fn consent(
+    document: &Document<'_>,
+    envelope: &Envelope<'_>,
+    at: Timestamp,
+) -> Result<Option<Timestamp>, Refusal> {
     let privacy = envelope.privacy();
     let consent = privacy.consent.map(|c| c.kind);
     if consent == Some(ConsentKind::ExplicitNo) && envelope.meaning() != Some(Intent::Revoke) {
@@ -216,6 +235,19 @@ fn consent(envelope: &Envelope<'_>, at: Timestamp) -> Result<Option<Timestamp>, 
         ));
     }
     let expires = privacy.expires;
+    if let Some(written) = document
+        .meta("privacy", "Expires")
+        .filter(|_| expires.is_none())
+    {
+        return Err(refuse(
+            ErrorCode::Format,
+            format!(
+                "`Expires: {}` is no time: nobody can tell when this consent ends.\nWhat to do: write it as \
+                 2026-12-31T23:59:59Z.",
+                shown(written)
+            ),
+        ));
+    }
     match expires {
         Some(end) if end <= at => Err(refuse(
             ErrorCode::Consent,

@@ -121,11 +121,6 @@ impl Peer {
         may && (has || self.domain.as_ref().is_some_and(is_ours))
     }
 
-    /// Whether it may read what an address gets.
-    pub fn reads_for(&self, address: &str) -> bool {
-        self.is_admin() || self.speaks_for(address)
-    }
-
     /// Whether it may see and change everything.
     pub fn is_admin(&self) -> bool {
         self.role == Role::Admin

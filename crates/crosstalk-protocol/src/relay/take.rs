@@ -29,7 +29,7 @@ pub enum Taken {
 pub struct Facts {
     /// Since when the thread that it names, or its session, is closed.
     pub closed: Option<Timestamp>,
-    /// Of a CLOSE: whether its sender is a party of what it ends; also true if nothing is known of it yet.
+    /// Whether its sender is a party of the conversation; of a HANDOFF, also if it begins one.
     pub is_party: bool,
     /// What the message that it answers means.
     pub answered: Option<Intent>,
@@ -52,10 +52,15 @@ impl Admission {
                  are taken in one that is closed."
             )));
         }
-        if meaning == Some(Intent::Close) && !facts.is_party {
+        let does = match meaning {
+            Some(Intent::Close) => Some("close"),
+            Some(Intent::Handoff) => Some("hand over"),
+            _ => None,
+        };
+        if let Some(does) = does.filter(|_| !facts.is_party) {
             return Err(perm(format!(
-                "{} takes no part in the conversation that this message closes.\nWhat to do: let one of its parties \
-                 close it.",
+                "{} takes no part in the conversation that it wants to {does}.\nWhat to do: let one of its parties do \
+                 it.",
                 shown(&self.arrival.sender)
             )));
         }
@@ -72,7 +77,8 @@ impl Admission {
             && !super::is_human(&self.arrival.sender)
         {
             return Err(perm(format!(
-                "The thread was handed to {} before, who alone can pass it on, or a person.",
+                "The thread was handed to {} before, who alone can pass it on, or a person of the conversation.\nWhat to \
+                 do: ask them to, or send it as a human:// address that takes part.",
                 shown(steward)
             )));
         }

@@ -106,6 +106,16 @@ fn what_is_refused_and_with_which_code() {
             envelope(
                 "A",
                 "B",
+                "NOTE",
+                "meta: privacy\nConsent: explicit_yes\nExpires: 2026-02-30T00:00:00Z\n",
+            ),
+            ErrorCode::Format,
+            "2026-02-30",
+        ),
+        (
+            envelope(
+                "A",
+                "B",
                 "REQUEST",
                 "meta: routing\nX-Deadline: 2026-11-16T07:59:59Z\n",
             ),
@@ -552,6 +562,7 @@ fn what_came_before_decides_too() {
     ] {
         let facts = Facts {
             steward: Some(steward.into()),
+            is_party: true,
             ..Facts::default()
         };
         let handoff = locally(&envelope(sender, "B", "HANDOFF", ""), &rules).unwrap();

@@ -4,7 +4,7 @@ use super::Shared;
 use crate::config::FirstContact;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::dns::DnsAnswer;
-use crosstalk_protocol::relay::{Peer, Role, check_hop, hops_of};
+use crosstalk_protocol::relay::{Peer, Role, authority, check_hop, hops_of};
 use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask, learn, pin_of, verify};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,31 +25,49 @@ impl Believed {
     }
 }
 
+/// What was found out about a message.
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// The domain that was asked for it, and what it said.
+    asked: Option<(String, DnsAnswer)>,
+}
+
+/// Whether the key of a message is of no domain, or of that of its sender: nobody takes the id of somebody elsewhere.
+fn is_of_domain(document: &Document<'_>) -> bool {
+    domain_to_ask(document).is_none_or(|domain| {
+        authority(document.sender()).is_some_and(|own| own.eq_ignore_ascii_case(domain))
+    })
+}
+
 impl Shared {
-    /// The verdict about a message. The domain of its key is asked where the relay federates and no answer is kept.
-    pub(super) async fn judge(&self, document: &Document<'_>, at: Timestamp) -> Verdict {
+    /// The verdict about a message. The domain of its key is asked where the relay federates and no answer is kept. What
+    /// it says is kept when the message is taken: strangers can name domains without end.
+    pub(super) async fn judge(&self, document: &Document<'_>, at: Timestamp) -> Judged {
         let trust = self.believed.now();
         let question = Question::at(at);
-        let domain = match (&self.resolver, domain_to_ask(document)) {
-            (Some(_), Some(domain)) if self.config.federation.enabled => domain,
-            _ => return verify(document, &trust, &question),
+        let known = |verdict| Judged {
+            verdict,
+            asked: None,
+        };
+        let (resolver, domain) = match (&self.resolver, domain_to_ask(document)) {
+            (Some(resolver), Some(domain)) if self.config.federation.enabled => (resolver, domain),
+            _ => return known(verify(document, &trust, &question)),
         };
         if trust.domain(domain, at).is_some() {
             let verdict = verify(document, &trust, &question);
             if verdict.word() != Word::NotVerified {
-                return verdict;
+                return known(verdict);
             }
         }
-        let Some(resolver) = &self.resolver else {
-            return verify(document, &trust, &question);
-        };
         let answer = resolver.keys(domain).await;
-        self.update(&mut |trust| trust.remember(domain, &answer, at));
         let question = Question {
             dns: Some(&answer),
             ..question
         };
-        verify(document, &self.believed.now(), &question)
+        Judged {
+            verdict: verify(document, &trust, &question),
+            asked: Some((domain.to_owned(), answer)),
+        }
     }
 
     /// Who speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
@@ -79,7 +97,8 @@ impl Shared {
         let proven = keys.iter().any(|key| check_hop(document, key).is_ok());
         proven.then(|| Peer {
             name: hop.received_by.clone(),
-            role: Role::Person,
+            // It never speaks for a person: only they themselves do, with their signature.
+            role: Role::Agent,
             addresses: Vec::new(),
             domain: Some(hop.received_by),
             is_local: false,
@@ -91,10 +110,14 @@ impl Shared {
     pub(super) fn learn(
         &self,
         document: &Document<'_>,
-        verdict: &Verdict,
+        judged: &Judged,
         peer: &Peer,
         at: Timestamp,
     ) {
+        let Judged { verdict, asked } = judged;
+        if let Some((domain, answer)) = asked {
+            self.update(&mut |trust| trust.remember(domain, answer, at));
+        }
         let question = Question::at(at);
         let mut trial = self.believed.now().as_ref().clone();
         if learn(document, &mut trial, &question).is_ok() {
@@ -105,6 +128,7 @@ impl Shared {
         } else if verdict.word() == Word::FirstContact
             && self.config.first_contact == FirstContact::Pin
             && peer.speaks_for(document.sender())
+            && (peer.is_local || is_of_domain(document))
             && let Some(pin) = pin_of(verdict, at)
         {
             self.update(&mut |trust| {

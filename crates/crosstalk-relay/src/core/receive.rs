@@ -1,13 +1,13 @@
 //! One envelope in, one answer out.
 
-use super::waiting::Waiter;
+use super::waiting::{Asked, Waiter};
 use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
-use crosstalk_envelope::{Builder, Document, Intent, Reading, decode, limit};
+use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
 use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
@@ -178,21 +178,22 @@ impl Relay {
                 "More came in than the relay can file",
             );
         }
-        let verdict = self.shared.judge(&document, at).await;
+        let judged = self.shared.judge(&document, at).await;
+        let verdict = &judged.verdict;
         if verdict.retry() {
             return temporary(&document, ErrorCode::Timeout, &verdict.sentence());
         }
-        if let Some(refusal) = self.shared.distrusts(&verdict) {
+        if let Some(refusal) = self.shared.distrusts(verdict) {
             return declined(&document, refusal, None);
         }
         let other = match peer.speaks_for(document.sender()) {
             true => None,
-            false => self.shared.other_peer(&document, &verdict).await,
+            false => self.shared.other_peer(&document, verdict).await,
         };
         let peer = other.as_ref().unwrap_or(peer);
         let candidate = Candidate {
             document: &document,
-            verdict: &verdict,
+            verdict,
             peer,
             at,
         };
@@ -218,7 +219,7 @@ impl Relay {
             Err(error) => return store_trouble(&document, &error),
         };
         if is_new && verdict.pkid().is_some() {
-            self.shared.learn(&document, &verdict, peer, at);
+            self.shared.learn(&document, &judged, peer, at);
         }
         let receipt = Receipted {
             arrival: &admission.arrival,
@@ -237,19 +238,14 @@ impl Relay {
     /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK.
     /// What asks for nothing is not waited for.
     pub async fn ask(&self, bytes: &[u8], peer: &Peer, until: Instant) -> Received {
-        let id = decode(bytes).ok().and_then(|text| {
+        let asked = decode(bytes).ok().and_then(|text| {
             let document = Document::parse(text, Reading::Strict);
-            let envelope = document.envelope();
-            let asks = matches!(
-                envelope.meaning(),
-                Some(Intent::Request | Intent::Escalate | Intent::Handoff | Intent::Poll)
-            );
-            envelope.message.filter(|_| asks).map(str::to_owned)
+            self.asked(&document.envelope())
         });
-        let Some(id) = id else {
+        let Some((id, asked)) = asked else {
             return self.receive(bytes, peer).await;
         };
-        let mut told = self.shared.answers.wait_for(&id);
+        let mut told = self.shared.answers.wait_for(&id, asked.clone());
         let received = self.receive(bytes, peer).await;
         let Received::Taken {
             is_new,
@@ -260,7 +256,14 @@ impl Relay {
         else {
             return received;
         };
-        let answered = self.answer(&id, is_new, &mut told, until).await;
+        let earlier = match is_new {
+            true => None,
+            false => self.answer_before(&id, asked).await,
+        };
+        let answered = match earlier {
+            Some(record) => Some(record),
+            None => self.answer(&mut told, until).await,
+        };
         let answer = answered.map_or(answer, |record| {
             self.handed_out(&record.receiver, vec![record.id.clone()]);
             self.leaving(&record)
@@ -274,23 +277,34 @@ impl Relay {
         }
     }
 
-    async fn answer(
-        &self,
-        id: &str,
-        is_new: bool,
-        told: &mut Waiter<'_>,
-        until: Instant,
-    ) -> Option<Record> {
-        if !is_new && let Some(record) = self.answer_before(id).await {
-            return Some(record);
-        }
+    /// The id of a message that asks for something, and who may answer it.
+    fn asked(&self, envelope: &Envelope<'_>) -> Option<(String, Asked)> {
+        let routing = envelope.routing();
+        let receiver = envelope.receiver.as_str();
+        let rules = self.rules();
+        let of = match envelope.meaning()? {
+            // Who gets these is decided when they are taken.
+            Intent::Escalate | Intent::Handoff => Vec::new(),
+            Intent::Poll if routing.targets.is_some() => {
+                routing.target_list().into_iter().map(Into::into).collect()
+            }
+            Intent::Request | Intent::Poll => {
+                vec![receiver.into(), rules.routes.named(receiver).into()]
+            }
+            _ => return None,
+        };
+        let by = envelope.sender.as_str().to_owned();
+        Some((envelope.message?.to_owned(), Asked { by, of }))
+    }
+
+    async fn answer(&self, told: &mut Waiter<'_>, until: Instant) -> Option<Record> {
         let seq = tokio::time::timeout_at(until, told.came()).await.ok()??;
         let records = self.read(move |store| store.taken(&[seq])).await.ok()?;
         records.into_iter().next()
     }
 
     /// The answer to a message that came in an earlier attempt to wait for it.
-    async fn answer_before(&self, id: &str) -> Option<Record> {
+    async fn answer_before(&self, id: &str, asked: Asked) -> Option<Record> {
         let id = id.to_owned();
         let find = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
             let Some(question) = store.taken_as(&id)? else {
@@ -298,9 +312,13 @@ impl Relay {
             };
             let listing = store.messages(&question.thread, Some(question.seq), 256)?;
             Ok(listing.items.into_iter().find(|m| {
-                m.parent.as_deref() == Some(&id) && matches!(m.meaning, Some(Intent::Respond))
+                m.parent.as_deref() == Some(&id)
+                    && matches!(m.meaning, Some(Intent::Respond))
+                    && asked.is_answered_by(&m.sender, &m.receiver)
             }))
         };
+        // It may have come a moment ago.
+        self.write_filed(|_| Ok(())).await.ok()?;
         self.read(find).await.ok().flatten()
     }
 }

@@ -1,6 +1,6 @@
 //! Who waits for what: readers for their next message, senders for their answer.
 
-use crosstalk_protocol::store::party;
+use crosstalk_protocol::store::{Arrival, is_same_party, may_answer, party};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,23 +46,44 @@ impl Bells {
     }
 }
 
+/// Who has asked, and whom. Without anybody, everybody may answer.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) by: String,
+    pub(super) of: Vec<String>,
+}
+
+impl Asked {
+    /// Whether a message between these two answers it: anybody can name a message as the one that theirs answers.
+    pub(super) fn is_answered_by(&self, sender: &str, receiver: &str) -> bool {
+        is_same_party(receiver, &self.by)
+            && (self.of.is_empty() || self.of.iter().any(|asked| may_answer(asked, sender)))
+    }
+}
+
+/// Somebody in line: whose answer counts, and how to tell.
+type InLine = (Asked, oneshot::Sender<u64>);
+
 /// Senders who wait for the answer to a message, by its id.
 #[derive(Default)]
 pub(super) struct Answers {
-    waiting: Mutex<HashMap<String, Vec<oneshot::Sender<u64>>>>,
+    waiting: Mutex<HashMap<String, Vec<InLine>>>,
     count: AtomicUsize,
 }
 
 impl Answers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<oneshot::Sender<u64>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<InLine>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the place of the answer to a message.
-    pub(super) fn wait_for(&self, id: &str) -> Waiter<'_> {
+    pub(super) fn wait_for(&self, id: &str, asked: Asked) -> Waiter<'_> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.lock();
-        waiting.entry(id.to_owned()).or_default().push(tell);
+        waiting
+            .entry(id.to_owned())
+            .or_default()
+            .push((asked, tell));
         self.count.store(waiting.len(), Ordering::Release);
         Waiter {
             answers: self,
@@ -71,15 +92,23 @@ impl Answers {
         }
     }
 
-    /// An answer to a message was taken.
-    pub(super) fn came(&self, id: &str, seq: u64) {
+    /// What may be an answer to a message was taken.
+    pub(super) fn came(&self, id: &str, answer: &Arrival, seq: u64) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut waiting = self.lock();
-        for tell in waiting.remove(id).into_iter().flatten() {
+        let Some(line) = waiting.get_mut(id) else {
+            return;
+        };
+        let is_meant =
+            |(asked, _): &mut InLine| asked.is_answered_by(&answer.sender, &answer.receiver);
+        for (_, tell) in line.extract_if(.., is_meant) {
             // Who gave up meanwhile finds it in the inbox.
             let _ = tell.send(seq);
+        }
+        if line.is_empty() {
+            waiting.remove(id);
         }
         self.count.store(waiting.len(), Ordering::Release);
     }
@@ -88,7 +117,7 @@ impl Answers {
     fn give_up(&self, id: &str) {
         let mut waiting = self.lock();
         if let Some(line) = waiting.get_mut(id) {
-            line.retain(|w| !w.is_closed());
+            line.retain(|(_, w)| !w.is_closed());
             if line.is_empty() {
                 waiting.remove(id);
             }
@@ -125,7 +154,12 @@ mod tests {
     #[test]
     fn nothing_is_left_of_who_does_not_wait_any_more() {
         let answers = Answers::default();
-        let (one, other) = (answers.wait_for("M1"), answers.wait_for("M1"));
+        let asked = Asked {
+            by: "ANN".into(),
+            of: Vec::new(),
+        };
+        let wait = || answers.wait_for("M1", asked.clone());
+        let (one, other) = (wait(), wait());
         drop(one);
         assert_eq!(answers.lock().get("M1").map(Vec::len), Some(1));
         drop(other);

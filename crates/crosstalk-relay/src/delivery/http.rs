@@ -108,13 +108,26 @@ fn taken(answer: &Answer) -> Outcome {
     let text = answer.text().unwrap_or_default().trim_start();
     let document = Document::parse(text, Reading::Strict);
     if !text.starts_with("[[") || !document.is_accepted() {
-        return Outcome::delivered();
+        return plain(answer);
     }
     if document.envelope().meaning() == Some(Intent::Error) && document.sender() == "SYSTEM" {
         return refused(refusal(answer));
     }
     Outcome::Delivered {
         answer: Some(Reply::Envelope(text.to_owned())),
+    }
+}
+
+/// A text that is no envelope is an answer in plain words, with the status for a whole answer; pages and JSON are none.
+fn plain(answer: &Answer) -> Outcome {
+    let kind = answer.headers.get(CONTENT_TYPE);
+    let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default();
+    let is_text = kind.trim().eq_ignore_ascii_case("text/plain");
+    let text = answer.text().unwrap_or_default().trim();
+    let is_reply = is_text && answer.status == 200 && !text.is_empty() && !text.starts_with("[[");
+    Outcome::Delivered {
+        answer: is_reply.then(|| Reply::Text(text.to_owned())),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::report::{derived, takes_no_answer};
 use super::{Job, Outcome};
 use crate::core::{Received, Relay};
+use crate::rate::Rates;
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
@@ -10,6 +11,7 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::relay::{HOPS, Pattern, Peer, RelayStore, Role};
 use crosstalk_protocol::store::{Record, is_same_party, may_answer};
+use std::time::Instant;
 
 /// What came back from the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +35,16 @@ pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     matches!(relay.read(find).await, Ok(Some(_)))
 }
 
+/// How many others the programs of a route may ask in a minute by what they answer.
+const ASKS: u32 = 60;
+
 /// Takes an answer in. If it can't be taken, what the attempt comes to.
-pub(super) async fn take(relay: &Relay, job: &Job, reply: Reply) -> Result<(), Outcome> {
+pub(super) async fn take(
+    relay: &Relay,
+    job: &Job,
+    reply: Reply,
+    asking: &Rates,
+) -> Result<(), Outcome> {
     if takes_no_answer(&job.record) {
         return Ok(());
     }
@@ -61,6 +71,7 @@ pub(super) async fn take(relay: &Relay, job: &Job, reply: Reply) -> Result<(), O
         tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
         return Ok(());
     }
+    pace(job, &text, asking)?;
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
@@ -141,11 +152,22 @@ fn own(
         return Ok(None);
     }
     let sender = document.sender();
-    if is_same_party(sender, speaker) || is_same_party(sender, &job.to) {
+    let is_signed = matches!(envelope.signature, Some(Signature::Signed { .. }));
+    let names_cause = envelope.parent == Some(job.record.id.as_str());
+    let is_own = is_same_party(sender, speaker) || is_same_party(sender, &job.to);
+    if is_own && is_signed && !names_cause {
+        return Err(Outcome::failed(
+            ErrorCode::Perm,
+            format!(
+                "it arrived, and its answer is signed and does not name it as its parent: {}",
+                unicode::escape(&job.record.id)
+            ),
+        ));
+    }
+    if is_own && names_cause {
         return Ok(Some(Ok(text.to_owned())));
     }
-    let is_signed = matches!(envelope.signature, Some(Signature::Signed { .. }));
-    if may_answer(&job.to, sender) && !is_signed {
+    if is_own || (may_answer(&job.to, sender) && !is_signed) {
         return Ok(Some(renamed(&document, job, speaker)));
     }
     Err(Outcome::failed(
@@ -158,7 +180,29 @@ fn own(
     ))
 }
 
-/// The same envelope under the address that was asked: models sign with a simple name.
+/// Those who get a question by what a program printed are counted: a program that asks programs would never end.
+fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
+    let document = Document::parse(text, Reading::Strict);
+    let envelope = document.envelope();
+    if matches!(
+        envelope.meaning(),
+        Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error | Intent::Close)
+    ) {
+        return Ok(());
+    }
+    let route = job.route.as_ref().map_or(job.to.as_str(), |r| &r.to);
+    let now = Instant::now();
+    for _ in 0..envelope.routing().target_list().len().max(1) {
+        asking.take(&route, ASKS, now).map_err(|_| {
+            let reason = format!("it arrived, and its answer asks more than {ASKS} in a minute");
+            Outcome::failed(ErrorCode::Rate, reason)
+        })?;
+    }
+    Ok(())
+}
+
+/// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
+/// and leave out ids.
 fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, BuildError> {
     // What an answer of v1.0 may lack.
     let mut builder = Builder::new(speaker, document.receiver())
@@ -169,7 +213,6 @@ fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, 
         CoreHeader::User,
         CoreHeader::Session,
         CoreHeader::Thread,
-        CoreHeader::Parent,
         CoreHeader::Message,
         CoreHeader::Context,
         CoreHeader::Intent,
@@ -181,7 +224,10 @@ fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, 
             builder = builder.meta(block.namespace(), key, value);
         }
     }
-    builder.body(document.body_text()).build()
+    builder
+        .parent(job.record.id.as_str())
+        .body(document.body_text())
+        .build()
 }
 
 /// Whether a conversation has gone back and forth as often as a message may hop.

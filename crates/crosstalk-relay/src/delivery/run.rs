@@ -6,6 +6,7 @@ use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
+use crate::rate::Rates;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, authority};
 use crosstalk_protocol::store::{Record, StoreError};
@@ -54,6 +55,8 @@ struct Dispatcher {
 }
 
 struct Handlers {
+    /// How often those at the end of a route ask others by themselves.
+    asking: Rates,
     http: http::Http,
     file: file::File,
     exec: exec::Exec,
@@ -75,6 +78,7 @@ impl Handlers {
 /// Delivers until it is told to stop.
 pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<Option<Duration>>) {
     let handlers = Handlers {
+        asking: Rates::new(),
         http: http::Http::new(setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
@@ -358,7 +362,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
     match handler.handle(job).await {
         Outcome::Delivered {
             answer: Some(answer),
-        } => match reply::take(relay, job, answer).await {
+        } => match reply::take(relay, job, answer, &handlers.asking).await {
             Ok(()) => Outcome::delivered(),
             Err(outcome) => outcome,
         },

@@ -185,7 +185,14 @@ async fn put_away(path: &Path, reason: Option<String>) {
 fn move_away(path: &Path, reason: Option<&str>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let target = folder.join(if reason.is_some() { "refused" } else { "done" });
-    fs::create_dir_all(&target)?;
+    match fs::create_dir(&target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    if !fs::symlink_metadata(&target)?.is_dir() {
+        let shown = target.display();
+        return Err(io::Error::other(format!("{shown} is no folder")));
+    }
     let name = path.file_name().unwrap_or_default();
     for number in 0..10_000 {
         let mut new = name.to_owned();
@@ -204,7 +211,8 @@ fn move_away(path: &Path, reason: Option<&str>) -> io::Result<()> {
         }
         if let Some(reason) = reason {
             new.push(".reason.txt");
-            let mut file = fs::File::create(target.join(new))?;
+            // What stands there in its place, a link perhaps, is not written to.
+            let mut file = fs::File::create_new(target.join(new))?;
             writeln!(file, "{reason}")?;
             file.sync_all()?;
         }

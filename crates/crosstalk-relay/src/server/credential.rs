@@ -1,7 +1,7 @@
 //! Who is asking: a token, the person at this machine, or nobody in particular.
 
 use super::answer::Fault;
-use super::rate::Whose;
+use crate::rate::Whose;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{Pattern, Peer, TokenRecord};

@@ -139,7 +139,12 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     for capability in &view.capabilities {
         query::checked("A capability", capability, CAPABILITY)?;
     }
-    if !call.caller.peer.speaks_for(&view.address) {
+    if !call
+        .site
+        .relay
+        .rules()
+        .lets_speak(&call.caller.peer, &view.address)
+    {
         return Err(Fault::forbidden(format!(
             "The credential `{}` does not speak for {}.\nWhat to do: use one that is bound to this address.",
             call.caller.peer.name,

@@ -163,9 +163,7 @@ impl Reading {
 
 /// Checks that somebody may read what an address gets.
 pub(super) fn may_read(caller: &Caller, site: &Site, address: &str) -> Result<(), Fault> {
-    let rules = site.relay.rules();
-    let named = rules.routes.named(address);
-    match caller.peer.reads_for(named) || caller.peer.reads_for(address) {
+    match site.relay.rules().lets_read(&caller.peer, address) {
         true => Ok(()),
         false => Err(Fault::forbidden(format!(
             "The credential `{}` does not read for {}.\nWhat to do: use one that is bound to this address.",

@@ -1,7 +1,7 @@
 //! How many connections there may be at once, in all and from one place.
 
 use super::Site;
-use super::rate::network;
+use crate::rate::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

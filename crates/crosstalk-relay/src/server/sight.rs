@@ -43,7 +43,7 @@ impl Sight {
 
     /// Whether what an address gets is seen.
     pub(super) fn reads(&self, address: &str) -> bool {
-        self.peer.reads_for(address) || self.peer.reads_for(self.rules.routes.named(address))
+        self.rules.lets_read(&self.peer, address)
     }
 
     /// Whether a message is seen.

@@ -1,6 +1,6 @@
 //! Messages on their way in: is it known, where does it belong, what does it settle.
 
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints, Wait};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -123,6 +123,14 @@ pub(super) fn by_content(db: &Connection, arrival: &Arrival) -> Step<Option<Know
 pub(super) fn by_id(db: &Connection, id: &str) -> Step<Option<Known>> {
     let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
     find.query_row(params![id], known).optional()
+}
+
+/// Who a message is from, if its text is there.
+pub(super) fn sender(db: &Connection, seq: i64) -> Step<Option<String>> {
+    let mut find = db.prepare_cached("SELECT text FROM intake WHERE seq = ?1")?;
+    let text: String = find.query_row(params![seq], |row| row.get(0))?;
+    let document = Document::parse(&text, Reading::Strict);
+    Ok((!text.is_empty()).then(|| document.sender().to_owned()))
 }
 
 /// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.

@@ -134,6 +134,7 @@ fn use_relay(store: &mut SqliteStore) {
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
         parcel("R2", "thread: U1\nparent: R1\n", "ACK", Handler::Inbox),
         parcel("R3", "thread: U1\n", "HANDOFF", Handler::CopyPaste),
+        parcel("R6", "session: t\n", "NOTE", Handler::Inbox),
         parcel("R4", "session: t\n", "CLOSE", Handler::Inbox),
         parcel("R5", "thread: U1\n", "REQUEST", Handler::Http),
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
@@ -184,9 +185,9 @@ fn use_relay(store: &mut SqliteStore) {
     let what = Retention {
         before: Some(now),
         now,
-        most: 5,
+        most: 9,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 5);
+    assert_eq!(store.retire(&what).unwrap().messages, 6);
 }
 
 /// Whether a line of a plan is about as many rows as were asked for: a search in an index, an index in the order that is

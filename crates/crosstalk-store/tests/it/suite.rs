@@ -127,6 +127,7 @@ macro_rules! relay_suite {
             without_an_id_the_content_tells
             another_content_under_an_id_is_refused
             a_verified_one_takes_the_id
+            nobody_takes_the_id_of_somebody_else
             a_better_verdict_is_kept
             within_a_batch_later_messages_see_earlier_ones
             ids_never_change_when_they_are_filed
@@ -138,7 +139,7 @@ macro_rules! relay_suite {
             nobody_slips_in_by_the_parent
             what_is_known_stays_known_after_the_end
             only_a_party_closes
-            a_conversation_that_nobody_knows_can_be_closed
+            nobody_closes_what_has_not_begun
             a_thread_that_a_person_closed_is_closed
             a_broadcast_takes_no_answers
             only_the_steward_hands_on

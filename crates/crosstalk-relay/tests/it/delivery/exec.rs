@@ -325,6 +325,8 @@ async fn two_that_answer_everything_end_after_one_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_no_answer_is_delivered_and_not_answered() {
     let post = Post::start(&only("cat > /dev/null; echo 'Thank you!'", ""));
+    let first = message("M-0", "ANN", "BOB", "INFORM").thread("T-M-CLOSE");
+    post.send(&first.build().unwrap()).await;
     for intent in ["ACK", "NACK", "ERROR", "BROADCAST", "RESPOND", "CLOSE"] {
         let mut text = message(&format!("M-{intent}"), "ANN", "bot://port", intent).parent("P1");
         text = match intent {
@@ -337,7 +339,7 @@ async fn what_takes_no_answer_is_delivered_and_not_answered() {
         post.send(&text.build().unwrap()).await;
         post.is(&format!("M-{intent}"), State::Delivered).await;
     }
-    assert_eq!(post.count().await, 6);
+    assert_eq!(post.count().await, 7);
     assert!(post.inbox("ANN").await.is_empty());
 }
 
@@ -374,4 +376,35 @@ async fn two_that_ask_back_end_at_the_limit() {
     })
     .await;
     assert_eq!(end, limit + 1, "and no more");
+}
+
+/// Threat 20: a program that asks itself, and says nothing of what it was asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_out_the_parent_ends_at_the_limit_too() {
+    let script = "cat > /dev/null; echo x >> FOLDER/runs; cat <<X\n[[bot://a→bot://a v1]]\nuser: x\nthread: T-LOOP\ncontext: c\nintent: REQUEST\nbody: |\n  And you?\nsig: none\n[[END]]\nX";
+    let post = Post::start(&only(script, ""));
+    post.send(&request("M1", "bot://a")).await;
+    let runs = || std::fs::read_to_string(post.path("runs")).map_or(0, |runs| runs.lines().count());
+    let limit = crosstalk_protocol::relay::HOPS;
+    eventually("the end", async || (runs() > limit).then_some(())).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(runs(), limit + 1, "and no more");
+}
+
+/// A program that asks more others than a person would want is stopped, and its sender is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_many_is_stopped() {
+    for (count, state) in [(20, State::Delivered), (70, State::Failed)] {
+        let targets: Vec<String> = (0..count).map(|n| format!("BOB{n}")).collect();
+        let script = format!(
+            "cat > /dev/null; cat <<X\n[[bot://a→ALL v1]]\nuser: x\nthread: T-LOOP\ncontext: c\nintent: POLL\n\nmeta: routing\nTargets: {}\n\nmeta: poll\nType: plurality\nOptions: A | B\n\nbody: |\n  And you?\nsig: none\n[[END]]\nX",
+            targets.join(", ")
+        );
+        let post = Post::start(&only(&script, ""));
+        post.send(&request("M1", "bot://a")).await;
+        let way = post.is("M1", state).await;
+        let is_told = way.reason.is_some_and(|r| r.contains("asks more than 60"));
+        assert_eq!(is_told, state == State::Failed);
+        assert_eq!(post.inbox("BOB0").await.len(), usize::from(!is_told));
+    }
 }

@@ -201,8 +201,11 @@ async fn a_question_goes_there_and_its_answer_comes_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_there_is_an_error_here() {
     let (a, b, _knot) = both().await;
-    let close = message("C1", BOB, "bot://b.test/eve", "CLOSE").thread("T-M1");
-    b.send(&close.build().unwrap()).await;
+    let eve = "bot://b.test/eve";
+    for (id, intent) in [("C0", "INFORM"), ("C1", "CLOSE")] {
+        let text = message(id, BOB, eve, intent).thread("T-M1");
+        b.send(&text.build().unwrap()).await;
+    }
     a.send(&message("M1", ANN, BOB, "REQUEST").build().unwrap())
         .await;
     let way = a.is("M1", State::Failed).await;
@@ -223,6 +226,7 @@ async fn a_relay_does_not_speak_for_others() {
         ("F1", "bot://b.test/eve"),
         ("F2", "bot://none.test/x"),
         ("F3", "ANN"),
+        ("F4", "human://a.test/boss"),
     ] {
         a.send(&message(id, sender, BOB, "REQUEST").build().unwrap())
             .await;

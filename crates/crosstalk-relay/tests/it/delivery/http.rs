@@ -51,6 +51,30 @@ async fn an_endpoint_gets_the_message_with_its_hop_and_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plain_answer_is_one_too() {
+    for (kind, answers) in [
+        ("Content-Type: text/plain; charset=utf-8\r\n", true),
+        ("Content-Type: text/html\r\n", false),
+        ("Content-Type: application/json\r\n", false),
+    ] {
+        let endpoint = Endpoint::start(move |_, _| Say::Status(200, kind, "8080.".into())).await;
+        let post = Post::start(&route(&endpoint.url(), ""));
+        post.send(&request("M1", "bot://port")).await;
+        post.is("M1", State::Delivered).await;
+        let inbox = post.inbox("ANN").await;
+        assert_eq!(inbox.len(), usize::from(answers), "{kind}");
+        if let Some(entry) = inbox.first() {
+            assert!(
+                entry.record.text.contains("\n  8080.\n"),
+                "{}",
+                entry.record.text
+            );
+            assert_eq!(entry.record.parent.as_deref(), Some("M1"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn any_other_good_answer_means_that_it_arrived() {
     let receipt = "[[bot://port→ANN v1]]\nuser: relay\nthread: T\ncontext: c\nintent: ACK\n\nmeta: receipt\nDigest: sha256:00\n\nbody: |\nsig: none\n[[END]]\n";
     for body in ["", "thanks", "{\"ok\":true}", "[[not an envelope", receipt] {

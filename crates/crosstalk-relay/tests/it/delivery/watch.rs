@@ -116,3 +116,34 @@ async fn a_file_that_grows_is_left_alone() {
     is_in(&post, "done", "slow.aict").await;
     assert_eq!(post.gets("BOB", 2).await.len(), 2);
 }
+
+/// Whoever may put files there may put links there, too: the relay writes to none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_are_not_written_to() {
+    let post = post();
+    std::fs::write(post.path("precious"), "mine").unwrap();
+    std::fs::create_dir_all(post.path("in/refused")).unwrap();
+    let link = post.path("in/refused/prose.aict.reason.txt");
+    std::os::unix::fs::symlink(post.path("precious"), link).unwrap();
+    put(&post, "prose.aict", "hello");
+    is_in(&post, "refused", "prose.aict").await;
+    put(&post, "more.aict", "hello");
+    is_in(&post, "refused", "more.aict.reason.txt").await;
+    assert_eq!(
+        std::fs::read_to_string(post.path("precious")).unwrap(),
+        "mine"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_a_link_is_left_alone() {
+    let post = post();
+    std::fs::create_dir_all(post.path("in")).unwrap();
+    std::fs::create_dir_all(post.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(post.path("elsewhere"), post.path("in/done")).unwrap();
+    put(&post, "one.aict", &request("M1", "BOB"));
+    post.gets("BOB", 1).await;
+    put(&post, "prose.aict", "hello");
+    is_in(&post, "refused", "prose.aict.reason.txt").await;
+    assert!(names_in(&post.path("elsewhere")).is_empty());
+}

@@ -1,9 +1,11 @@
 //! Who may do what.
 
-use crate::house::{House, Plan, key, letter, secret, signed, text, token};
+use crate::house::{House, Plan, START, key, letter, secret, signed, text, token};
 use crate::http::Ask;
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::{RelayStore, Role};
+use crosstalk_protocol::rotation::key_block;
 use crosstalk_relay::server::ServeError;
 use serde_json::json;
 
@@ -285,6 +287,71 @@ fn a_stranger_may_send_what_proves_itself_and_nothing_else() {
     assert_eq!(house.ask(&Ask::send(changed)).status, 403);
 }
 
+/// A key id of a domain is not for whoever comes first: only for an address of that domain.
+#[test]
+fn nobody_takes_the_key_id_of_somebody_elsewhere() {
+    let mal = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();
+    let (ann, id) = (key(), "ann@acme.example");
+    let house = Plan::default()
+        .token("mal", Role::Agent, &["mal://*"])
+        .token("ann", Role::Person, &["human://acme.example/ann"])
+        .open();
+    let send = |from: &str, message: &str, key: &PrivateKey, name: &str| {
+        let sent = text(from, "BOB", message);
+        let signer = Signer {
+            key,
+            pkid: id,
+            at: Timestamp::from_millis(START),
+            key_block: &key_block(id, &key.public(), None),
+        };
+        let sent = signer
+            .sign(&Document::parse(&sent, Reading::Strict))
+            .unwrap();
+        house.ask(&Ask::send(sent).token(&secret(name))).status
+    };
+    assert_eq!(send("mal://x", "M1", &mal, "mal"), 200);
+    for message in ["M2", "M3"] {
+        assert_eq!(send("human://acme.example/ann", message, &ann, "ann"), 200);
+    }
+    // Now the id is hers.
+    assert_eq!(send("mal://x", "M4", &mal, "mal"), 403);
+}
+
+/// Threat 38: a simple name that stands for a person is that person.
+#[test]
+fn no_agent_is_a_person_under_another_name() {
+    let house = Plan::default()
+        .config("[names]\nANN = \"human://acme.example/ann\"")
+        .token("star", Role::Agent, &["*"])
+        .token("ann", Role::Person, &["human://acme.example/ann", "ANN"])
+        .open();
+    for (name, sender, status) in [
+        ("star", "ANN", 403),
+        ("star", "ann", 403),
+        ("star", "BOB", 200),
+        ("ann", "ANN", 200),
+    ] {
+        let sent = text(sender, "BOB", &format!("M-{name}-{sender}"));
+        let answer = house.ask(&Ask::send(sent).token(&secret(name)));
+        assert_eq!(answer.status, status, "{name} {sender}: {}", answer.text());
+    }
+    for path in ["/crosstalk/inbox?for=ANN", "/crosstalk/inbox?for=ann"] {
+        assert_eq!(
+            house.ask(&Ask::get(path).token(&secret("star"))).status,
+            403,
+            "{path}"
+        );
+        assert_eq!(
+            house.ask(&Ask::get(path).token(&secret("ann"))).status,
+            200,
+            "{path}"
+        );
+    }
+    let ack = json!({"for": "ANN", "ids": ["M1"]});
+    let ack = Ask::json("POST", "/crosstalk/ack", &ack).token(&secret("star"));
+    assert_eq!(house.ask(&ack).status, 403);
+}
+
 /// Threat 19: names that lead here, and pages of other sites.
 #[test]
 fn only_requests_to_a_name_of_the_relay_pass() {
@@ -488,7 +555,7 @@ fn what_belongs_to_others_is_not_seen() {
     assert_eq!(thread["thread"]["context"], json!(null));
     assert!(!thread.to_string().contains("acme"), "{thread}");
     let handed = letter("chatgpt://thread/x", "chatgpt://thread/x", "M3").intent("HANDOFF");
-    assert_eq!(send(handed.build().unwrap(), "gpt"), 200);
+    assert_eq!(send(handed.build().unwrap(), "gpt"), 403);
     let inbox = ask("/crosstalk/inbox?for=chatgpt://thread/x", "gpt").json();
     assert!(!inbox.to_string().contains("acme"), "{inbox}");
     // Whoever is asked to take over sees what the one who asks could see.

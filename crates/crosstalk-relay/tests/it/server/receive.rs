@@ -77,6 +77,32 @@ fn a_sender_can_wait_for_the_answer() {
     assert_eq!(again.intent(), "RESPOND");
 }
 
+/// Anybody can name a message as the one that theirs answers.
+#[test]
+fn only_who_was_asked_ends_a_wait() {
+    let house = House::local();
+    let question = text("ANN", "claude://code/api", "M1");
+    let mut line = house.line();
+    line.send(Ask::send(&question).header("Prefer", "wait=30").bytes());
+    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=30";
+    house.ask(&Ask::get(path).accept("application/json"));
+    for (id, from, to) in [
+        ("S1", "mal://x", "mal://y"),
+        ("S2", "mal://x", "ANN"),
+        ("S3", "claude://code/api", "mal://x"),
+    ] {
+        let answer = letter(from, to, id).intent("RESPOND").parent("M1");
+        house.take(&answer.build().unwrap());
+    }
+    let right = letter("claude://code/api", "ANN", "M2")
+        .intent("RESPOND")
+        .parent("M1");
+    house.take(&right.build().unwrap());
+    assert_eq!(strict(line.answer().text()).envelope().message, Some("M2"));
+    let again = house.ask(&Ask::send(&question).header("Prefer", "wait=1"));
+    assert_eq!(strict(again.text()).envelope().message, Some("M2"));
+}
+
 #[test]
 fn a_wait_that_runs_out_ends_with_the_ack() {
     let house = House::local();

@@ -9,7 +9,11 @@ use crate::sqlite::fault::Step;
 const NAMED: usize = 10;
 
 /// What must not be there: the sentence, and the ids or places that it is about, one a row.
-const RULES: [(&str, &str); 13] = [
+const RULES: [(&str, &str); 14] = [
+    (
+        "there is something in the store that acts by itself, which Crosstalk did not put there",
+        "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')",
+    ),
     (
         "the place up to which messages are filed is unknown",
         "SELECT 'progress' WHERE (SELECT count(*) FROM progress WHERE name IN ('filed', 'retired')) <> 2",

@@ -85,13 +85,14 @@ pub(super) fn hand_over(db: &Connection, admission: &Admission) -> Step<()> {
     Ok(())
 }
 
-/// Whether somebody is a party of a conversation, or nothing is known of it. By the rules of a thread: who begins it is
-/// in it, and so is who signs; they bring in those whom they write to.
-pub(super) fn may_close(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
+/// Whether somebody may hand a conversation over: a party of it, or who begins it.
+pub(super) fn may_hand_over(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
     let (parties, is_known) = parties(db, what, &party(address))?;
     Ok(!is_known || parties.contains(&party(address)))
 }
 
+/// Whether somebody is a party of a conversation. By the rules of a thread: who begins it is in it, and so is who signs;
+/// they bring in those whom they write to.
 pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
     let (parties, _) = parties(db, what, &party(address))?;
     Ok(parties.contains(&party(address)))

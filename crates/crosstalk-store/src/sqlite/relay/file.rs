@@ -2,12 +2,12 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::relay::{Filing, State};
-use crosstalk_protocol::store::{Arrival, may_answer, party};
+use crosstalk_protocol::relay::{Closing, Filing, State};
+use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
-use super::{delivery, progress, route, take};
+use super::{close, delivery, progress, route, take};
 use crate::sqlite::accept;
 use crate::sqlite::derive::{self, FILED, Filed};
 use crate::sqlite::fault::Step;
@@ -80,6 +80,7 @@ fn file_one(db: &Connection, row: &mut Waiting, stale: &mut BTreeSet<String>) ->
     let filed = &mut row.filed;
     let (seq, before) = (filed.seq, filed.thread.clone());
     let of_parent = accept::choose_thread(db, filed)?;
+    let closes = take::closes_thread(db, &filed.arrival, &filed.thread)?;
     accept::find_question(db, filed, of_parent.is_some(), stale)?;
     if filed.thread != before || filed.arrival.answers.is_some() {
         db.prepare_cached("UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1")?
@@ -87,7 +88,10 @@ fn file_one(db: &Connection, row: &mut Waiting, stale: &mut BTreeSet<String>) ->
     }
     derive::index(db, seq, filed)?;
     let settled = accept::take_effect(db, seq, filed, stale)?;
-    take::close_thread(db, &filed.arrival, &filed.thread, seq)?;
+    if closes {
+        let thread = Closing::Thread(filed.thread.clone());
+        close::close(db, &thread, filed.arrival.at, seq)?;
+    }
     if let Some(id) = settled {
         db.prepare_cached(
             "DELETE FROM expectation WHERE seq = (SELECT seq FROM message WHERE id = ?1)",
@@ -130,9 +134,15 @@ fn acknowledge(db: &Connection, arrival: &Arrival) -> Step<()> {
     };
     let reason = (state == State::Failed).then(|| reason(arrival));
     let at: Timestamp = arrival.at;
-    if let Some(party) = recipient(db, seq, &arrival.sender)? {
-        delivery::advance(db, seq, &party, state, at, reason.as_deref())?;
-    }
+    // Of the recipient alone, not of others of the same scheme.
+    delivery::advance(
+        db,
+        seq,
+        &party(&arrival.sender),
+        state,
+        at,
+        reason.as_deref(),
+    )?;
     Ok(())
 }
 
@@ -141,17 +151,6 @@ fn seq_of(db: &Connection, id: Option<&str>) -> Step<Option<i64>> {
     db.prepare_cached("SELECT seq FROM message WHERE id = ?1")?
         .query_row(params![id], |row| row.get(0))
         .optional()
-}
-
-/// Which recipient of a message a sender is, or answers for.
-fn recipient(db: &Connection, seq: i64, sender: &str) -> Step<Option<String>> {
-    let mut find = db.prepare_cached("SELECT party, address FROM delivery WHERE seq = ?1")?;
-    let rows = find.query_map(params![seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let rows = rows.collect::<Step<Vec<(String, String)>>>()?;
-    let is_exact = |r: &&(String, String)| r.0 == party(sender);
-    let exact = rows.iter().find(is_exact);
-    let found = exact.or_else(|| rows.iter().find(|r| may_answer(&r.1, sender)));
-    Ok(found.map(|(party, _)| party.clone()))
 }
 
 /// Why a message was refused, in a line.

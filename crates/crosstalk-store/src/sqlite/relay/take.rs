@@ -7,7 +7,7 @@ use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken};
-use crosstalk_protocol::store::Arrival;
+use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
@@ -52,7 +52,9 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
         return Err(rusqlite::Error::QueryReturnedNoRows);
     };
     let displaces = arrival.displaces(found.verdict, found.side);
-    if displaces && accept::by_id(db, &found.spare)?.is_none() {
+    // Nobody takes the id of a message of somebody else.
+    let is_own = accept::sender(db, found.seq)?.is_none_or(|s| is_same_party(&s, &arrival.sender));
+    if displaces && is_own && accept::by_id(db, &found.spare)?.is_none() {
         accept::displace(db, &found)?;
         let seq = insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         return Ok(Taken::New { seq });
@@ -113,13 +115,14 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
             }
         }
     }
-    if let Some(closing) = admission.closing() {
-        facts.is_party = close::may_close(db, &closing, &arrival.sender)?;
-    }
-    if arrival.meaning == Some(Intent::Handoff)
-        && let Some(conversation) = &conversation
-    {
-        facts.steward = close::steward(db, conversation)?;
+    let sender = &arrival.sender;
+    match (&conversation, arrival.meaning) {
+        (Some(known), Some(Intent::Close)) => facts.is_party = close::is_party(db, known, sender)?,
+        (Some(known), Some(Intent::Handoff)) => {
+            facts.is_party = close::may_hand_over(db, known, sender)?;
+            facts.steward = close::steward(db, known)?;
+        }
+        _ => facts.is_party = true,
     }
     Ok(facts)
 }
@@ -183,10 +186,10 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
     Ok(Some(seq.unsigned_abs()))
 }
 
-/// A CLOSE that was filed closes the thread that it was filed to, whatever it named.
-pub(super) fn close_thread(db: &Connection, arrival: &Arrival, thread: &str, seq: i64) -> Step<()> {
-    if arrival.meaning == Some(Intent::Close) && arrival.thread.as_deref() != Some(thread) {
-        close::close(db, &Closing::Thread(thread.to_owned()), arrival.at, seq)?;
+/// Whether a CLOSE that is filed closes the thread that it is filed to, other than the one that it names.
+pub(super) fn closes_thread(db: &Connection, arrival: &Arrival, thread: &str) -> Step<bool> {
+    if arrival.meaning != Some(Intent::Close) || arrival.thread.as_deref() == Some(thread) {
+        return Ok(false);
     }
-    Ok(())
+    close::is_party(db, &Closing::Thread(thread.to_owned()), &arrival.sender)
 }

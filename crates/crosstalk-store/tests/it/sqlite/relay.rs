@@ -149,8 +149,8 @@ fn what_was_taken_is_filed_once_whenever_it_is_killed() {
 
 #[test]
 fn a_store_has_one_relay() {
-    let made = Sqlite::new();
-    let other = SqliteStore::open(made.store.path()).unwrap();
+    let mut made = Sqlite::new();
+    let mut other = SqliteStore::open(made.store.path()).unwrap();
     let owned = made.store.own().unwrap();
     let fault = other.own().unwrap_err();
     assert_eq!(fault.fault, StoreFault::Busy);
@@ -335,4 +335,38 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
     made.store.rebuild().unwrap();
     assert_eq!(made.store.check().unwrap(), Vec::<String>::new());
     assert!(inbox(&made.store, "BOB").is_empty());
+}
+
+#[test]
+fn what_acts_by_itself_is_found() {
+    let made = Sqlite::new();
+    let db = Connection::open(made.store.path()).unwrap();
+    db.execute_batch("CREATE TRIGGER t AFTER INSERT ON intake BEGIN DELETE FROM token; END")
+        .unwrap();
+    let found = made.store.check().unwrap();
+    assert!(
+        found.len() == 1 && found[0].contains("by itself"),
+        "{found:?}"
+    );
+}
+
+/// While one writes, its log is moved into the file by another thread, and begins anew.
+#[test]
+fn the_log_of_a_relay_stays_short() {
+    let mut made = Sqlite::new();
+    let owned = made.store.own().unwrap();
+    let body = "word ".repeat(2000);
+    let log = made.store.path().with_extension("db-wal");
+    let mut most = 0;
+    for batch in 0..60 {
+        let parcels: Vec<_> = (0..64)
+            .map(|n| parcel(letter(&format!("M{batch}-{n}")).body(&body)))
+            .collect();
+        made.store.take(&parcels).unwrap();
+        most = most.max(std::fs::metadata(&log).unwrap().len());
+    }
+    // About 40 MB were written.
+    assert!(most < 30 << 20, "{most}");
+    drop(owned);
+    assert_eq!(made.store.check().unwrap(), Vec::<String>::new());
 }

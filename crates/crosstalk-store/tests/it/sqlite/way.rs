@@ -82,6 +82,7 @@ struct Row {
 #[derive(Default)]
 struct Model {
     rows: Vec<Row>,
+    begun: BTreeSet<String>,
     closed: BTreeSet<String>,
     filed: usize,
 }
@@ -100,8 +101,12 @@ impl Model {
             return "refused";
         }
         if parcel.arrival.closes() {
-            self.closed.insert(thread);
+            if !self.begun.contains(&thread) {
+                return "refused";
+            }
+            self.closed.insert(thread.clone());
         }
+        self.begun.insert(thread);
         let way = |r: &crosstalk_protocol::relay::Recipient| Way {
             to: r.address.clone(),
             by: r.by,

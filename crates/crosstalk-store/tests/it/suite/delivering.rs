@@ -170,9 +170,8 @@ pub(crate) fn acknowledgements_and_refusals_change_the_state(store: &mut dyn Rel
     take_new(store, &["M1", "M2", "M3"].map(|id| parcel(one(id))));
     let word = |id: &str, to: &str, intent: &str| {
         let word = letter(id).thread("T1").parent(to).intent(intent);
-        // A model that was asked as a URL answers by its name.
         parcel(
-            word.between("ChatGPT", "ANN")
+            word.between("chatgpt://thread/x", "ANN")
                 .body("\nNot my table.\nReally."),
         )
     };
@@ -199,7 +198,8 @@ pub(crate) fn a_stranger_acknowledges_nothing(store: &mut dyn RelayStore) {
         store,
         &[parcel(letter("M1").thread("T1").between("ANN", "BOB"))],
     );
-    for (n, from) in ["ANN", "MALLORY"].iter().enumerate() {
+    // Not even one whose scheme is the name.
+    for (n, from) in ["ANN", "MALLORY", "bob://x/y"].iter().enumerate() {
         for intent in ["ACK", "NACK"] {
             let word = letter(&format!("A{n}{intent}")).thread("T1").parent("M1");
             take_and_file(store, &[parcel(word.intent(intent).between(from, "BOB"))]);

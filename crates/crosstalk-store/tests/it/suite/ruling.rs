@@ -134,16 +134,13 @@ pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
     assert!(store.thread("T1").unwrap().unwrap().closed_at.is_some());
 }
 
-pub(crate) fn a_conversation_that_nobody_knows_can_be_closed(store: &mut dyn RelayStore) {
+pub(crate) fn nobody_closes_what_has_not_begun(store: &mut dyn RelayStore) {
     let what = Closing::Thread("T1".to_owned());
     assert!(!store.is_party(&what, "KALLE").unwrap());
-    take_new(store, &[parcel(close("M1").thread("T1"))]);
-    twice(store, |store| {
-        assert_eq!(
-            refused(store, &parcel(letter("M2").thread("T1"))).0,
-            "E-PERM"
-        );
-    });
+    let closes = parcel(close("M1").thread("T1"));
+    assert_eq!(refused(store, &closes).0, "E-PERM");
+    take_new(store, &[parcel(letter("M2").thread("T1"))]);
+    take_new(store, &[closes]);
 }
 
 pub(crate) fn a_thread_that_a_person_closed_is_closed(store: &mut dyn RelayStore) {
@@ -189,6 +186,11 @@ pub(crate) fn only_the_steward_hands_on(store: &mut dyn RelayStore) {
         store,
         &[
             parcel(letter("M0").thread("T1").between("ANN", "EVE")),
+            parcel(
+                letter("P0")
+                    .thread("T1")
+                    .between("ANN", "human://acme.example/ann"),
+            ),
             first,
         ],
     );
@@ -205,6 +207,14 @@ pub(crate) fn only_the_steward_hands_on(store: &mut dyn RelayStore) {
         store,
         &[parcel(hand("M5", "human://acme.example/ann", "BOB"))],
     );
+    // Whoever takes no part hands nothing over, not even a person.
+    for stranger in ["MALLORY", "human://evil.example/h"] {
+        let (code, detail) = refused(store, &parcel(hand("M7", stranger, "MALLORY")));
+        assert!(
+            code == "E-PERM" && detail.contains("takes no part"),
+            "{detail}"
+        );
+    }
     let other = letter("M6")
         .thread("T2")
         .intent("HANDOFF")

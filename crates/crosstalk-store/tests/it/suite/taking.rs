@@ -189,6 +189,20 @@ pub(crate) fn a_verified_one_takes_the_id(store: &mut dyn RelayStore) {
     assert_eq!(inbox(store, "CLAUDE").len(), 4);
 }
 
+pub(crate) fn nobody_takes_the_id_of_somebody_else(store: &mut dyn RelayStore) {
+    for (id, is_filed) in [("M1", true), ("M2", false)] {
+        let plain = parcel(letter(id).thread("T1").body("From me."));
+        take_new(store, std::slice::from_ref(&plain));
+        if is_filed {
+            file_all(store);
+        }
+        let other = letter(id).thread("T2").between("mal://x", "mal://x");
+        let signed = other.body("Mine.").verdict(Word::Verified, Some("mal"));
+        assert_eq!(refused(store, &parcel(signed)).0, "E-PERM");
+        assert!(matches!(take(store, &plain), Taken::Known { .. }));
+    }
+}
+
 pub(crate) fn a_better_verdict_is_kept(store: &mut dyn RelayStore) {
     for (id, is_filed) in [("M1", true), ("M2", false)] {
         let signed = letter(id).thread("T1");

@@ -11,7 +11,7 @@ const BUCKETS: usize = 1 << 16;
 
 /// Whose bucket it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     /// That of a token, by the hash of its secret.
     Token([u8; 32]),
     /// That of an address of the network; one organisation has a whole range of the new ones.
@@ -20,13 +20,13 @@ pub(super) enum Whose {
 
 impl Whose {
     /// The bucket of an address of the network.
-    pub(super) fn peer(ip: IpAddr) -> Self {
+    pub(crate) fn peer(ip: IpAddr) -> Self {
         Self::Peer(network(ip))
     }
 }
 
 /// The part of an address that one subscriber has to itself.
-pub(super) fn network(ip: IpAddr) -> IpAddr {
+pub(crate) fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => {
             let [a, b, c, d, ..] = ip.segments();
@@ -37,7 +37,7 @@ pub(super) fn network(ip: IpAddr) -> IpAddr {
 }
 
 /// The buckets.
-pub(super) struct Rates {
+pub(crate) struct Rates {
     buckets: Mutex<HashMap<u64, Bucket>>,
     hasher: RandomState,
 }
@@ -49,7 +49,7 @@ struct Bucket {
 }
 
 impl Rates {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             buckets: Mutex::default(),
             hasher: RandomState::new(),
@@ -57,7 +57,7 @@ impl Rates {
     }
 
     /// Takes one request out of a bucket that gets so many a minute. If it is empty: after how many seconds to try again.
-    pub(super) fn take(&self, whose: &Whose, a_minute: u32, now: Instant) -> Result<(), u32> {
+    pub(crate) fn take(&self, whose: &impl Hash, a_minute: u32, now: Instant) -> Result<(), u32> {
         if a_minute == 0 {
             return Ok(());
         }
