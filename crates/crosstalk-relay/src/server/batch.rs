@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
 use http::StatusCode;
+use http::header::CONNECTION;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::Poll;
@@ -58,6 +59,8 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
             line.add(take(piece)).await;
         }
         if is_full {
+            // Who is still sending would not read the answer.
+            while let Ok(Some(_)) = reader.next().await {}
             break Some(Fault::new(
                 ErrorCode::TooLarge,
                 format!(
@@ -83,6 +86,9 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
             }
             let mut answer = answer::of(Media::Batch, Body::Full(answers.into()));
             *answer.status_mut() = parts.status;
+            if let Some(closes) = parts.headers.get(CONNECTION) {
+                answer.headers_mut().insert(CONNECTION, closes.clone());
+            }
             debug_assert_ne!(parts.status, StatusCode::OK);
             Ok(answer)
         }
@@ -151,8 +157,10 @@ impl<F: Future<Output = String>> Queue<F> {
 #[derive(Default)]
 struct Pieces {
     text: BytesMut,
-    /// How much of the text has been looked at: no line that ends an envelope ends there.
+    /// Where the last line begins: no line before it ends an envelope.
     seen: usize,
+    /// Where to look for the end of that line: parts may be small, and nothing is looked at twice.
+    searched: usize,
     /// Whether what is there is the rest of an envelope that was too large and is given up.
     is_cut: bool,
 }
@@ -173,10 +181,10 @@ impl Pieces {
                 let most = limit::ENVELOPE_BYTES + 1;
                 if self.is_cut {
                     // Only the last line may go on.
-                    self.text = self.text.split_off(self.seen);
-                    self.seen = 0;
+                    self.drop_front(self.seen);
                     if self.text.len() > END.len() + 1024 {
                         self.text.clear();
+                        self.searched = 0;
                     }
                     return None;
                 }
@@ -184,16 +192,21 @@ impl Pieces {
                     return None;
                 }
                 self.is_cut = true;
-                self.seen = self.seen.saturating_sub(most);
-                return Some(self.text.split_to(most).freeze());
+                return Some(self.drop_front(most).freeze());
             };
-            let piece = self.text.split_to(length);
-            self.seen = 0;
+            let piece = self.drop_front(length);
             if std::mem::take(&mut self.is_cut) || is_blank(&piece) {
                 continue;
             }
             return Some(piece.freeze());
         }
+    }
+
+    /// Takes the beginning away.
+    fn drop_front(&mut self, length: usize) -> BytesMut {
+        self.seen = self.seen.saturating_sub(length);
+        self.searched = self.searched.saturating_sub(length);
+        self.text.split_to(length)
     }
 
     /// What is left at the end, if it is anything.
@@ -205,11 +218,16 @@ impl Pieces {
     /// Where the first line that ends an envelope ends.
     fn end(&mut self) -> Option<usize> {
         loop {
-            let rest = self.text.get(self.seen..)?;
-            let length = rest.iter().position(|b| *b == b'\n')?;
-            let (line, _) = rest.split_at_checked(length)?;
-            self.seen += length + 1;
-            if line.trim_ascii_end() == END {
+            let rest = self.text.get(self.searched..)?;
+            let Some(length) = rest.iter().position(|b| *b == b'\n') else {
+                self.searched = self.text.len();
+                return None;
+            };
+            let end = self.searched + length;
+            let is_end = self.text.get(self.seen..end)?.trim_ascii_end() == END;
+            self.seen = end + 1;
+            self.searched = self.seen;
+            if is_end {
                 return Some(self.seen);
             }
         }
@@ -283,6 +301,19 @@ mod tests {
             }
             assert_eq!(cut(&[&vec![b'x'; size]]).len(), 1);
         }
+    }
+
+    #[test]
+    fn nothing_is_looked_at_twice_however_small_the_parts_are() {
+        let most = limit::ENVELOPE_BYTES;
+        let mut pieces = Pieces::default();
+        for n in 0..2 * most {
+            pieces.add(Bytes::from_static(b"a"));
+            assert_eq!(pieces.next().is_some(), n == most + 1 + END.len());
+            assert_eq!(pieces.searched, pieces.text.len(), "{n}");
+        }
+        pieces.add(Bytes::from_static(b"\n[[END]]\n[[B\n[[END]]\n"));
+        assert_eq!(pieces.next().as_deref(), Some(&b"[[B\n[[END]]\n"[..]));
     }
 
     #[tokio::test]

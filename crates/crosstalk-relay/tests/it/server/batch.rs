@@ -103,6 +103,9 @@ fn a_batch_has_its_limits() {
     let outcomes_ = outcomes(&answer);
     assert_eq!((answer.status, outcomes_.len()), (413, 10_001));
     assert_eq!(outcomes_.last().unwrap(), "E-TOO-LARGE");
+    // Who sends much more reads the answer as well.
+    let answer = house.ask(&batch(piece.repeat(10_001) + &"x\n".repeat(10_000_000)));
+    assert_eq!((answer.status, outcomes(&answer).len()), (413, 10_001));
     // One that is too large does not refuse the others.
     let large = letter("A", to, "M2")
         .build()
