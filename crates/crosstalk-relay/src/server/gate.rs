@@ -13,17 +13,28 @@ pub(super) struct Gate {
     names: Vec<String>,
     /// Names of this machine for itself, and the address that it listens on.
     own: Vec<String>,
+    /// Where pages of the relay may come from under these: its port, and those that were configured.
+    pages: Vec<Authority>,
     port: u16,
 }
 
 impl Gate {
     /// A gate for a listener, with the names that were configured.
     pub(super) fn new<'n>(listen: SocketAddr, names: impl Iterator<Item = &'n String>) -> Self {
-        let names = names.map(|n| Authority::of(n).map_or_else(|| lower(n), |a| a.host));
         let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let own: Vec<String> = own.into_iter().chain([host_of(listen.ip())]).collect();
+        let names = names.map(|n| {
+            let plain = || Authority {
+                host: lower(n),
+                port: None,
+            };
+            Authority::of(n).unwrap_or_else(plain)
+        });
+        let (pages, names): (Vec<_>, Vec<_>) = names.partition(|n| own.contains(&n.host));
         Self {
-            names: names.collect(),
-            own: own.into_iter().chain([host_of(listen.ip())]).collect(),
+            names: names.into_iter().map(|n| n.host).collect(),
+            own,
+            pages,
             port: listen.port(),
         }
     }
@@ -51,10 +62,18 @@ impl Gate {
         }
         let is_foreign = |value: &str| !self.is_origin(value, &host);
         let mut origins = headers.get_all(ORIGIN).iter();
-        let crosses = headers
-            .get("sec-fetch-site")
-            .is_some_and(|s| s == "cross-site");
-        if crosses || origins.any(|o| o.to_str().map_or(true, is_foreign)) {
+        let comes_from = |site: &str| {
+            let said = headers.get("sec-fetch-site");
+            said.is_some_and(|s| s.as_bytes().eq_ignore_ascii_case(site.as_bytes()))
+        };
+        // For a browser, every port of this machine is the same site.
+        let is_neighbour = comes_from("same-site")
+            && self.own.contains(&host.host)
+            && !headers.contains_key(ORIGIN);
+        if comes_from("cross-site")
+            || is_neighbour
+            || origins.any(|o| o.to_str().map_or(true, is_foreign))
+        {
             return Err(Fault::forbidden(
                 "The request comes from a page of another site.\nWhat to do: let who runs the relay add its host to \
                  `hosts` in the configuration.",
@@ -71,15 +90,19 @@ impl Gate {
 
     /// The names of this machine are those of every server on it: there, the port has to be ours.
     fn is_origin(&self, origin: &str, host: &Authority) -> bool {
-        let rest = ["http://", "https://"]
+        let rest = [("http://", 80), ("https://", 443)]
             .into_iter()
-            .find_map(|scheme| origin.strip_prefix(scheme));
-        let Some(origin) = rest.and_then(Authority::of) else {
+            .find_map(|(scheme, port)| Some((origin.strip_prefix(scheme)?, port)));
+        let found = rest.and_then(|(rest, port)| Some((Authority::of(rest)?, port)));
+        let Some((origin, usual)) = found else {
             return false;
         };
-        let is = |n: &String| *n == origin.host;
-        let is_here = origin.port.is_none_or(|p| p == self.port);
-        self.names.iter().any(is) || (self.own.iter().any(is) && is_here) || origin == *host
+        let port = origin.port.unwrap_or(usual);
+        let is_page = |p: &Authority| p.host == origin.host && p.port == Some(port);
+        self.names.contains(&origin.host)
+            || (self.own.contains(&origin.host) && port == self.port)
+            || self.pages.iter().any(is_page)
+            || origin == *host
     }
 }
 
@@ -127,6 +150,9 @@ mod tests {
         let names = [
             "relay.example".to_owned(),
             "console.example:8443".to_owned(),
+            // The name of a relay that was given none.
+            "localhost".to_owned(),
+            "127.0.0.1:5173".to_owned(),
         ];
         Gate::new(([127, 0, 0, 1], 8799).into(), names.iter())
     }
@@ -188,7 +214,7 @@ mod tests {
     fn only_pages_of_the_relay_pass() {
         for origin in [
             "http://localhost:8799",
-            "http://localhost",
+            "http://127.0.0.1:5173",
             "https://127.0.0.1:8799",
             "http://[::1]:8799",
             "https://relay.example",
@@ -205,6 +231,10 @@ mod tests {
             "",
             "http://evil.example",
             "http://localhost:3000",
+            "http://LOCALHOST.:3000",
+            "http://localhost:5173",
+            "http://localhost",
+            "https://[::1]",
             "http://127.0.0.1:3000",
             "localhost:8799",
             "file://",
@@ -226,8 +256,31 @@ mod tests {
             ],
             "/"
         ));
-        assert!(!passes(
-            &[("host", "localhost"), ("sec-fetch-site", "cross-site")],
+        // Behind a proxy that keeps the Host.
+        assert!(passes(
+            &[("host", "localhost"), ("origin", "https://localhost")],
+            "/"
+        ));
+        for (host, site) in [
+            ("localhost", "cross-site"),
+            ("relay.example", "CROSS-SITE"),
+            ("127.0.0.1:8799", "same-site"),
+        ] {
+            assert!(
+                !passes(&[("host", host), ("sec-fetch-site", site)], "/"),
+                "{host} {site}"
+            );
+        }
+        assert!(passes(
+            &[("host", "relay.example"), ("sec-fetch-site", "same-site")],
+            "/"
+        ));
+        assert!(passes(
+            &[
+                ("host", "localhost"),
+                ("origin", own),
+                ("sec-fetch-site", "same-site")
+            ],
             "/"
         ));
         assert!(passes(
