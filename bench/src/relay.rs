@@ -153,7 +153,10 @@ impl Bench {
 
     /// A relay with an empty store.
     fn relay(&self) -> Relay {
-        Relay::of(&self.program).within(self.place.path()).start()
+        // All of the load comes from one address.
+        let config = "[limits]\nconnections_per_peer = 1024\n";
+        let relay = Relay::of(&self.program).within(self.place.path());
+        relay.config(config).start()
     }
 
     fn load(&self) -> Result<()> {

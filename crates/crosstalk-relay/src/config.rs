@@ -108,6 +108,8 @@ pub struct Limits {
     pub local_requests_per_minute: u32,
     /// The largest attachment, in bytes.
     pub blob_bytes: u64,
+    /// Free space on the disk, in bytes, below which no attachment is taken.
+    pub free_bytes: u64,
     /// Messages that are taken and not filed yet; when there are more, senders are told to wait.
     pub backlog: u64,
 }
@@ -116,13 +118,14 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
-            connections_per_peer: 1024,
+            connections_per_peer: 256,
             head_seconds: 10,
             body_seconds: 30,
             idle_seconds: 75,
             requests_per_minute: 600,
             local_requests_per_minute: 0,
             blob_bytes: 64 << 20,
+            free_bytes: 256 << 20,
             backlog: 1_000_000,
         }
     }

@@ -13,8 +13,10 @@ mod body;
 mod connection;
 mod courier;
 mod credential;
+mod descriptor;
 mod directory;
 mod gate;
+mod history;
 mod housekeeping;
 mod inbox;
 mod media;
@@ -60,12 +62,15 @@ const DRAIN: Duration = Duration::from_secs(20);
 /// How long a reader waits until what was just taken is filed.
 const SETTLE: Duration = Duration::from_secs(5);
 
+/// Certificate and key, checked.
+pub type ServerTls = Arc<rustls::ServerConfig>;
+
 /// What a server needs besides a relay.
 pub struct ServerOptions<F> {
     /// The data folder of the relay; attachments are kept in `blobs` in it.
     pub data: PathBuf,
     /// Certificate and key, for TLS without a proxy.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<ServerTls>,
     /// When it is done, the server stops: requests end, and what was taken is filed.
     pub shutdown: F,
 }
@@ -116,7 +121,7 @@ pub(crate) struct Site {
     credentials: Credentials,
     rates: Rates,
     blobs: Blobs,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<ServerTls>,
     /// The limit of requests, as it is told to everybody, and to the person at this machine.
     policy: Option<HeaderValue>,
     local_policy: Option<HeaderValue>,
@@ -235,7 +240,8 @@ async fn accept<F: Future<Output = ()>>(
     shutdown: F,
 ) -> Result<(), ServeError> {
     let limits = &site.relay.config().limits;
-    let seats = Seats::new(limits.connections, limits.connections_per_peer);
+    let most = descriptor::connections(limits.connections, descriptor::raise());
+    let seats = Seats::new(most, limits.connections_per_peer);
     let mut stopped = site.relay.stopped();
     tokio::pin!(shutdown);
     let ended = loop {

@@ -48,7 +48,9 @@ impl Fault {
 
     /// A parameter or a body that is not as it should be.
     pub(super) fn format(detail: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Format, detail)
+        let mut fault = Self::new(ErrorCode::Format, detail);
+        fault.refusal.reason = "Malformed request".into();
+        fault
     }
 
     /// Something that is not there, or not for who asks.

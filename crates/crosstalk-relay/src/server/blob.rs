@@ -18,8 +18,10 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
-/// How many attachments are written at once.
+/// How many attachments are made durable at once.
 const AT_ONCE: usize = 16;
+/// After how many bytes the free space is looked at again: others write as well.
+const LOOK: u64 = 1 << 20;
 /// How much of a file is read at once.
 const PART: usize = 64 << 10;
 /// What the names of files begin with that are not complete.
@@ -60,6 +62,17 @@ impl Blobs {
         let name = name.strip_prefix("sha256:").unwrap_or(&name);
         let start: String = name.chars().take(2).collect();
         self.folder.join(start).join(name)
+    }
+
+    /// Refuses what would leave less than so many bytes to the messages.
+    fn has_room(&self, least: u64) -> Result<(), Fault> {
+        let disk = rustix::fs::statvfs(&self.folder).map_err(|e| trouble(e.into()))?;
+        match disk.f_bavail.saturating_mul(disk.f_frsize) < least {
+            true => Err(Fault::later(
+                "The disk of the relay has too little space for attachments",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Nothing is added or taken away meanwhile.
@@ -121,17 +134,21 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let mut reader = Reader::new(call.body, bounds)?;
     let blobs = &site.blobs;
-    let _turn = blobs.writers.acquire().await;
+    blobs.has_room(limits.free_bytes)?;
     let name = format!("{NEW}{}", crosstalk_envelope::id::new_ulid());
     let fresh = Fresh {
         path: blobs.folder.join(name),
         is_kept: false,
     };
     let mut file = File::create_new(&fresh.path).await.map_err(trouble)?;
-    let (mut hash, mut size) = (Sha256::new(), 0_u64);
+    let (mut hash, mut size, mut looked) = (Sha256::new(), 0_u64, 0_u64);
     while let Some(part) = reader.next().await? {
         hash.update(&part);
         size += u64::try_from(part.len()).unwrap_or(0);
+        if size - looked >= LOOK {
+            blobs.has_room(limits.free_bytes)?;
+            looked = size;
+        }
         file.write_all(&part).await.map_err(trouble)?;
     }
     let found = Digest(hash.finalize().into());
@@ -141,6 +158,8 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
              under its digest."
         )));
     }
+    // Not before all of it is here: whoever sends slowly holds up nobody else.
+    let _turn = blobs.writers.acquire().await;
     file.flush().await.map_err(trouble)?;
     file.sync_all().await.map_err(trouble)?;
     drop(file);
@@ -216,7 +235,8 @@ fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {
     let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
     digest.ok_or_else(|| {
         Fault::format(
-            "The name of an attachment is `sha256:` and 64 hexadecimal digits in lower case.",
+            "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.\nWhat to do: use the \
+             digest of its bytes.",
         )
     })
 }
@@ -230,7 +250,7 @@ fn trouble(error: io::Error) -> Fault {
         }
         io::ErrorKind::FileTooLarge => Fault::new(
             ErrorCode::TooLarge,
-            "The file is too large for the disk of the relay.",
+            "The file is too large for the disk of the relay.\nWhat to do: send a smaller one.",
         ),
         _ => Fault::later("The disk of the relay can't be read or written"),
     }

@@ -5,6 +5,7 @@ use super::inbox::read_json;
 use super::media::Media;
 use super::message::status_of;
 use super::query::{self, TEXT};
+use super::sight;
 use super::surface::Call;
 use super::view::{LetterView, MessageView};
 use crate::delivery::report;
@@ -22,7 +23,9 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let limit = call.query()?.limit()?;
     call.site.settle().await;
     let relay = &call.site.relay;
-    let waiting = relay.read(move |store| store.courier(limit)).await?;
+    let mut waiting = relay.read(move |store| store.courier(limit)).await?;
+    let now = relay.now();
+    waiting.retain(|c| !sight::has_run_out(&c.record, now));
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
         let view = MessageView::of(relay, &courier.record);
@@ -58,7 +61,11 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
         "failed" => Attempt::Failed {
             reason: reason.to_owned(),
         },
-        _ => return Err(Fault::format("`state` is `carried` or `failed`.")),
+        _ => {
+            return Err(Fault::format(
+                "`state` is neither `carried` nor `failed`.\nWhat to do: give one of them.",
+            ));
+        }
     };
     let relay = &call.site.relay;
     let (at, rules) = (relay.now(), relay.rules());

@@ -106,9 +106,9 @@ impl Credentials {
         }
     }
 
-    /// Whether the relay listens on this machine alone.
-    pub(super) fn is_loopback(&self) -> bool {
-        self.is_loopback
+    /// Whether a request comes from the machine that the relay alone listens on.
+    pub(super) fn is_at_home(&self, headers: &HeaderMap) -> bool {
+        self.is_loopback && !is_forwarded(headers)
     }
 
     /// Whether nobody could get in.
@@ -128,7 +128,7 @@ impl Credentials {
     ) -> Result<Caller, Fault> {
         let known = self.known();
         let Some(value) = headers.get(AUTHORIZATION) else {
-            let open = known.is_empty() && self.is_loopback && !is_forwarded(headers);
+            let open = known.is_empty() && self.is_at_home(headers);
             let peer = if open { &self.local } else { &self.stranger };
             return Ok(Caller {
                 peer: Arc::clone(peer),
@@ -189,10 +189,11 @@ fn bearer(value: &str) -> Option<&str> {
 fn is_forwarded(headers: &HeaderMap) -> bool {
     const TRACES: [&str; 5] = [
         "forwarded",
-        "x-forwarded-for",
-        "x-forwarded-host",
         "x-real-ip",
         "via",
+        "cf-connecting-ip",
+        "true-client-ip",
     ];
-    TRACES.iter().any(|name| headers.contains_key(*name))
+    let is_trace = |name: &str| name.starts_with("x-forwarded-") || TRACES.contains(&name);
+    headers.keys().any(|name| is_trace(name.as_str()))
 }

@@ -7,6 +7,7 @@ use super::query::{self, TEXT};
 use super::surface::Call;
 use crate::core::Relay;
 use crosstalk_envelope::Address;
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::dns::{AddressAnswer, host_fault};
 use crosstalk_protocol::relay::{Agent, RelayStore};
 use crosstalk_protocol::store::may_answer;
@@ -20,6 +21,8 @@ const DNS: Duration = Duration::from_secs(10);
 /// How many capabilities an agent may declare, and how long each may be.
 const CAPABILITIES: usize = 64;
 const CAPABILITY: usize = 200;
+/// How many agents there may be for which one credential speaks.
+const AGENTS: usize = 512;
 
 pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
@@ -129,11 +132,13 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let view: AgentView = read_json(call).await?;
     query::checked("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
-        return Err(Fault::format(format!("`address` is no address: {fault}.")));
+        return Err(Fault::format(format!(
+            "`address` is no address: {fault}.\nWhat to do: give a name, or a URL such as claude://code/api."
+        )));
     }
     if view.capabilities.len() > CAPABILITIES {
         return Err(Fault::format(format!(
-            "`capabilities` is a list of at most {CAPABILITIES} texts."
+            "`capabilities` has more than {CAPABILITIES} texts.\nWhat to do: declare the most important ones."
         )));
     }
     for capability in &view.capabilities {
@@ -152,6 +157,22 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         )));
     }
     let relay = &call.site.relay;
+    let rules = relay.rules();
+    let agents = rules.directory.agents();
+    let mut others = agents
+        .iter()
+        .filter(|a| call.caller.peer.speaks_for(&a.address));
+    let is_known = agents.iter().any(|a| a.address == view.address);
+    if !is_known && others.nth(AGENTS - 1).is_some() {
+        return Err(Fault::new(
+            ErrorCode::TooLarge,
+            format!(
+                "The credential `{}` speaks for {AGENTS} agents that were declared, and there are no more for one \
+                 credential.\nWhat to do: declare one of them again, or use another credential.",
+                call.caller.peer.name
+            ),
+        ));
+    }
     let agent = Agent {
         address: view.address.clone(),
         capabilities: view.capabilities.clone(),

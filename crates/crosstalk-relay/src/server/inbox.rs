@@ -3,6 +3,7 @@
 use super::answer::{self, Answer, Fault};
 use super::body::{self, Bounds};
 use super::credential::Caller;
+use super::history::Trails;
 use super::media::{self, Media};
 use super::query::{self, ID, TEXT};
 use super::sight::{self, Sight};
@@ -30,33 +31,39 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let media = call.media(&[Media::Text, Media::Json, Media::Events])?;
     let query = call.query()?;
     let address = query.needed("for")?;
-    let after = query.text("after", ID)?.map(cursor).transpose()?;
+    let mut after = query.text("after", ID)?.map(cursor).transpose()?;
     let limit = query.limit()?;
     let wait = query.number("wait", 0..=60)?.unwrap_or(0);
     may_read(&call.caller, call.site, address)?;
-    let mut reading = Reading {
-        site: Arc::clone(call.site),
-        caller: call.caller.clone(),
-        sight: Sight::of(call),
-        address: address.to_owned(),
-        after,
-    };
     if media == Media::Events {
         let last = call.parts.headers.get("last-event-id");
         let last = last.map(|v| v.to_str().map_err(|_| no_cursor()));
         if let Some(last) = last.transpose()?.filter(|l| !l.is_empty()) {
-            reading.after = Some(cursor(last)?);
+            after = Some(cursor(last)?);
         }
+    }
+    given_out(call.site, after).await?;
+    let mut reading = Reading {
+        site: Arc::clone(call.site),
+        caller: call.caller.clone(),
+        sight: Sight::of(call),
+        trails: Trails::default(),
+        address: address.to_owned(),
+        after,
+    };
+    if media == Media::Events {
         return Ok(stream::events(reading, &call.line.pace));
     }
     let entries = reading.next(limit, Duration::from_secs(wait)).await?;
-    let place = reading.after.unwrap_or(0).to_string();
     if media == Media::Json {
         let messages = reading.views(&entries).await?;
+        let place = reading.after.unwrap_or(0).to_string();
         return Ok(answer::json(
             &json!({"messages": messages, "cursor": place}),
         ));
     }
+    reading.handed_out(&entries);
+    let place = reading.after.unwrap_or(0).to_string();
     let relay = &call.site.relay;
     let mut answer = answer::text(file(entries.iter().map(|e| relay.leaving(&e.record))));
     if let Ok(place) = HeaderValue::from_str(&place) {
@@ -71,23 +78,38 @@ pub(super) struct Reading {
     pub(super) site: Arc<Site>,
     pub(super) caller: Caller,
     sight: Sight,
+    trails: Trails,
     address: String,
     pub(super) after: Option<u64>,
 }
 
 impl Reading {
-    /// The next messages; if there are none, those that come within a time. They count as handed out.
+    /// The next messages; if there are none, those that come within a time. What has run out is passed over.
     pub(super) async fn next(&mut self, most: usize, wait: Duration) -> Result<Vec<Entry>, Fault> {
+        let until = (!wait.is_zero()).then(|| Instant::now() + wait);
+        loop {
+            let mut entries = self.some(most, until).await?;
+            let Some(last) = entries.last() else {
+                return Ok(entries);
+            };
+            self.after = Some(last.record.seq);
+            let now = self.site.relay.now();
+            entries.retain(|e| !sight::has_run_out(&e.record, now));
+            if !entries.is_empty() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    async fn some(&self, most: usize, until: Option<Instant>) -> Result<Vec<Entry>, Fault> {
         let relay = &self.site.relay;
-        let first = most.min(FIRST);
-        let (address, until) = (self.address.as_str(), Instant::now() + wait);
-        let mut entries = if wait.is_zero() {
-            relay.inbox(address, self.after, first).await?
-        } else {
-            tokio::select! {
+        let (address, first) = (self.address.as_str(), most.min(FIRST));
+        let mut entries = match until {
+            None => relay.inbox(address, self.after, first).await?,
+            Some(until) => tokio::select! {
                 entries = relay.next(address, self.after, first, until) => entries?,
                 () = self.site.closed() => Vec::new(),
-            }
+            },
         };
         let mut bytes: usize = entries.iter().map(|e| e.record.text.len()).sum();
         while entries.len() >= FIRST && entries.len() < most && bytes < BYTES {
@@ -104,16 +126,12 @@ impl Reading {
         }
         // Whoever waited may have lost the right to it meanwhile.
         self.site.credentials.still(&self.caller, relay.now())?;
-        if let Some(last) = entries.last() {
-            self.after = Some(last.record.seq);
-        }
-        self.handed_out(&entries);
         Ok(entries)
     }
 
-    /// Looking is not delivering: what a handler brings there is not handed out here, and what a person carries only to
+    /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and what a person carries only to
     /// the one it is for.
-    fn handed_out(&self, entries: &[Entry]) {
+    pub(super) fn handed_out(&self, entries: &[Entry]) {
         let peer = &self.caller.peer;
         let is_here = |e: &&Entry| {
             let counts = match e.by {
@@ -131,33 +149,43 @@ impl Reading {
         }
     }
 
-    /// Messages as JSON, with what came before where somebody has to know.
-    pub(super) async fn views(&self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
-        let mut views = Vec::with_capacity(entries.len());
+    /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They count
+    /// as handed out.
+    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
+        let (mut views, mut bytes) = (Vec::with_capacity(entries.len()), 0);
         for entry in entries {
-            views.push(self.view(entry).await?);
+            let view = self.view(entry).await?;
+            bytes += view.size();
+            views.push(view);
+            if bytes > BYTES || self.trails.is_full() {
+                self.after = Some(entry.record.seq);
+                break;
+            }
         }
+        self.handed_out(entries.get(..views.len()).unwrap_or(entries));
         Ok(views)
     }
 
-    pub(super) async fn view(&self, entry: &Entry) -> Result<MessageView, Fault> {
-        let relay = &self.site.relay;
+    pub(super) async fn view(&mut self, entry: &Entry) -> Result<MessageView, Fault> {
+        let relay = self.site.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
         if sight::passes_on(&record) {
             self.site.settle().await;
-            let sight = self.sight.clone();
+            let (sight, mut trails) = (self.sight.clone(), std::mem::take(&mut self.trails));
             let ask = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
                 // Once it is filed, it is known to which thread it belongs.
                 let record = store.taken_as(&record.id)?.unwrap_or(record);
-                let history = sight.history(store, &record)?;
-                Ok((record, history))
+                let earlier = trails.before(&record, store, &sight)?;
+                Ok((record, earlier, trails))
             };
-            let (filed, earlier) = relay.read(ask).await?;
-            record = filed;
-            history = Some(earlier.iter().map(|r| relay.leaving(r)).collect());
+            let (filed, earlier, trails) = relay.read(ask).await?;
+            (record, self.trails) = (filed, trails);
+            let now = relay.now();
+            let earlier = earlier.iter().filter(|r| !sight::has_run_out(r, now));
+            history = Some(earlier.map(|r| relay.leaving(r)).collect());
         }
-        Ok(MessageView::of(relay, &record).in_inbox(&entry.to, entry.state, history))
+        Ok(MessageView::of(&relay, &record).in_inbox(&entry.to, entry.state, history))
     }
 }
 
@@ -199,6 +227,18 @@ fn cursor(text: &str) -> Result<u64, Fault> {
     place.ok_or_else(no_cursor)
 }
 
+/// A cursor is the place of a message: one behind the last message was never given out, or by a relay that has lost some.
+async fn given_out(site: &Site, cursor: Option<u64>) -> Result<(), Fault> {
+    let Some(place) = cursor.filter(|p| *p > site.relay.filing().borrow().through) else {
+        return Ok(());
+    };
+    let filing = site.relay.read(|store| store.filing()).await?;
+    match place <= filing.through + filing.left {
+        true => Ok(()),
+        false => Err(no_cursor()),
+    }
+}
+
 fn no_cursor() -> Fault {
     Fault::format(
         "The cursor is none that this relay gave out.\nWhat to do: leave it out, or use one of an answer.",
@@ -216,7 +256,9 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let ack: Ack = read_json(call).await?;
     query::checked("for", &ack.r#for, TEXT)?;
     if ack.ids.is_empty() || ack.ids.len() > 500 {
-        return Err(Fault::format("`ids` is a list of 1 to 500 ids."));
+        return Err(Fault::format(
+            "`ids` is not a list of 1 to 500 ids.\nWhat to do: send at least one, and the others in another request.",
+        ));
     }
     for id in &ack.ids {
         query::checked("An id", id, ID)?;
@@ -224,7 +266,11 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let state = match ack.state.as_deref() {
         None | Some("acknowledged") => State::Acknowledged,
         Some("read") => State::Read,
-        Some(_) => return Err(Fault::format("`state` is `read` or `acknowledged`.")),
+        Some(_) => {
+            return Err(Fault::format(
+                "`state` is neither `read` nor `acknowledged`.\nWhat to do: give one of them.",
+            ));
+        }
     };
     may_read(&call.caller, call.site, &ack.r#for)?;
     let relay = &call.site.relay;

@@ -2,7 +2,7 @@
 
 use super::answer::{self, Answer, Fault};
 use super::media::Media;
-use super::sight::Sight;
+use super::sight::{self, Shown, Sight};
 use super::surface::Call;
 use super::view::{DeliveryView, MessageView};
 use crosstalk_protocol::relay::RelayStore;
@@ -26,7 +26,7 @@ pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 /// The message that the path names, if whoever asks sees it.
 async fn find(call: &Call<'_>) -> Result<Record, Fault> {
-    let (id, sight) = (call.name()?, Sight::of(call));
+    let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
     let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
         let shown = sight.shown(store, &record.thread)?;
         let seen = sight.filter(store, vec![record.clone()], &shown)?;
@@ -36,7 +36,8 @@ async fn find(call: &Call<'_>) -> Result<Record, Fault> {
         let Some(record) = store.taken_as(&id)? else {
             return Ok(None);
         };
-        let seen = sight.sees(store, &record)? || thread_shows(&sight, store, &record)?;
+        let seen = !sight::has_run_out(&record, now)
+            && (sight.sees(store, &record)? || thread_shows(&sight, store, &record)?);
         Ok(seen.then_some(record))
     };
     let found = call.site.relay.read(ask).await?;
@@ -82,20 +83,23 @@ pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let query = call.query()?;
     let words = query.needed("q")?;
-    let search = Search::parse(words).map_err(|e| Fault::format(format!("`q`: {e}.")))?;
+    let search = Search::parse(words)
+        .map_err(|e| Fault::format(format!("`q`: {e}.\nWhat to do: search for words.")))?;
     let (limit, sight) = (query.limit()?, Sight::of(call));
     call.site.settle().await;
+    let (now, none) = (call.site.relay.now(), Shown::new());
     let ask = move |store: &dyn RelayStore| {
         let (mut found, mut bytes, mut skip): (Vec<Record>, usize, usize) = (Vec::new(), 0, 0);
         loop {
             let page = Page {
-                limit: super::sight::PORTION,
+                limit: sight::PORTION,
                 skip,
             };
-            let listing = store.search(&search, page)?;
+            let mut listing = store.search(&search, page)?;
             skip += listing.items.len();
             let more = listing.more && !listing.items.is_empty();
-            for record in sight.filter(store, listing.items, &[])? {
+            listing.items.retain(|r| !sight::has_run_out(r, now));
+            for record in sight.filter(store, listing.items, &none)? {
                 bytes += record.text.len();
                 found.push(record);
                 if found.len() == limit || bytes > BYTES {

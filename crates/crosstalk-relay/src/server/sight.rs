@@ -5,15 +5,14 @@
 //! could see it.
 
 use super::surface::Call;
-use crosstalk_envelope::{Document, Intent, Reading};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::{Peer, RelayStore, Rules};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many messages of a thread are looked at in one go.
 pub(super) const PORTION: usize = 64;
-/// How many messages the history of an ESCALATE or a HANDOFF has at most.
-const HISTORY: usize = 64;
 
 /// The eyes of somebody.
 #[derive(Clone)]
@@ -22,11 +21,9 @@ pub(super) struct Sight {
     rules: Arc<Rules>,
 }
 
-/// What an ESCALATE or a HANDOFF shows: what came before it, as far as its sender has a part in it.
-pub(super) struct Shown {
-    before: u64,
-    sender: String,
-}
+/// What ESCALATEs and HANDOFFs show: for each who sent some, the place of the last. What came before it is seen, as far as
+/// its sender has a part in it.
+pub(super) type Shown = HashMap<String, u64>;
 
 impl Sight {
     pub(super) fn of(call: &Call<'_>) -> Self {
@@ -60,12 +57,8 @@ impl Sight {
     }
 
     /// What a thread shows besides the messages that are seen anyway.
-    pub(super) fn shown(
-        &self,
-        store: &dyn RelayStore,
-        thread: &str,
-    ) -> Result<Vec<Shown>, StoreError> {
-        let mut shown = Vec::new();
+    pub(super) fn shown(&self, store: &dyn RelayStore, thread: &str) -> Result<Shown, StoreError> {
+        let mut shown = Shown::new();
         if self.is_admin() {
             return Ok(shown);
         }
@@ -75,10 +68,8 @@ impl Sight {
             after = listing.items.last().map(|r| r.seq);
             for record in listing.items {
                 if passes_on(&record) && self.gets(store, &record)? {
-                    shown.push(Shown {
-                        before: record.seq,
-                        sender: record.sender,
-                    });
+                    let sender = self.rules.routes.named(&record.sender);
+                    shown.insert(sender.to_owned(), record.seq);
                 }
             }
             if !listing.more || after.is_none() {
@@ -92,15 +83,22 @@ impl Sight {
         &self,
         store: &dyn RelayStore,
         records: Vec<Record>,
-        shown: &[Shown],
+        shown: &Shown,
     ) -> Result<Vec<Record>, StoreError> {
+        let routes = &self.rules.routes;
         let mut out = Vec::with_capacity(records.len());
         for record in records {
-            let mut seen = self.sees(store, &record)?;
-            for shown in shown.iter().filter(|s| s.before > record.seq) {
-                seen = seen || self.has_part(store, &shown.sender, &record)?;
+            if self.is_admin() || self.reads(&record.sender) {
+                out.push(record);
+                continue;
             }
-            if seen {
+            let all = recipients(store, &record)?;
+            let has_part = |who: &str| {
+                let mut parties = std::iter::once(&record.sender).chain(&all);
+                parties.any(|a| is_same_party(routes.named(a), who))
+            };
+            let mut later = shown.iter().filter(|(_, place)| **place > record.seq);
+            if all.iter().any(|a| self.reads(a)) || later.any(|(who, _)| has_part(who)) {
                 out.push(record);
             }
         }
@@ -108,7 +106,7 @@ impl Sight {
     }
 
     /// Whether somebody sent or got a message.
-    fn has_part(
+    pub(super) fn has_part(
         &self,
         store: &dyn RelayStore,
         who: &str,
@@ -119,39 +117,21 @@ impl Sight {
         let is_same = |a: &str| is_same_party(routes.named(a), who);
         Ok(is_same(&record.sender) || recipients(store, record)?.iter().any(|a| is_same(a)))
     }
-
-    /// The thread before an ESCALATE or a HANDOFF, the oldest first.
-    pub(super) fn history(
-        &self,
-        store: &dyn RelayStore,
-        record: &Record,
-    ) -> Result<Vec<Record>, StoreError> {
-        let mut history = std::collections::VecDeque::new();
-        let mut after = None;
-        loop {
-            let listing = store.messages(&record.thread, after, PORTION)?;
-            after = listing.items.last().map(|r| r.seq);
-            for earlier in listing.items {
-                if earlier.seq >= record.seq {
-                    return Ok(history.into());
-                }
-                if self.has_part(store, &record.sender, &earlier)? {
-                    history.push_back(earlier);
-                }
-                if history.len() > HISTORY {
-                    history.pop_front();
-                }
-            }
-            if !listing.more || after.is_none() {
-                return Ok(history.into());
-            }
-        }
-    }
 }
 
 /// Whether a message hands its thread to somebody else.
 pub(super) fn passes_on(record: &Record) -> bool {
     matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff))
+}
+
+/// Whether a message is not to be handed out any more; it is erased soon.
+pub(super) fn has_run_out(record: &Record, now: Timestamp) -> bool {
+    // Most have no end, and need not be read again to find that out.
+    record.text.contains("Expires") && {
+        let document = Document::parse(&record.text, Reading::Strict);
+        let end = document.envelope().privacy().expires;
+        end.is_some_and(|end| end <= now)
+    }
 }
 
 /// Everybody who gets a message: the receiver, its targets, and to whom it was routed.

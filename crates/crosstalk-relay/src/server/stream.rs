@@ -43,6 +43,7 @@ pub(super) fn events(mut reading: Reading, pace: &Pace) -> Answer {
             {
                 return;
             }
+            reading.handed_out(&entries);
             for entry in &entries {
                 let Ok(view) = reading.view(entry).await else {
                     return;

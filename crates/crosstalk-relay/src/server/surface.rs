@@ -9,7 +9,7 @@ use super::{
 };
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
-use http::{Method, Request, request::Parts};
+use http::{HeaderMap, Method, Request, request::Parts};
 use hyper::body::Incoming;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ enum Right {
     Named,
     /// The same; what a stranger sends has to prove itself by its signature.
     Stranger,
-    /// On a loopback listener everybody, else who runs the relay.
+    /// Everybody on the same machine as a loopback listener, else who runs the relay.
     Operator,
     /// Whoever has a credential.
     Known,
@@ -319,7 +319,7 @@ async fn respond(
         false => identify(site, line, parts)?,
     };
     let caller = &*who.insert(caller);
-    may(site, caller, *right)?;
+    may(site, caller, *right, &parts.headers)?;
     let mut call = Call {
         site,
         parts,
@@ -397,11 +397,11 @@ fn identify(site: &Site, line: &Line, parts: &Parts) -> Result<Caller, Fault> {
     }
 }
 
-fn may(site: &Site, caller: &Caller, right: Right) -> Result<(), Fault> {
+fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Result<(), Fault> {
     let peer = &caller.peer;
     let may = match right {
         Right::Open | Right::Named | Right::Stranger => return Ok(()),
-        Right::Operator if site.credentials.is_loopback() => return Ok(()),
+        Right::Operator if site.credentials.is_at_home(headers) => return Ok(()),
         _ if caller.is_stranger() => return Err(credential::needed()),
         Right::Known => true,
         Right::Person => peer.is_person(),

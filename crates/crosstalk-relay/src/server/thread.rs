@@ -5,10 +5,11 @@ use super::body::Body;
 use super::inbox::file;
 use super::media::Media;
 use super::query::TEXT;
-use super::sight::{PORTION, Shown, Sight};
+use super::sight::{self, PORTION, Shown, Sight};
 use super::surface::Call;
 use super::view::{MessageView, ThreadView};
 use bytes::Bytes;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::archive;
 use crosstalk_protocol::relay::RelayStore;
@@ -34,6 +35,7 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
     let sight = Sight::of(call);
     call.site.settle().await;
+    let now = call.site.relay.now();
     let ask = move |store: &dyn RelayStore| {
         let filter = ThreadFilter {
             open: open == Some(true),
@@ -64,7 +66,7 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
                     skipped += 1;
                     continue;
                 }
-                views.push(view(store, &sight, thread)?);
+                views.push(as_seen(store, &sight, thread, now)?.into());
                 if views.len() == limit {
                     return Ok(views);
                 }
@@ -80,18 +82,24 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// A thread as somebody sees it: who came in later does not learn what it began with.
-fn view(store: &dyn RelayStore, sight: &Sight, thread: Thread) -> Result<ThreadView, StoreError> {
+fn as_seen(
+    store: &dyn RelayStore,
+    sight: &Sight,
+    mut thread: Thread,
+    now: Timestamp,
+) -> Result<Thread, StoreError> {
     let first = store.messages(&thread.id, None, 1)?.items;
-    let began = match first.first() {
-        Some(first) => sight.sees(store, first)?,
-        None => sight.is_admin(),
+    let (began, is_over) = match first.first() {
+        Some(first) => (sight.sees(store, first)?, sight::has_run_out(first, now)),
+        None => (sight.is_admin(), false),
     };
-    let mut view = ThreadView::from(thread);
-    if !began {
-        view.context = None;
-        view.parties.retain(|p| sight.reads(p));
+    if !began || is_over {
+        (thread.context, thread.session) = (None, None);
     }
-    Ok(view)
+    if !began {
+        thread.parties.retain(|p| sight.reads(p));
+    }
+    Ok(thread)
 }
 
 pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -99,17 +107,20 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (id, sight) = (call.name()?, Sight::of(call));
     call.site.settle().await;
     let relay = call.site.relay.clone();
+    let now = relay.now();
     let ask = move |store: &dyn RelayStore| {
         let Some(thread) = store.thread(&id)? else {
             return Ok(None);
         };
         let shown = sight.shown(store, &id)?;
-        let part = Part::read(store, &sight, &id, &shown, None)?;
-        Ok(Some((thread, part, Reader { sight, id, shown })))
+        let reader = Reader { sight, id, shown };
+        let part = reader.read(store, None, now)?;
+        let thread = as_seen(store, &reader.sight, thread, now)?;
+        Ok(Some((thread, part, reader)))
     };
     let found = relay.read(ask).await?;
     let found = found.filter(|(_, part, _)| !part.records.is_empty());
-    let (thread, part, reader) = found.ok_or_else(|| Fault::missing("such thread"))?;
+    let (mut thread, part, reader) = found.ok_or_else(|| Fault::missing("such thread"))?;
     match media {
         Media::Text => Ok(export(call, part, reader)),
         Media::Markdown if part.more => Err(Fault::new(
@@ -117,12 +128,15 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
             "The thread is too long for one document.\nWhat to do: ask for it as text/plain.",
         )),
         Media::Markdown => {
+            thread.messages = u64::try_from(part.records.len()).unwrap_or(u64::MAX);
+            if let (Some(first), Some(last)) = (part.records.first(), part.records.last()) {
+                (thread.first_at, thread.last_at) = (first.at, last.at);
+            }
             let text = archive::to_markdown(&thread, &part.records);
             Ok(answer::of(Media::Markdown, Body::Full(text.into())))
         }
         _ => {
-            let sight = reader.sight;
-            let head = relay.read(move |store| view(store, &sight, thread)).await?;
+            let head = ThreadView::from(thread);
             let messages: Vec<MessageView> = part
                 .records
                 .iter()
@@ -139,7 +153,7 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
 struct Reader {
     sight: Sight,
     id: String,
-    shown: Vec<Shown>,
+    shown: Shown,
 }
 
 /// A part of a thread, as far as it is seen.
@@ -149,25 +163,26 @@ struct Part {
     more: bool,
 }
 
-impl Part {
+impl Reader {
+    /// The part after a place, without what has run out.
     fn read(
+        &self,
         store: &dyn RelayStore,
-        sight: &Sight,
-        id: &str,
-        shown: &[Shown],
         after: Option<u64>,
-    ) -> Result<Self, StoreError> {
-        let mut part = Self {
+        now: Timestamp,
+    ) -> Result<Part, StoreError> {
+        let mut part = Part {
             records: Vec::new(),
             after,
             more: true,
         };
         let mut bytes = 0;
         while part.records.len() < MESSAGES && bytes < BYTES {
-            let listing = store.messages(id, part.after, PORTION)?;
+            let mut listing = store.messages(&self.id, part.after, PORTION)?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
-            let seen = sight.filter(store, listing.items, shown)?;
+            listing.items.retain(|r| !sight::has_run_out(r, now));
+            let seen = self.sight.filter(store, listing.items, &self.shown)?;
             bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
             part.records.extend(seen);
             if !part.more {
@@ -199,10 +214,8 @@ fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
             if send.send(Bytes::from(text)).await.is_err() || !part.more {
                 return;
             }
-            let (reader, after) = (Arc::clone(&reader), part.after);
-            let ask = move |store: &dyn RelayStore| {
-                Part::read(store, &reader.sight, &reader.id, &reader.shown, after)
-            };
+            let (reader, after, now) = (Arc::clone(&reader), part.after, relay.now());
+            let ask = move |store: &dyn RelayStore| reader.read(store, after, now);
             let Ok(next) = relay.read(ask).await else {
                 return;
             };

@@ -67,22 +67,28 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
     let starts = wanted.name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !starts || wanted.name.len() > 64 || !wanted.name.chars().all(plain) {
         return Err(Fault::format(
-            "`name` has 1 to 64 letters, digits, dots, underscores and hyphens, and begins with a letter or digit.",
+            "`name` is no name of a token.\nWhat to do: give 1 to 64 letters, digits, dots, underscores and hyphens, \
+             beginning with a letter or digit.",
         ));
     }
-    let role = Role::parse(&wanted.role)
-        .ok_or_else(|| Fault::format("`role` is `agent`, `person` or `admin`."))?;
+    let role = Role::parse(&wanted.role).ok_or_else(|| {
+        Fault::format("`role` is none.\nWhat to do: give `agent`, `person` or `admin`.")
+    })?;
     let is_empty = wanted.addresses.is_empty() && role != Role::Admin;
     if is_empty || wanted.addresses.len() > ADDRESSES {
         return Err(Fault::format(format!(
-            "`addresses` is a list of 1 to {ADDRESSES} addresses."
+            "`addresses` is not a list of 1 to {ADDRESSES} addresses.\nWhat to do: name those it is for, or `*`."
         )));
     }
     let mut addresses = Vec::with_capacity(wanted.addresses.len());
     for address in &wanted.addresses {
         query::checked("An address", address, TEXT)?;
         let pattern = Pattern::parse(address)
-            .map_err(|e| Fault::format(format!("One of the `addresses` is none: {e}.")))?;
+            .map_err(|e| {
+                Fault::format(format!(
+                    "One of the `addresses` is none: {e}.\nWhat to do: give an address, or the beginning of some and `*`."
+                ))
+            })?;
         if role == Role::Agent && is_human(pattern.as_str().trim_end_matches('*')) {
             return Err(Fault::forbidden(
                 "An agent does not speak for a person.\nWhat to do: leave the human:// addresses out, or make a token \
@@ -96,7 +102,7 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         Some(Some(at)) if at > now => Some(at),
         Some(_) => {
             return Err(Fault::format(
-                "`expires_at` is a time that has not passed, as 2027-01-31T12:00:00Z.",
+                "`expires_at` is no time, or one that has passed.\nWhat to do: give a later one, as 2027-01-31T12:00:00Z.",
             ));
         }
     };

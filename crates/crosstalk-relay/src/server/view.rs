@@ -42,6 +42,12 @@ impl MessageView {
         }
     }
 
+    /// How much text it has.
+    pub(super) fn size(&self) -> usize {
+        let history = self.history.iter().flatten().map(String::len);
+        self.envelope.len() + history.sum::<usize>()
+    }
+
     /// The same in the inbox of somebody.
     pub(super) fn in_inbox(mut self, to: &str, state: State, history: Option<Vec<String>>) -> Self {
         to.clone_into(&mut self.to);
@@ -55,8 +61,8 @@ impl MessageView {
 #[derive(Debug, Serialize)]
 pub(super) struct ThreadView {
     id: String,
-    pub(super) context: Option<String>,
-    pub(super) parties: Vec<String>,
+    context: Option<String>,
+    parties: Vec<String>,
     open: bool,
     messages: u64,
     updated_at: String,

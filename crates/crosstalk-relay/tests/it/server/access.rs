@@ -414,6 +414,7 @@ fn only_requests_to_a_name_of_the_relay_pass() {
         ("Origin", "https://evil.example", 403),
         ("Origin", "null", 403),
         ("Sec-Fetch-Site", "cross-site", 403),
+        ("Sec-Fetch-Site", "CROSS-SITE", 403),
         ("Sec-Fetch-Site", "same-origin", 200),
         ("Sec-Fetch-Site", "none", 200),
     ] {
@@ -455,11 +456,43 @@ fn only_requests_to_a_name_of_the_relay_pass() {
 #[test]
 fn a_proxy_does_not_make_everybody_the_person_at_this_machine() {
     let house = House::local();
-    for name in ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"] {
-        let answer = house.ask(&Ask::get("/crosstalk/agents").header(name, "192.0.2.1"));
-        assert_eq!(answer.status, 401, "{name}");
+    for name in [
+        "Forwarded",
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Real-IP",
+        "Via",
+        "CF-Connecting-IP",
+    ] {
+        for path in ["/crosstalk/agents", "/metrics"] {
+            let answer = house.ask(&Ask::get(path).header(name, "192.0.2.1"));
+            assert_eq!(answer.status, 401, "{name} {path}");
+        }
     }
     assert_eq!(house.get("/crosstalk/agents").status, 200);
+    let house = office().open();
+    assert_eq!(house.get("/metrics").status, 200);
+    let forwarded = Ask::get("/metrics").header("X-Forwarded-For", "192.0.2.1");
+    for (name, status) in [("ops", 200), ("ann", 403)] {
+        let answer = house.ask(&forwarded.clone().token(&secret(name)));
+        assert_eq!(answer.status, status, "{name}");
+    }
+}
+
+/// Threat 19: every server on this machine has its names.
+#[test]
+fn a_page_of_another_port_does_not_pass() {
+    let house = House::local();
+    let host = house.addr.to_string();
+    let port = house.addr.port();
+    let sent = Ask::send(text("A", "chatgpt://x/y", "M1")).header("Host", &host);
+    for name in ["localhost", "127.0.0.1", "[::1]"] {
+        for (other, status) in [(port, 200), (3000, 403), (80, 403)] {
+            let origin = format!("http://{name}:{other}");
+            let answer = house.ask(&sent.clone().header("Origin", &origin));
+            assert_eq!(answer.status, status, "{origin}");
+        }
+    }
 }
 
 #[test]
@@ -554,6 +587,12 @@ fn what_belongs_to_others_is_not_seen() {
     assert_eq!(crate::house::ids(&thread["messages"]), ["M2"]);
     assert_eq!(thread["thread"]["context"], json!(null));
     assert!(!thread.to_string().contains("acme"), "{thread}");
+    let document = Ask::get("/crosstalk/threads/T1").token(&secret("gpt"));
+    let document = house.ask(&document.accept("text/markdown"));
+    assert!(document.text().contains("ripe?"), "{}", document.text());
+    for hidden in ["acme", "plums"] {
+        assert!(!document.text().contains(hidden), "{}", document.text());
+    }
     let handed = letter("chatgpt://thread/x", "chatgpt://thread/x", "M3").intent("HANDOFF");
     assert_eq!(send(handed.build().unwrap(), "gpt"), 403);
     let inbox = ask("/crosstalk/inbox?for=chatgpt://thread/x", "gpt").json();

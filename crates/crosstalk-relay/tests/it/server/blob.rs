@@ -72,6 +72,41 @@ fn an_attachment_is_kept_under_its_digest() {
     assert_eq!(house.ask(&put).status, 200);
 }
 
+/// Threat 17: who sends slowly holds up nobody.
+#[test]
+fn slow_uploads_do_not_stop_others() {
+    let house = Plan::default()
+        .config("[limits]\nbody_seconds = 600")
+        .open();
+    let mut slow: Vec<_> = (0..40).map(|_| house.line()).collect();
+    for (n, line) in slow.iter_mut().enumerate() {
+        let path = path(&[n as u8]);
+        line.send(format!(
+            "PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx"
+        ));
+    }
+    let folder = house.data.path().join("blobs");
+    while std::fs::read_dir(&folder).unwrap().count() < 16 {}
+    assert_eq!(
+        house.ask(&Ask::new("PUT", &path(b"x")).body("x")).status,
+        201
+    );
+}
+
+/// Threat 37: attachments leave room for messages.
+#[test]
+fn no_attachment_takes_the_last_of_the_disk() {
+    let house = Plan::default()
+        .config("[limits]\nfree_bytes = 9223372036854775807")
+        .open();
+    let answer = house.ask(&Ask::new("PUT", &path(b"x")).body("x"));
+    assert_eq!((answer.status, answer.code().as_str()), (503, "E-RATE"));
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!(house.get(&path(b"x")).status, 404);
+    assert!(!has_file(&house.data.path().join("blobs"), ""));
+    house.take(&letter("A", "chatgpt://x/y", "M1").build().unwrap());
+}
+
 #[test]
 fn what_is_not_what_it_says_is_not_kept() {
     let house = Plan::default().config("[limits]\nblob_bytes = 1000").open();

@@ -152,10 +152,13 @@ fn every_path_refuses_in_the_same_way() {
         );
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         let answer = house.ask(&Ask::new(method, path).body("").accept("application/json"));
-        assert_eq!(
-            (answer.status, &answer.json()["error"]["code"]),
-            (status, &json!(code))
-        );
+        let error = &answer.json()["error"];
+        assert_eq!((answer.status, &error["code"]), (status, &json!(code)));
+        let detail = error["detail"].as_str().unwrap();
+        assert!(detail.contains("What to do: "), "{method} {path}: {detail}");
+        if code == "E-FORMAT" {
+            assert_eq!(error["reason"], "Malformed request", "{method} {path}");
+        }
     }
     for (path, wanted) in [
         ("/crosstalk/inbox?for=A", "image/png"),
@@ -253,6 +256,7 @@ fn json_that_is_something_else_is_refused() {
             (400, "E-FORMAT"),
             "{path} {body:.100}"
         );
+        assert!(answer.text().contains("What to do: "), "{}", answer.text());
     }
     let answer = house.ask(&Ask::json("POST", "/crosstalk/ack", &json!({})).body("{"));
     assert_eq!(answer.code(), "E-FORMAT");

@@ -1,8 +1,9 @@
 //! Names, agents, what a person carries, and what was given up.
 
-use crate::house::{House, Plan, ids, letter, text};
+use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
+use crosstalk_protocol::relay::Role;
 use crosstalk_relay::port::{Later, Resolver};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -119,6 +120,32 @@ fn what_agents_declare_counts_at_once_and_after_a_restart() {
     let house = House::open(Plan::default(), house.close()).unwrap();
     assert_eq!(house.get("/crosstalk/agents").json(), list);
     assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 200);
+}
+
+/// Threat 37: the list of the agents is bounded.
+#[test]
+fn a_credential_declares_so_many_agents_and_no_more() {
+    let house = Plan::default()
+        .config("[limits]\nrequests_per_minute = 0")
+        .token("many", Role::Agent, &["claude://code/*"])
+        .token("one", Role::Agent, &["chatgpt://x/y"])
+        .open();
+    let mut line = house.line();
+    let mut declare = |address: &str, name: &str| {
+        let agent = json!({"address": address, "capabilities": ["plums"]});
+        let ask = Ask::json("PUT", "/crosstalk/agents", &agent);
+        ask.token(&secret(name)).on(&mut line)
+    };
+    for n in 0..512 {
+        assert_eq!(declare(&format!("claude://code/{n}"), "many").status, 200);
+    }
+    let answer = declare("claude://code/more", "many");
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "E-TOO-LARGE")
+    );
+    assert_eq!(declare("claude://code/7", "many").status, 200);
+    assert_eq!(declare("chatgpt://x/y", "one").status, 200);
 }
 
 fn carry(house: &House, id: &str, to: &str, state: &str) -> crate::http::Answer {

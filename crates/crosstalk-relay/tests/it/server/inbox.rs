@@ -302,6 +302,73 @@ fn who_takes_over_gets_the_thread_so_far() {
     assert!(house.inbox("chatgpt://x/y").is_empty());
 }
 
+/// Threat 37: what comes with a message counts as well.
+#[test]
+fn a_history_is_bounded_by_its_size() {
+    const BOB: &str = "human://acme.example/bob";
+    let house = House::local();
+    let body = ("plum ".repeat(10_000) + "\n").repeat(4);
+    for n in 0..10 {
+        let large = letter("ANN", ME, &format!("M{n}")).body(&body);
+        house.take(&large.build().unwrap());
+    }
+    let all: Vec<String> = (0..30).map(|n| format!("E{n:02}")).collect();
+    for id in &all {
+        house.take(&letter(ME, BOB, id).intent("ESCALATE").build().unwrap());
+    }
+    let (mut seen, mut after) = (Vec::new(), "0".to_owned());
+    while seen.len() < all.len() {
+        let path = format!("/crosstalk/inbox?for={BOB}&limit=500&after={after}");
+        let page = house.ask(&Ask::get(&path).accept("application/json"));
+        assert!(page.body.len() < 6 << 20, "{}", page.body.len());
+        let page = page.json();
+        for entry in page["messages"].as_array().unwrap() {
+            let history = entry["history"].as_array().unwrap();
+            let before = history.iter().map(|t| t.as_str().unwrap());
+            let before: Vec<&str> = before.collect();
+            let size: usize = before.iter().map(|t| t.len()).sum();
+            assert!(size > 800_000 && size < 1_100_000, "{size}");
+            // The newest, in their order.
+            let last = strict(before.last().unwrap())
+                .envelope()
+                .message
+                .unwrap()
+                .to_owned();
+            let id = entry["id"].as_str().unwrap();
+            let place = all.iter().position(|i| i == id).unwrap();
+            let wanted = place.checked_sub(1).map_or("M9", |p| all[p].as_str());
+            assert_eq!(last, wanted);
+        }
+        // Nothing counts as handed out that was not.
+        let some = ids(&page["messages"]);
+        assert!(!some.is_empty());
+        seen.extend(some);
+        if let Some(next) = all.get(seen.len()) {
+            assert_eq!(state(&house, next), "queued");
+        }
+        after = page["cursor"].as_str().unwrap().to_owned();
+    }
+    assert_eq!(seen, all);
+}
+
+#[test]
+fn a_cursor_that_was_never_given_out_is_none() {
+    let house = House::local();
+    house.take(&text("ANN", ME, "M1"));
+    let ask = |after: &str| house.get(&format!("/crosstalk/inbox?for={ME}&after={after}"));
+    let given = house.get(&format!("/crosstalk/inbox?for={ME}"));
+    let given = given.header("crosstalk-cursor").unwrap();
+    assert_eq!((ask(given).status, ask("0").status), (200, 200));
+    let next: u64 = given.parse::<u64>().unwrap() + 1;
+    for after in [next.to_string().as_str(), "9223372036854775807"] {
+        assert_eq!(ask(after).code(), "E-FORMAT", "{after}");
+        let events = Ask::get(&format!("/crosstalk/inbox?for={ME}"))
+            .accept("text/event-stream")
+            .header("Last-Event-ID", after);
+        assert_eq!(house.ask(&events).code(), "E-FORMAT", "{after}");
+    }
+}
+
 #[test]
 fn a_listing_is_bounded_by_its_size() {
     let house = House::local();

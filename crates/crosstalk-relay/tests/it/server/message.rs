@@ -1,8 +1,9 @@
 //! Messages and threads, by id and by words.
 
-use crate::house::{House, ids, letter, text};
+use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
+use crosstalk_protocol::relay::Role;
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -107,6 +108,87 @@ fn a_thread_is_a_tree_a_file_and_a_document() {
 }
 
 /// However long a chain of answers is, nothing recurses with it.
+/// What has run out is not handed out, also before it is erased.
+#[test]
+fn nothing_is_handed_out_after_its_end() {
+    const BOB: &str = "human://acme.example/bob";
+    let house = House::local();
+    let to = "chatgpt://x/y";
+    let soon = |to: &str, id: &str| {
+        let soon = letter("A", to, id).meta("privacy", "Consent", "explicit_yes");
+        let soon = soon.meta("privacy", "Expires", "2026-09-21T15:00:00Z");
+        house.take(&soon.build().unwrap());
+    };
+    soon(to, "M1");
+    soon("CHAT", "M2");
+    let stays = |to: &str, id: &str| letter("A", to, id).context("pears").body("Still ripe?");
+    house.take(&stays(to, "M3").build().unwrap());
+    house.take(&stays(BOB, "M4").intent("ESCALATE").build().unwrap());
+    let texts = || {
+        [
+            format!("/crosstalk/inbox?for={to}"),
+            format!("/crosstalk/inbox?for={BOB}"),
+            "/crosstalk/courier".into(),
+            "/crosstalk/search?q=ripe".into(),
+            "/crosstalk/threads/T1".into(),
+            "/crosstalk/threads".into(),
+        ]
+        .map(|path| get(&house, &path).to_string())
+    };
+    let hidden = |text: &String| !text.contains("Are they") && !text.contains("plums");
+    assert!(!texts().iter().any(hidden), "{:?}", texts());
+    let long = house.get("/crosstalk/threads/T1").text().len();
+    house.later(3600);
+    for text in texts() {
+        assert!(hidden(&text), "{text}");
+    }
+    for id in ["M1", "M2"] {
+        let path = format!("/crosstalk/messages/{id}");
+        assert_eq!(house.get(&path).status, 404, "{id}");
+    }
+    assert_eq!(house.inbox(to), ["M3"]);
+    let file = Ask::get("/crosstalk/threads/T1").accept("text/plain");
+    let file = house.ask(&file);
+    assert!(
+        file.text().contains("Still")
+            && !file.text().contains("Are they")
+            && file.text().len() < long
+    );
+    let document = Ask::get("/crosstalk/threads/T1").accept("text/markdown");
+    let document = house.ask(&document);
+    assert!(hidden(&document.text().to_owned()), "{}", document.text());
+    // Who waits does not get an empty answer because of it.
+    let mut line = house.line();
+    line.send(
+        Ask::get("/crosstalk/inbox?for=CHAT&wait=20")
+            .accept("application/json")
+            .bytes(),
+    );
+    house.take(&stays("CHAT", "M5").build().unwrap());
+    assert_eq!(ids(&line.answer().json()["messages"]), ["M5"]);
+}
+
+/// Threat 37: a look at a thread costs as much as the thread is long.
+#[test]
+fn a_thread_that_was_handed_on_often_is_read_as_fast() {
+    const BOB: &str = "human://acme.example/bob";
+    let house = Plan::default()
+        .config("[limits]\nrequests_per_minute = 0")
+        .token("all", Role::Agent, &["*"])
+        .token("bob", Role::Person, &[BOB])
+        .open();
+    let talk = (0..1500).map(|n| text("A", "chatgpt://x/y", &format!("M{n}")));
+    let up = (0..600).map(|n| letter("mal://z", BOB, &format!("E{n}")).intent("ESCALATE"));
+    let batch: String = talk.chain(up.map(|l| l.build().unwrap())).collect();
+    let batch = Ask::send(batch).header("Content-Type", "application/vnd.crosstalk.batch");
+    assert_eq!(house.ask(&batch.token(&secret("all"))).status, 200);
+    // A client gives up after half a minute.
+    let thread = Ask::get("/crosstalk/threads/T1").token(&secret("bob"));
+    let thread = house.ask(&thread.accept("application/json")).json();
+    let seen = ids(&thread["messages"]);
+    assert_eq!((seen.len(), seen[0].as_str()), (600, "E0"));
+}
+
 #[test]
 fn a_long_chain_of_answers_is_a_tree_of_bounded_depth() {
     let house = House::local();
