@@ -18,6 +18,7 @@ use crosstalk_protocol::relay::{RelayStore, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::Resolver;
+use crosstalk_relay::server;
 use crosstalk_store::SqliteStore;
 use greeting::Greeting;
 use std::net::SocketAddr;
@@ -76,6 +77,8 @@ impl Serve {
         let owned = store.own()?;
         let tokens = active(&store)?;
         require_credentials(&config, tokens)?;
+        let tls = config.tls.as_ref().map(server::tls).transpose();
+        let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("relay")
@@ -98,7 +101,7 @@ impl Serve {
             // Who can't read it is told less.
             let _ = running.tell(&greeting.short());
             greeting.tell(console, format)?;
-            ending::run(&relay, listener, &data).await
+            ending::run(&relay, listener, tls, &data).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {

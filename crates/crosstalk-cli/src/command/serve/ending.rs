@@ -5,7 +5,7 @@ use crate::relay::data::Data;
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::outbound::{Outbound, Roots};
-use crosstalk_relay::server::{self, ServeError, ServerOptions};
+use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -15,10 +15,13 @@ const GRACE: Duration = Duration::from_secs(10);
 const INTERRUPTED: i32 = 130;
 
 /// Serves until a signal comes; then everything that was begun is finished. A second signal ends the process at once.
-pub(super) async fn run(relay: &Relay, listener: TcpListener, data: &Data) -> Result<(), Failure> {
+pub(super) async fn run(
+    relay: &Relay,
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    data: &Data,
+) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let tls = relay.config().tls.as_ref().map(server::tls).transpose();
-    let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
     let work = data.folder().join("work");
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
     let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
