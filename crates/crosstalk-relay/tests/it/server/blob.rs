@@ -85,6 +85,8 @@ fn slow_uploads_do_not_stop_others() {
             "PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx"
         ));
     }
+    // It answers, so that the folder is there.
+    house.get("/healthz");
     let folder = house.data.path().join("blobs");
     while std::fs::read_dir(&folder).unwrap().count() < 16 {}
     assert_eq!(
