@@ -440,3 +440,17 @@ fn damage_is_found_and_repaired() {
         (&true.into(), 1)
     );
 }
+
+#[test]
+fn a_relay_without_its_certificate_does_not_say_that_it_listens() {
+    let kalle = Person::new("certificate", "kalle");
+    let data = kalle.home.path("relay");
+    std::fs::create_dir_all(&data).unwrap();
+    let config = "[tls]\ncertificate = \"/none/chain.pem\"\nkey = \"/none/key.pem\"\n";
+    std::fs::write(data.join("relay.toml"), config).unwrap();
+    let data = data.to_str().unwrap();
+    let refused = kalle.run(&["serve", "--data", data, "--listen", "127.0.0.1:0"]);
+    assert_eq!((refused.code, refused.out.as_str()), (1, ""));
+    assert!(refused.err.contains("/none/chain.pem"), "{}", refused.err);
+    assert!(!refused.err.contains("stopped"), "{}", refused.err);
+}
