@@ -13,8 +13,8 @@ const PORTION: usize = 16;
 /// How many threads are followed for one answer.
 const TRAILS: usize = 16;
 
-/// Threads, as far as those who passed them on have a part in them. An inbox goes from the oldest to the newest, so that
-/// no thread is read from its beginning more than once for each of them.
+/// Threads, as far as those who passed them on have a part in them. An inbox goes from the oldest to the newest, so
+/// that no thread is read from its beginning more than once for each of them.
 #[derive(Default)]
 pub(super) struct Trails(HashMap<(String, String), Trail>);
 

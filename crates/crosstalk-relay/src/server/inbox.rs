@@ -129,8 +129,8 @@ impl Reading {
         Ok(entries)
     }
 
-    /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and what a person carries only to
-    /// the one it is for.
+    /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and
+    /// what a person carries only to the one it is for.
     pub(super) fn handed_out(&self, entries: &[Entry]) {
         let peer = &self.caller.peer;
         let is_here = |e: &&Entry| {
@@ -149,8 +149,8 @@ impl Reading {
         }
     }
 
-    /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They count
-    /// as handed out.
+    /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They
+    /// count as handed out.
     async fn views(&mut self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
         let (mut views, mut bytes) = (Vec::with_capacity(entries.len()), 0);
         for entry in entries {
@@ -227,7 +227,7 @@ fn cursor(text: &str) -> Result<u64, Fault> {
     place.ok_or_else(no_cursor)
 }
 
-/// A cursor is the place of a message: one behind the last message was never given out, or by a relay that has lost some.
+/// A cursor is the place of a message: one behind the last was never given out, or by a relay that has lost some.
 async fn given_out(site: &Site, cursor: Option<u64>) -> Result<(), Fault> {
     let Some(place) = cursor.filter(|p| *p > site.relay.filing().borrow().through) else {
         return Ok(());

@@ -66,7 +66,7 @@ impl Query {
         let number = text.parse().ok().filter(|n| plain && bounds.contains(n));
         number.map(Some).ok_or_else(|| {
             Fault::format(format!(
-                "The parameter `{name}` is not a number from {} to {}.\nWhat to do: give such a number, or leave it out.",
+                "The parameter `{name}` is not a number from {} to {}.\nWhat to do: give one, or leave it out.",
                 bounds.start(),
                 bounds.end()
             ))
@@ -97,8 +97,8 @@ pub(super) fn checked<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t 
     let harmful = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.is_empty() || text.chars().count() > most || text.contains(harmful) {
         return Err(Fault::format(format!(
-            "`{name}` is empty, has more than {most} characters, or has controls or line ends in it.\nWhat to do: give 1 \
-             to {most} characters on one line."
+            "`{name}` is empty, has more than {most} characters, or has controls or line ends in it.\nWhat to do: give \
+             1 to {most} characters on one line."
         )));
     }
     Ok(text)

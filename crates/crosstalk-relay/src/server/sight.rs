@@ -21,8 +21,8 @@ pub(super) struct Sight {
     rules: Arc<Rules>,
 }
 
-/// What ESCALATEs and HANDOFFs show: for each who sent some, the place of the last. What came before it is seen, as far as
-/// its sender has a part in it.
+/// What ESCALATEs and HANDOFFs show: for each who sent some, the place of the last. What came before it is seen, as
+/// far as its sender has a part in it.
 pub(super) type Shown = HashMap<String, u64>;
 
 impl Sight {

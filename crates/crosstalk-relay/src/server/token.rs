@@ -86,7 +86,7 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         let pattern = Pattern::parse(address)
             .map_err(|e| {
                 Fault::format(format!(
-                    "One of the `addresses` is none: {e}.\nWhat to do: give an address, or the beginning of some and `*`."
+                    "One of the `addresses` is none: {e}.\nWhat to do: give one, or the beginning of some and `*`."
                 ))
             })?;
         if role == Role::Agent && is_human(pattern.as_str().trim_end_matches('*')) {
@@ -102,7 +102,7 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         Some(Some(at)) if at > now => Some(at),
         Some(_) => {
             return Err(Fault::format(
-                "`expires_at` is no time, or one that has passed.\nWhat to do: give a later one, as 2027-01-31T12:00:00Z.",
+                "`expires_at` is no time, or one that has passed.\nWhat to do: give one as 2027-01-31T12:00:00Z.",
             ));
         }
     };
