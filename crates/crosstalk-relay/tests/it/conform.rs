@@ -60,7 +60,7 @@ async fn every_defect_breaks_its_rules() {
     let mut waiting = defect::TABLE.iter();
     let mut wrong = Vec::new();
     loop {
-        while running.len() < 6
+        while running.len() < 16
             && let Some((defect, rules)) = waiting.next()
         {
             running.spawn(async move {
