@@ -39,6 +39,11 @@ impl Desk {
         Ok(Mine::new(all))
     }
 
+    /// Where everything is kept.
+    pub(crate) const fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// The clipboard that the settings choose.
     pub(crate) fn clipboard(&self) -> Result<Clipboard, ClipboardError> {
         Clipboard::open(self.config.clipboard())

@@ -6,6 +6,7 @@ pub(crate) mod data;
 pub(crate) mod handing;
 pub(crate) mod keyring;
 pub(crate) mod log;
+pub(crate) mod outbox;
 pub(crate) mod parcel;
 pub(crate) mod progress;
 pub(crate) mod remote;

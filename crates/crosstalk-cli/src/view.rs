@@ -107,6 +107,11 @@ pub(crate) fn shortener(store: &impl Store) -> impl Fn(&str) -> String {
     |id| short(store, id).unwrap_or_else(|_| escape(id).into_owned())
 }
 
+/// A field that others wrote, on one line: what could begin another line is written as `\u{…}`, too.
+pub(crate) fn line(text: &str) -> String {
+    escape(text).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
+}
+
 /// The first line of a text that says something, for one line of a list.
 pub(crate) fn first_line(body: &str) -> String {
     let line = body.lines().find(|l| !l.trim().is_empty()).unwrap_or("");

@@ -128,7 +128,7 @@ pub fn is_primer_example(document: &Document<'_>) -> bool {
 }
 
 /// The answer that the text shows.
-fn example(assistant: Assistant) -> String {
+pub(crate) fn example(assistant: Assistant) -> String {
     let (name, user) = (assistant.name(), assistant.user());
     format!(
         "[[{name}→KALLE v1]]\nuser: {user}\nsession: 2025-10-09T16Z abc123\nthread: 01K74V6VX0S86Z5JATM52C3M7Z\n\

@@ -18,6 +18,7 @@
 //! ```
 
 mod answer;
+mod blob;
 mod error;
 mod stream;
 
@@ -32,7 +33,6 @@ pub use stream::Stream;
 use crate::outbound::{Answer, Call, Line, Outbound, OutboundError, Roots, Url};
 use answer::{Agents, Letters, Requeued, Threads, Tokens};
 use bytes::Bytes;
-use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, limit, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{Method, StatusCode};
@@ -338,38 +338,6 @@ impl Client {
             .query("q", words)
             .query("limit", &limit.to_string());
         Ok(self.get::<Messages>(path).await?.messages)
-    }
-
-    /// Hands an attachment in. Its digest.
-    ///
-    /// # Errors
-    /// What the relay says against it, or why it can't be reached.
-    pub async fn put_blob(&self, bytes: Bytes) -> Result<Digest, ClientError> {
-        let digest = Digest::of(&bytes);
-        let path = Path::new("crosstalk/blobs").part(&digest.to_string());
-        let mut call = self.call(Method::PUT, &path.text)?;
-        call = call.header(CONTENT_TYPE, "application/octet-stream")?;
-        // A slow line carries a large attachment, too.
-        call.within += Duration::from_secs(bytes.len() as u64 / (64 << 10));
-        call.body = bytes;
-        self.run(call.header(ACCEPT, JSON)?).await?;
-        Ok(digest)
-    }
-
-    /// An attachment; what comes is checked against its digest.
-    ///
-    /// # Errors
-    /// What the relay says against it, or why it can't be reached.
-    pub async fn get_blob(&self, digest: Digest, most: u64) -> Result<Bytes, ClientError> {
-        let path = Path::new("crosstalk/blobs").part(&digest.to_string());
-        let mut call = self.call(Method::GET, &path.text)?;
-        call.most = most;
-        call.within += Duration::from_secs(most / (64 << 10));
-        let answer = self.run(call).await?;
-        if Digest::of(&answer.body) != digest {
-            return Err(unreadable(&answer, "it is not what the digest says"));
-        }
-        Ok(answer.body)
     }
 
     /// Where a name leads.

@@ -33,5 +33,6 @@ pub use facts::{Facts, Retired, Revoked, Rotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
 pub use keys::{Handover, KeyStore, Listing, StoredKey};
+pub use permission::require_own;
 pub use sqlite::{Opened, Owned, SqliteStore};
 pub use trust::{TrustFile, TrustStoreError};

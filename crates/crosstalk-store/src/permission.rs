@@ -52,6 +52,14 @@ impl Guard {
     }
 }
 
+/// Makes sure that only its owner can change a file that decides what a program does.
+///
+/// # Errors
+/// If others can change it: who, and what to do.
+pub fn require_own(file: &File, path: &Path) -> Result<(), String> {
+    Guard::Public.check(file, path).map_err(|e| e.to_string())
+}
+
 /// Others can reach a file that they must not reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(

@@ -15,8 +15,8 @@ use crate::outgoing::with_primer;
 use crate::relay::answer::{envelope, takes_answer};
 use crate::relay::handing::hand;
 use crate::relay::remote::{Remote, Through, Waiting};
+use crate::view;
 use clap::Args;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Edit, Reading, fence, scan};
 use crosstalk_protocol::store::Way;
 use std::io::IsTerminal as _;
@@ -203,8 +203,8 @@ impl Courier<'_> {
         };
         console.talk(&format!(
             "{how} to {}, {then} `crosstalk carry --done {}`.\n",
-            styled(BOLD, &escape(&waiting.to)),
-            escape(&waiting.id)
+            styled(BOLD, &view::line(&waiting.to)),
+            view::line(&waiting.id)
         ))?;
         Ok(Exit::SUCCESS)
     }
@@ -222,20 +222,23 @@ impl Courier<'_> {
                     .into(),
             ));
         }
-        let text = envelope(self.desk, waiting, said)?;
+        let answer = envelope(self.desk, waiting, said)?;
         // What it is worth was said where it was taken.
-        let _ = keep(console, self.desk, waiting, true)?;
+        let _ = keep(console, self.desk, waiting, (true, false))?;
         let look = Look::default();
         let mut keeper = Keeper::new(self.desk, &look, false);
-        keeper.way = Way::Filed;
+        keeper.way = match answer.has_envelope {
+            true => Way::Pasted,
+            false => Way::Filed,
+        };
         keeper.answers = Some(waiting.id.clone());
-        let exit = keeper.keep(console, &Input::of_text("answer", text.clone()))?;
-        hand(self.remote, &text, None)?;
+        let exit = keeper.keep(console, &Input::of_text("answer", answer.text.clone()))?;
+        hand(self.remote, &answer.text, None)?;
         self.remote.carried(&waiting.id, &waiting.to, None)?;
         console.talk(&format!(
             "{}: the answer is on its way to {}\n",
             styled(GREEN, "Carried"),
-            escape(&waiting.from)
+            view::line(Document::parse(&answer.text, Reading::Strict).receiver())
         ))?;
         Ok(exit)
     }
@@ -243,7 +246,7 @@ impl Courier<'_> {
     /// Says that a message without an answer was carried.
     fn carried(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
         // What it is worth was said where it was taken.
-        let _ = keep(console, self.desk, waiting, true)?;
+        let _ = keep(console, self.desk, waiting, (true, false))?;
         self.remote.carried(&waiting.id, &waiting.to, None)?;
         console.talk(&format!("{}.\n", styled(GREEN, "Carried")))?;
         Ok(Exit::SUCCESS)

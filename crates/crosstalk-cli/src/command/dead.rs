@@ -5,12 +5,12 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::paragraph::wrap;
+use crate::paragraph::{count, wrap};
 use crate::relay::remote::Through;
 use crate::schema::DEAD;
+use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
-use crosstalk_envelope::unicode::escape;
 use serde_json::json;
 
 /// Look at the deliveries that a relay gave up, and try them again
@@ -87,18 +87,18 @@ impl List {
         for one in &dead {
             let reason = one.reason.as_deref().unwrap_or("no reason is given");
             let more = format!(
-                "by {}, {} attempts, {}",
+                "by {}, {}, {}",
                 one.by,
-                one.attempts,
+                count(one.attempts as usize, "attempt"),
                 one.failed_at.as_deref().unwrap_or("?")
             );
             console.show(&format!(
                 "{}  {} → {}  {}\n  {}\n",
-                styled(BOLD, &escape(&one.id)),
-                escape(&one.from),
-                escape(&one.to),
-                styled(DIM, &escape(&more)),
-                wrap(&escape(reason), 2, 2)
+                styled(BOLD, &view::line(&one.id)),
+                view::line(&one.from),
+                view::line(&one.to),
+                styled(DIM, &view::line(&more)),
+                wrap(&view::line(reason), 2, 2)
             ))?;
         }
         Ok(Exit::SUCCESS)
@@ -120,7 +120,7 @@ impl Requeue {
         }
         console.talk(&format!(
             "queued again; `crosstalk status {}` says how far it is\n",
-            escape(&self.id)
+            view::line(&self.id)
         ))?;
         Ok(Exit::SUCCESS)
     }

@@ -13,8 +13,9 @@ use crate::relay::parcel::is_kept;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
 use crate::schema::LISTEN;
+use crate::view;
 use clap::{Args, ValueEnum};
-use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::Store as _;
 use exec::Program;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub(crate) struct Listen {
     #[arg(long)]
     json: bool,
     /// What the program gets
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Given::Envelope, requires = "exec")]
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Given::Prompt, requires = "exec")]
     input: Given,
     /// The seconds after which a program is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "exec", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -80,11 +81,12 @@ impl Listen {
         let program = Program::new(&self.exec, self.input, Duration::from_secs(self.timeout));
         let sentence = format!(
             "Listening for {} at {}; Ctrl-C ends it.\n",
-            escape(&address),
-            escape(remote.url())
+            view::line(&address),
+            view::line(remote.url())
         );
         console.talk(&styled(DIM, &sentence))?;
         let (mut cursor, mut pause) = (None::<String>, Pause::default());
+        let mut repeats = Repeats::default();
         loop {
             let page = match remote.inbox(&address, cursor.as_deref(), AT_ONCE, HELD) {
                 Ok(page) => page,
@@ -95,6 +97,7 @@ impl Listen {
                 Err(trouble) => return Err(trouble.into()),
             };
             pause.over(console)?;
+            std::thread::sleep(repeats.pause(&page.messages));
             for waiting in &page.messages {
                 let exit =
                     self.one(console, &desk, &remote, &address, waiting, program.as_ref())?;
@@ -123,7 +126,7 @@ impl Listen {
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();
-        let exit = keep(console, desk, waiting, is_quiet)?;
+        let exit = keep(console, desk, waiting, (is_quiet, true))?;
         if !is_kept(exit) {
             console.warning(&format!(
                 "the message {} was not kept, and stays at the relay: another message here has its id, or it can't be read",
@@ -141,7 +144,7 @@ impl Listen {
                 console.failure(&fault)?;
                 console.talk(&format!(
                     "{} is not acknowledged, and comes again when you listen again.\n",
-                    escape(&waiting.id)
+                    view::line(&waiting.id)
                 ))?;
                 return Ok(fault.exit());
             }
@@ -165,21 +168,45 @@ impl Listen {
         waiting: &Waiting,
         program: &Program,
     ) -> Result<(), Failure> {
-        let from = escape(&waiting.from).into_owned();
-        let said = program.run(waiting)?;
+        let from = view::line(&waiting.from);
+        let record = desk.kept(console)?.message(&waiting.id)?;
+        let record =
+            record.ok_or_else(|| Failure::Failed(format!("the message {} is gone", waiting.id)))?;
+        let said = program.run(waiting, &record)?;
         if !takes_answer(waiting) {
             return console.talk(&format!(
                 "{} from {from}: given to the program\n",
-                escape(&waiting.id)
+                view::line(&waiting.id)
             ));
         }
         let answer = envelope(desk, waiting, &said)?;
-        let id = post(console, desk, remote, &answer)?;
+        let id = post(console, desk, remote, &answer.text)?;
         console.talk(&format!(
             "{} from {from}: answered with {}\n",
-            escape(&waiting.id),
-            escape(&id)
+            view::line(&waiting.id),
+            view::line(&id)
         ))
+    }
+}
+
+/// A relay that hands out the same messages again and again is asked less and less often.
+#[derive(Debug, Default)]
+struct Repeats {
+    before: Vec<String>,
+    seconds: u64,
+}
+
+impl Repeats {
+    fn pause(&mut self, messages: &[Waiting]) -> Duration {
+        let is_old = |w: &Waiting| self.before.contains(&w.id);
+        self.seconds = match !messages.is_empty() && messages.iter().all(is_old) {
+            true => (self.seconds * 2).clamp(1, LONGEST_PAUSE),
+            false => 0,
+        };
+        if !messages.is_empty() {
+            self.before = messages.iter().map(|w| w.id.clone()).collect();
+        }
+        Duration::from_secs(self.seconds)
     }
 }
 
@@ -214,5 +241,40 @@ impl Pause {
         }
         self.seconds = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(id: &str) -> Waiting {
+        Waiting {
+            id: id.into(),
+            thread: "T".into(),
+            from: "A".into(),
+            to: "B".into(),
+            intent: None,
+            state: None,
+            received_at: String::new(),
+            envelope: String::new(),
+            history: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_relay_that_repeats_itself_is_asked_less_often() {
+        let mut repeats = Repeats::default();
+        let mut seconds = |ids: &[&str]| {
+            let page: Vec<Waiting> = ids.iter().map(|id| waiting(id)).collect();
+            repeats.pause(&page).as_secs()
+        };
+        assert_eq!((seconds(&["1", "2"]), seconds(&["3"])), (0, 0));
+        assert_eq!(
+            (seconds(&["3"]), seconds(&["3"]), seconds(&["3"])),
+            (1, 2, 4)
+        );
+        // Nothing is what there is most of the time.
+        assert_eq!((seconds(&[]), seconds(&["3"]), seconds(&["4"])), (0, 1, 0));
     }
 }

@@ -13,11 +13,13 @@ use crate::incoming::{Incoming, Taken};
 use crate::input::Input;
 use crate::json;
 use crate::lookup::Look;
+use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
 use clap::Args;
 use crosstalk_envelope::json::finding;
+use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity};
-use crosstalk_protocol::store::{Arrival, Outcome, Record, Store as _, Way};
+use crosstalk_protocol::store::{Arrival, Outcome, Record, Side, Store as _, Way, is_placeholder};
 use crosstalk_protocol::{Word, is_primer_example};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
@@ -98,6 +100,47 @@ impl Paste {
     }
 }
 
+/// What a relay says about a message that it hands out.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    ids: ReceivedIds,
+    /// Whether it came out of an inbox of the person.
+    is_mine: bool,
+}
+
+impl Given {
+    /// What is said about a message at a relay; nothing if its id is none.
+    pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
+        (!is_placeholder(&waiting.id)).then(|| Self {
+            ids: ReceivedIds {
+                thread: waiting.thread.clone(),
+                message: waiting.id.clone(),
+            },
+            is_mine: false,
+        })
+    }
+
+    /// The same of a message that came out of an inbox of the person, or did not.
+    pub(crate) fn in_inbox(mut self, is_mine: bool) -> Self {
+        self.is_mine = is_mine;
+        self
+    }
+
+    /// Files a message under the id that others know it by, for the one who fetched it.
+    fn apply(&self, arrival: &mut Arrival) {
+        if !is_placeholder(&self.ids.thread) {
+            arrival.spare.thread.clone_from(&self.ids.thread);
+        }
+        arrival.spare.message.clone_from(&self.ids.message);
+        if arrival.message.as_deref() != Some(self.ids.message.as_str()) {
+            arrival.message = None;
+        }
+        if self.is_mine && arrival.side == Side::Between {
+            arrival.side = Side::ToMe;
+        }
+    }
+}
+
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(crate) struct Keeper<'k> {
     desk: &'k Desk,
@@ -106,6 +149,8 @@ pub(crate) struct Keeper<'k> {
     new_id: bool,
     /// The message that everything answers, because a person says so.
     pub(crate) answers: Option<String>,
+    /// What the relay says about the message.
+    pub(crate) given: Option<Given>,
     unfold: bool,
     /// Nothing is said about what is kept.
     pub(crate) quiet: bool,
@@ -126,6 +171,7 @@ impl<'k> Keeper<'k> {
             way: Way::Pasted,
             new_id: false,
             answers: None,
+            given: None,
             unfold,
             quiet: false,
             skips_known: false,
@@ -155,6 +201,9 @@ impl<'k> Keeper<'k> {
         for document in &documents {
             let mut one = incoming.take(console, document, self.way)?;
             one.arrival.answers.clone_from(&self.answers);
+            if let (Some(given), [_]) = (&self.given, documents.as_slice()) {
+                given.apply(&mut one.arrival);
+            }
             taken.push(one);
         }
         let mut store = self.desk.store(console)?;

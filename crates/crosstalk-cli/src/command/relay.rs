@@ -1,6 +1,7 @@
 //! `crosstalk relay`: by which relays messages go, and sending one again.
 
 mod deliver;
+mod fetch;
 
 use crate::config::{self, Config, RelaySetting, base_url, is_open};
 use crate::console::{BOLD, Console, DIM, styled};
@@ -34,6 +35,7 @@ enum Action {
     List(List),
     Remove(Remove),
     Deliver(deliver::Deliver),
+    Fetch(fetch::Fetch),
 }
 
 /// Send messages by a relay from now on
@@ -88,6 +90,7 @@ impl Relay {
             Action::List(action) => action.run(console),
             Action::Remove(action) => action.run(console),
             Action::Deliver(action) => action.run(console),
+            Action::Fetch(action) => action.run(console),
         }
     }
 }

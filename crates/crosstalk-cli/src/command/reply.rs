@@ -107,9 +107,12 @@ fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, S
     let reply_to = document.envelope().routing().reply_to;
     let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
     let mine = desk.mine()?;
+    // It was fetched from the inbox of another address.
+    let has_targets = !document.envelope().routing().target_list().is_empty();
+    let is_for_me_alone = answered.side == Side::ToMe && !has_targets;
     let (sender, receiver) = if answered.side == Side::Mine || mine.has(&answered.sender) {
         (answered.sender.clone(), answered.receiver.clone())
-    } else if mine.has(&answered.receiver) {
+    } else if mine.has(&answered.receiver) || is_for_me_alone {
         (answered.receiver.clone(), back)
     } else {
         (desk.config.sender()?, back)

@@ -55,6 +55,7 @@ impl Restore {
         make_folder(parent).map_err(at(parent))?;
         let place = tempfile::Builder::new()
             .prefix(".crosstalk-restore")
+            .permissions(own())
             .tempdir_in(parent)
             .map_err(at(parent))?;
         let progress = Progress::start("unpacking");
@@ -105,6 +106,12 @@ impl Restore {
         }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// The rights of the owner alone.
+#[cfg(unix)]
+fn own() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o700)
 }
 
 fn claim(data: &Data) -> Result<crate::relay::data::Running, Failure> {

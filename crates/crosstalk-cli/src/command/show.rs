@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::outgoing::with_primer;
+use crate::relay::outbox::Outbox;
 use crate::report::{Conversation, Message};
 use crate::schema::SHOW;
 use crate::view::{self, Look};
@@ -68,6 +69,7 @@ impl Show {
             self.print(console, &records)?;
         } else {
             self.render(console, &store, thread.filter(|_| whole), &records)?;
+            tell_due(console, &desk, &store, &records)?;
         }
         if self.copy {
             if !records.iter().all(|r| is_sound(r.verdict)) {
@@ -125,4 +127,24 @@ impl Show {
         }
         Ok(())
     }
+}
+
+/// Says what was meant for a relay and is not there.
+fn tell_due(
+    console: &mut Console,
+    desk: &Desk,
+    store: &SqliteStore,
+    records: &[Record],
+) -> Result<(), Failure> {
+    let outbox = Outbox::of(desk);
+    for record in records {
+        if let Some(due) = outbox.find(&record.id) {
+            let id = view::short(store, &record.id)?;
+            console.note(&format!(
+                "{id} was not handed over to {}: `crosstalk relay deliver {id}` tries again",
+                due.relay
+            ))?;
+        }
+    }
+    Ok(())
 }

@@ -5,11 +5,13 @@ use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::paragraph::wrap;
+use crate::paragraph::{count, wrap};
+use crate::relay::outbox::Outbox;
 use crate::relay::remote::{Delivered, Through};
 use crate::schema::STATUS;
+use crate::view;
 use clap::Args;
-use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::ErrorCode;
 
 /// Show how far a message is at the relay: queued, delivered, read, acknowledged or failed
 #[derive(Args, Debug)]
@@ -41,8 +43,22 @@ impl Status {
         };
         let id = kept.as_ref().map_or(self.id.clone(), |r| r.id.clone());
         let receiver = kept.as_ref().map(|r| r.receiver.as_str());
-        let remote = self.through.connect(&desk.config, receiver)?;
-        let status = remote.status(&id)?;
+        let due = Outbox::of(&desk).find(&id);
+        let through = match &due {
+            Some(due) => self.through.or(&due.relay, due.token_file.as_deref()),
+            None => self.through.clone(),
+        };
+        let remote = through.connect(&desk.config, receiver)?;
+        let status = remote.status(&id).map_err(|trouble| match &due {
+            Some(due) => Failure::Refused(
+                ErrorCode::Route,
+                format!(
+                    "it was not handed over to {}: `crosstalk relay deliver {id}` tries again\n{trouble}",
+                    due.relay
+                ),
+            ),
+            None => trouble.into(),
+        })?;
         let is_failed = status.deliveries.iter().any(|d| d.state == "failed");
         let exit = match is_failed {
             true => Exit::FAILURE,
@@ -56,10 +72,10 @@ impl Status {
         }
         console.show(&format!(
             "{}  {}\n",
-            styled(BOLD, &escape(&status.id)),
+            styled(BOLD, &view::line(&status.id)),
             styled(
                 DIM,
-                &escape(&format!("from {}, thread {}", status.sender, status.thread))
+                &view::line(&format!("from {}, thread {}", status.sender, status.thread))
             )
         ))?;
         if status.deliveries.is_empty() {
@@ -80,12 +96,15 @@ fn shown(delivery: &Delivered) -> String {
     };
     let mut out = format!(
         "{}  to {} by {}",
-        styled(style, &escape(&delivery.state)),
-        escape(&delivery.to),
-        escape(&delivery.by)
+        styled(style, &view::line(&delivery.state)),
+        view::line(&delivery.to),
+        view::line(&delivery.by)
     );
     if delivery.attempts > 0 {
-        out.push_str(&format!(", {} attempts", delivery.attempts));
+        out.push_str(&format!(
+            ", {}",
+            count(delivery.attempts as usize, "attempt")
+        ));
     }
     let times = [
         ("queued", Some(&delivery.queued_at)),
@@ -101,10 +120,10 @@ fn shown(delivery: &Delivered) -> String {
     let times: Vec<String> = times.collect();
     out.push_str(&format!(
         "\n  {}\n",
-        styled(DIM, &escape(&times.join(", ")))
+        styled(DIM, &view::line(&times.join(", ")))
     ));
     if let Some(reason) = &delivery.reason {
-        out.push_str(&format!("  {}\n", wrap(&escape(reason), 2, 2)));
+        out.push_str(&format!("  {}\n", wrap(&view::line(reason), 2, 2)));
     }
     out
 }

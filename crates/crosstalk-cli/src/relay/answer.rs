@@ -1,4 +1,4 @@
-//! The answer to a message that came by a relay: what a program or a chat said, made into a RESPOND.
+//! The answer to a message that came by a relay: the envelope that a program or a chat wrote, or its text as a RESPOND.
 
 use crate::clock;
 use crate::console::Console;
@@ -6,9 +6,11 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::outgoing::{Delivery, arrival, refused};
 use crate::relay::handing::hand;
+use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
-use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, scan};
-use crosstalk_protocol::store::{Store as _, is_same_party};
+use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
+use crosstalk_protocol::is_primer_example;
+use crosstalk_protocol::store::{Store as _, is_placeholder, is_same_party, may_answer};
 
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
@@ -20,40 +22,122 @@ pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
     )
 }
 
-/// The envelope of an answer: the one that stands in a text if it fits, else the text, or the body of what stands in it,
-/// as a RESPOND.
-pub(crate) fn envelope(desk: &Desk, waiting: &Waiting, said: &str) -> Result<String, Failure> {
+/// What goes out in answer to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    /// Whether who answers wrote the envelope, and not only its text.
+    pub(crate) has_envelope: bool,
+}
+
+/// The answer that stands in a text: its last envelope, with what that lacks; else the text as a RESPOND.
+pub(crate) fn envelope(desk: &Desk, waiting: &Waiting, said: &str) -> Result<Answer, Failure> {
     let found = scan(said, Reading::Paste);
-    let body = match found.documents.as_slice() {
-        [only] => {
-            let text = only.text().to_owned();
-            let strict = Document::parse(&text, Reading::Strict);
-            if strict.is_accepted() && fits(&strict, waiting) {
-                return Ok(text);
-            }
-            only.body_text()
-        }
-        _ => said.trim_end().trim_start_matches(['\r', '\n']).to_owned(),
-    };
+    let mut written = found.documents.iter().filter(|d| !is_primer_example(d));
+    if let Some(last) = written.next_back() {
+        return Ok(Answer {
+            text: own(desk, waiting, last)?,
+            has_envelope: true,
+        });
+    }
+    let body = said.trim_end().trim_start_matches(['\r', '\n']);
     if body.trim().is_empty() {
         return Err(Failure::Failed("the answer is empty".into()));
     }
-    respond(desk, waiting, &body)?
-        .build()
-        .map_err(|e| refused(&e))
+    let text = respond(desk, waiting, body)?.build();
+    Ok(Answer {
+        text: text.map_err(|e| refused(&e))?,
+        has_envelope: false,
+    })
 }
 
-/// Whether an envelope is an answer to a message, from the one who got it.
-fn fits(answer: &Document<'_>, waiting: &Waiting) -> bool {
-    let is_new = answer
-        .header(CoreHeader::Message)
-        .is_some_and(|id| id != waiting.id);
-    is_new
-        && is_same_party(answer.sender(), &waiting.to)
-        && answer.header(CoreHeader::Parent) == Some(waiting.id.as_str())
-        && answer
-            .header(CoreHeader::Thread)
-            .is_none_or(|t| t == waiting.thread)
+/// The envelope of who was asked, with its intent and its receiver; what it lacks is filled in.
+fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, Failure> {
+    let sender = answer.sender();
+    let speaker = speaker(waiting, sender);
+    let is_signed = answer.sig().is_some_and(|sig| sig != "none");
+    let Some(speaker) = speaker.filter(|s| !is_signed || is_same_party(s, sender)) else {
+        return Err(Failure::Refused(
+            ErrorCode::Perm,
+            format!(
+                "the answer is an envelope from {sender}, and {} was asked: nothing was sent",
+                waiting.to
+            ),
+        ));
+    };
+    let mut strict = Document::parse(answer.source(), Reading::Strict);
+    strict.check();
+    if is_signed {
+        return Ok(match strict.is_accepted() {
+            true => answer.source().to_owned(),
+            false => answer.to_well_formed(),
+        });
+    }
+    let meaning = answer.envelope().meaning();
+    let ends = matches!(
+        meaning,
+        None | Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
+    );
+    let named = |core| answer.header(core).filter(|id| !is_placeholder(id));
+    let is_new = |id: &&str| *id != waiting.id;
+    let receiver = match answer.receiver() {
+        // Models shorten the address of who asked.
+        short if ends && may_answer(&waiting.from, short) => waiting.from.as_str(),
+        receiver => receiver,
+    };
+    let (thread, parent) = match ends {
+        true => (Some(waiting.thread.as_str()), Some(waiting.id.as_str())),
+        false => (named(CoreHeader::Thread), named(CoreHeader::Parent)),
+    };
+    let question = Document::parse(&waiting.envelope, Reading::Strict);
+    let context = answer.header(CoreHeader::Context);
+    let user = match answer.header(CoreHeader::User) {
+        Some(user) => user.to_owned(),
+        None => desk.config.user()?,
+    };
+    let session = answer.header(CoreHeader::Session);
+    let mut builder = Builder::new(speaker, receiver)
+        .user(user)
+        .core_if(
+            CoreHeader::Session,
+            session.or_else(|| question.header(CoreHeader::Session)),
+        )
+        .thread(thread.unwrap_or(&waiting.thread))
+        .parent(parent.filter(is_new).unwrap_or(&waiting.id))
+        .context(
+            context
+                .or_else(|| question.header(CoreHeader::Context))
+                .unwrap_or("reply"),
+        )
+        .intent(
+            answer
+                .header(CoreHeader::Intent)
+                .unwrap_or(Intent::Respond.as_str()),
+        );
+    builder = match named(CoreHeader::Message).filter(is_new) {
+        Some(id) => builder.message(id),
+        None => builder.message(desk.new_id()),
+    };
+    // Signatures and hops that a model copied are those of another message.
+    let is_said = |b: &Block<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
+    for block in answer.blocks().filter(is_said) {
+        for (key, value) in block.fields() {
+            builder = builder.meta(block.namespace(), key, value);
+        }
+    }
+    let builder = builder.body(answer.body_text()).visible();
+    builder.build().map_err(|e| refused(&e))
+}
+
+/// Under which address somebody answers who calls itself `sender`; nothing if another one was asked.
+fn speaker<'w>(waiting: &'w Waiting, sender: &'w str) -> Option<&'w str> {
+    let question = Document::parse(&waiting.envelope, Reading::Strict);
+    let is_for_one = question.envelope().routing().target_list().is_empty();
+    // The name that the relay maps to the address.
+    if is_for_one && is_same_party(sender, question.receiver()) {
+        return Some(sender);
+    }
+    may_answer(&waiting.to, sender).then_some(waiting.to.as_str())
 }
 
 /// The RESPOND to a message.
@@ -96,6 +180,8 @@ pub(crate) fn post(
     let id = arrival.id().to_owned();
     store.accept(&[arrival])?;
     drop(store);
+    let outbox = Outbox::of(desk);
+    outbox.add(&Due::new(&id, remote, &[]))?;
     hand(remote, &text, None).map_err(|trouble| {
         let failure = Failure::from(trouble);
         match failure {
@@ -106,5 +192,6 @@ pub(crate) fn post(
             other => other,
         }
     })?;
+    outbox.remove(&id)?;
     Ok(id)
 }

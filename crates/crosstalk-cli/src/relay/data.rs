@@ -6,7 +6,7 @@ use crate::input::shown_path;
 use clap::Args;
 use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey};
 use crosstalk_relay::config::Config;
-use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile};
+use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,18 @@ impl DataArgument {
 pub(crate) struct Data {
     folder: PathBuf,
 }
+
+/// What a relay makes in its folder besides its store.
+#[cfg(unix)]
+const OWN: [&str; 7] = [
+    "blobs",
+    "keys",
+    "relay.toml",
+    "trust.toml",
+    "serve.lock",
+    "work",
+    "damaged",
+];
 
 /// What says that a relay runs, as long as it does.
 #[derive(Debug)]
@@ -93,7 +105,28 @@ impl Data {
             make_folder(&folder)
                 .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
         }
+        #[cfg(unix)]
+        self.close_off()
+            .map_err(|e| Failure::Io(self.folder.to_string_lossy().into_owned(), e))?;
         Ok(())
+    }
+
+    /// Takes the rights of others away from a folder that was there before. One that holds anything else is left alone.
+    #[cfg(unix)]
+    fn close_off(&self) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&self.folder)?.permissions().mode();
+        if mode & 0o1077 == 0 || mode & 0o1000 != 0 {
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if !name.starts_with("relay.db") && !OWN.contains(&&*name) {
+                return Ok(());
+            }
+        }
+        std::fs::set_permissions(&self.folder, std::fs::Permissions::from_mode(0o700))
     }
 
     /// A failure that says how to begin, if there is no store yet.
@@ -125,8 +158,12 @@ impl Data {
             None => return Ok((Config::default(), None)),
         };
         let shown = file.display();
-        let text = std::fs::read_to_string(file)
-            .map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?;
+        let at = |e| Failure::Io(file.to_string_lossy().into_owned(), e);
+        let mut opened = File::open(file).map_err(at)?;
+        // Whoever can write it has programs run.
+        require_own(&opened, file).map_err(Failure::Failed)?;
+        let mut text = String::new();
+        opened.read_to_string(&mut text).map_err(at)?;
         let config = Config::parse(&text).map_err(|fault| {
             Failure::Refused(
                 ErrorCode::Format,
@@ -243,6 +280,60 @@ mod tests {
                 assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
             }
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_configuration_that_others_can_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
+        for mode in [0o622, 0o620, 0o666] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(data.config(), mode).unwrap();
+            let fault = data.read_config(None).unwrap_err().to_string();
+            assert!(fault.contains("chmod 600"), "{fault}");
+            assert!(data.read_config(Some(&data.config())).is_err());
+        }
+        let mode = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(data.config(), mode).unwrap();
+        assert!(data.read_config(None).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_was_there_is_closed_off_unless_it_is_shared_with_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().join("relay"));
+        let open = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(data.folder(), mode).unwrap();
+        };
+        let mode = || {
+            std::fs::metadata(data.folder())
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o7777
+        };
+        std::fs::create_dir(data.folder()).unwrap();
+        open(0o755);
+        data.make().unwrap();
+        assert_eq!(mode(), 0o700);
+        open(0o755);
+        std::fs::write(data.store(), "").unwrap();
+        std::fs::write(data.config(), "").unwrap();
+        data.make().unwrap();
+        assert_eq!(mode(), 0o700);
+        open(0o1777);
+        data.make().unwrap();
+        assert_eq!(mode(), 0o1777);
+        open(0o755);
+        std::fs::write(data.folder().join("letter.txt"), "").unwrap();
+        data.make().unwrap();
+        assert_eq!(mode(), 0o755);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A message on its way out by a relay: which relay, what became of it, and its answer.
 
-use crate::command::paste::Keeper;
+use crate::command::paste::{Given, Keeper};
 use crate::config::{Config, base_url};
 use crate::console::{Console, DIM, GREEN, styled};
 use crate::desk::Desk;
@@ -9,13 +9,18 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::lookup::Look;
 use crate::relay::handing::{Attached, Handed, hand, upload};
-use crate::relay::remote::{Remote, Through};
+use crate::relay::outbox::{Due, Outbox};
+use crate::relay::remote::{Remote, Through, Waiting};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Reading};
+use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+
+/// How many messages of an inbox are looked at for an answer, and how many at once.
+const PAGES: usize = 10;
+const PAGE: u32 = 100;
 
 /// Whether a message goes by a relay, and by which.
 #[derive(Args, Clone, Debug, Default)]
@@ -65,9 +70,16 @@ pub(crate) struct Parcel<'p> {
 }
 
 impl Parcel<'_> {
-    fn hand_over(&self, remote: &Remote) -> Result<Handed, Failure> {
+    /// Where it was meant to go is kept until it is there.
+    fn hand_over(&self, desk: &Desk, remote: &Remote) -> Result<Handed, Failure> {
+        let document = Document::parse(self.text, Reading::Strict);
+        let id = document.header(CoreHeader::Message).unwrap_or_default();
+        let outbox = Outbox::of(desk);
+        outbox.add(&Due::new(id, remote, self.files))?;
         upload(remote, self.files)?;
-        Ok(hand(remote, self.text, self.wait)?)
+        let handed = hand(remote, self.text, self.wait)?;
+        outbox.remove(id)?;
+        Ok(handed)
     }
 
     /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
@@ -86,7 +98,7 @@ impl Parcel<'_> {
             console.talk(&styled(DIM, &sentence))?;
         }
         let document = Document::parse(self.text, Reading::Strict);
-        match self.hand_over(remote) {
+        match self.hand_over(desk, remote) {
             Err(fault) => {
                 let failure = Failure::Failed(format!(
                     "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
@@ -110,7 +122,10 @@ impl Parcel<'_> {
                 ))?;
                 Ok(Exit::SUCCESS)
             }
-            Ok(Handed::Answered(answer)) => file_answer(console, desk, remote, &answer, false),
+            Ok(Handed::Answered(answer)) => {
+                let (exit, _) = file_answer(console, desk, remote, &answer, false)?;
+                Ok(exit)
+            }
         }
     }
 
@@ -122,7 +137,7 @@ impl Parcel<'_> {
         remote: &Remote,
     ) -> Result<(Value, Exit), Failure> {
         let url = remote.url();
-        let (taken, answer, error, exit) = match self.hand_over(remote) {
+        let (taken, answer, error, exit) = match self.hand_over(desk, remote) {
             Err(fault) => {
                 let error = json!({"exit": fault.exit().code(), "message": fault.to_string()});
                 (false, None, Some(error), fault.exit())
@@ -132,8 +147,9 @@ impl Parcel<'_> {
             }
             Ok(Handed::Taken) => (true, None, None, Exit::SUCCESS),
             Ok(Handed::Answered(answer)) => {
-                let exit = file_answer(console, desk, remote, &answer, true)?;
-                (true, Some(answer), None, exit)
+                let (exit, refusal) = file_answer(console, desk, remote, &answer, true)?;
+                let error = refusal.map(|why| json!({"exit": exit.code(), "message": why}));
+                (true, Some(answer), error, exit)
             }
         };
         let value = json!({"url": url, "taken": taken, "answer": answer, "error": error});
@@ -141,24 +157,28 @@ impl Parcel<'_> {
     }
 }
 
-/// Keeps an answer here, as one that was pasted is kept, and acknowledges it.
+/// Keeps an answer here, as one that was pasted is kept, and acknowledges it. How it ends, and why, if it is a refusal.
 fn file_answer(
     console: &mut Console,
     desk: &Desk,
     remote: &Remote,
     answer: &str,
     quiet: bool,
-) -> Result<Exit, Failure> {
+) -> Result<(Exit, Option<String>), Failure> {
+    let document = Document::parse(answer, Reading::Strict);
+    let carried = document.header(CoreHeader::Message);
+    let given = match carried {
+        Some(_) => None,
+        None => entry_of(remote, &document),
+    };
     let look = Look::default();
     let mut keeper = Keeper::new(desk, &look, false);
     keeper.way = Way::Relayed;
     keeper.quiet = quiet;
+    keeper.given = given.as_ref().and_then(Given::of);
     let exit = keeper.keep(console, &Input::of_text("answer", answer.to_owned()))?;
-    let document = Document::parse(answer, Reading::Strict);
-    if let Some(id) = document
-        .header(CoreHeader::Message)
-        .filter(|_| is_kept(exit))
-    {
+    let id = carried.or(given.as_ref().map(|w| w.id.as_str()));
+    if let Some(id) = id.filter(|_| is_kept(exit)) {
         // It is here; that the relay shows it once more is the worst that can happen.
         if let Err(fault) = remote.acknowledge(document.receiver(), id) {
             console.note(&format!(
@@ -166,7 +186,52 @@ fn file_answer(
             ))?;
         }
     }
-    Ok(exit)
+    let refusal = refusal(&document);
+    let ends = refusal.as_ref().map_or(Exit::SUCCESS, |(exit, _)| *exit);
+    Ok((exit.worst(ends), refusal.map(|(_, why)| why)))
+}
+
+/// How it ends if the answer is an ERROR or a NACK, and why.
+fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
+    let envelope = answer.envelope();
+    let word = match envelope.meaning()? {
+        Intent::Error => "ERROR",
+        Intent::Nack => "NACK",
+        _ => return None,
+    };
+    let report = envelope.error();
+    let code = report.as_ref().and_then(|r| r.code);
+    let body = answer.body_text();
+    let reason = report.as_ref().and_then(|r| r.reason);
+    let reason = reason.or(body.lines().next()).unwrap_or_default();
+    let code_text = code.map_or(word, |c| c.as_str());
+    Some((
+        code.map_or(Exit::FAILURE, Exit::from),
+        format!("{} answered {code_text}: {reason}", answer.sender()),
+    ))
+}
+
+/// What the relay has for an answer that carries no id: the entry in the inbox of who asked.
+fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
+    let wanted = answer.digest().ok()?;
+    let mut cursor = None::<String>;
+    for _ in 0..PAGES {
+        let page = remote
+            .inbox(answer.receiver(), cursor.as_deref(), PAGE, 0)
+            .ok()?;
+        if page.messages.is_empty() {
+            return None;
+        }
+        let is_it = |w: &Waiting| {
+            let document = Document::parse(&w.envelope, Reading::Strict);
+            document.digest().is_ok_and(|d| d == wanted)
+        };
+        if let Some(found) = page.messages.into_iter().find(is_it) {
+            return Some(found);
+        }
+        cursor = Some(page.cursor);
+    }
+    None
 }
 
 /// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.

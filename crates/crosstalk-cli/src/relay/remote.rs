@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::relay::trouble::Trouble;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::client::{Blocking, Client, ClientError, Inbox, Sent};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crosstalk_relay::client::{Letter, Status};
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
 /// The longest token file, in bytes.
 const TOKEN_FILE: u64 = 4096;
+/// The largest file that is fetched, in bytes.
+const LARGEST: u64 = 256 << 20;
 
 /// Which relay is asked.
 #[derive(Args, Clone, Debug, Default)]
@@ -65,7 +68,21 @@ impl Through {
         let file = self.token_file.clone();
         let file = file.or_else(|| config.token_file(known?));
         let token = file.map(|f| read_token(&f)).transpose()?;
-        Remote::open(url.unwrap_or(LOCAL), token)
+        let mut remote = Remote::open(url.unwrap_or(LOCAL), token)?;
+        let whole = self.token_file.as_ref().map(std::path::absolute);
+        remote.token_file = whole.and_then(Result::ok);
+        Ok(remote)
+    }
+
+    /// The relay that is named, else another one.
+    pub(crate) fn or(&self, relay: &str, token_file: Option<&Path>) -> Self {
+        match self.relay {
+            Some(_) => self.clone(),
+            None => Self {
+                relay: Some(relay.to_owned()),
+                token_file: self.token_file.clone().or(token_file.map(Path::to_owned)),
+            },
+        }
     }
 }
 
@@ -94,6 +111,8 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
 /// A relay.
 pub(crate) struct Remote {
     url: String,
+    /// The file with its token, where the settings don't say it.
+    token_file: Option<PathBuf>,
     client: Blocking,
 }
 
@@ -107,6 +126,7 @@ impl Remote {
         let client = Blocking::new(client).map_err(|e| Failure::Io("the network".into(), e))?;
         Ok(Self {
             url: url.to_owned(),
+            token_file: None,
             client,
         })
     }
@@ -114,6 +134,11 @@ impl Remote {
     /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The file with its token, where the settings don't say it.
+    pub(crate) fn token_file(&self) -> Option<&Path> {
+        self.token_file.as_deref()
     }
 
     fn ask<T>(
@@ -161,6 +186,17 @@ impl Remote {
     /// Hands a file over.
     pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), Trouble> {
         self.ask(async |c| c.put_blob(bytes.into()).await).map(drop)
+    }
+
+    /// Whether a file is there.
+    pub(crate) fn has_blob(&self, digest: Digest) -> Result<bool, Trouble> {
+        self.ask(async |c| c.has_blob(digest).await)
+    }
+
+    /// A file, as its digest says.
+    pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, Trouble> {
+        self.ask(async |c| c.get_blob(digest, LARGEST).await)
+            .map(Into::into)
     }
 
     /// What waits for a person to carry it.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_relay::client::ClientError;
+use crosstalk_relay::outbound::OutboundError;
 use std::fmt;
 
 /// Why a relay did not do what it was asked for.
@@ -33,11 +34,43 @@ impl Trouble {
     }
 }
 
+/// What is wrong with TLS, in words; nothing if it is something else.
+fn certificate(fault: &OutboundError) -> Option<String> {
+    let OutboundError::Unreachable { reason, .. } = fault else {
+        return None;
+    };
+    let has = |words: &[&str]| words.iter().any(|w| reason.contains(w));
+    let what = if has(&["UnknownIssuer"]) {
+        "nobody whom this system believes vouches for its certificate. With an authority of your own, SSL_CERT_FILE names \
+         the file with its certificate"
+    } else if has(&["CaUsedAsEndEntity"]) {
+        "its certificate is that of an authority, and not one for a server: give the relay a certificate for its name \
+         that the authority signed, and name the authority with SSL_CERT_FILE here"
+    } else if has(&["NotValidForName", "not valid for name"]) {
+        "its certificate is for another name: call the relay by the name that stands in the certificate"
+    } else if has(&["NotValidYet", "not valid yet"]) {
+        "its certificate does not count yet: compare the clocks"
+    } else if has(&["Expired", "expired"]) {
+        "its certificate is over: the relay needs a new one"
+    } else if has(&["InvalidContentType", "corrupt message"]) {
+        "it does not speak TLS there: is it http:// and not https://?"
+    } else if has(&["invalid peer certificate"]) {
+        "its certificate can't be believed"
+    } else {
+        return None;
+    };
+    Some(format!("{what} ({reason})"))
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
         let refused = match &self.fault {
             ClientError::Refused(refused) => refused,
+            ClientError::Outbound(fault) if certificate(fault).is_some() => {
+                let what = certificate(fault).unwrap_or_default();
+                return write!(f, "{url} (E-ROUTE): {what}");
+            }
             ClientError::Outbound(fault) => {
                 return write!(
                     f,
@@ -50,6 +83,12 @@ impl fmt::Display for Trouble {
         write!(f, "{url} says {}: {}", self.code(), refused.reason)?;
         for line in refused.detail.lines().filter(|l| !l.trim().is_empty()) {
             write!(f, "\n  {line}")?;
+        }
+        if refused.status == 403 && refused.detail.contains("use a token for this address") {
+            f.write_str(
+                "\n  Or speak for an address of your token: `--from ADDR`, or `crosstalk config set sender ADDR` for good; `--for \
+                 ADDR` names an inbox.",
+            )?;
         }
         if refused.status == 401 {
             f.write_str(

@@ -1,9 +1,11 @@
 //! Real relays on free ports: messages that go out by them, are carried, listened for, backed up and restored.
 
+mod answer;
 mod carry;
 mod client;
 mod form;
 mod operate;
+mod outbox;
 
 use crate::run::{Ended, Home, binary};
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -9,7 +9,6 @@ use crate::relay::answer::takes_answer;
 use crate::relay::remote::Waiting;
 use crate::view;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
 use std::io::BufRead as _;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -139,9 +138,9 @@ fn present(console: &mut Console, waiting: &Waiting, left: usize) -> Result<(), 
     };
     console.talk(&format!(
         "{}  {} → {}  {}\n  {}\n",
-        escape(&waiting.id),
-        escape(&waiting.from),
-        styled(BOLD, &escape(&waiting.to)),
+        view::line(&waiting.id),
+        view::line(&waiting.from),
+        styled(BOLD, &view::line(&waiting.to)),
         styled(DIM, &count),
         view::first_line(&body)
     ))

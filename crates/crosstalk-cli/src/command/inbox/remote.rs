@@ -1,6 +1,6 @@
 //! `crosstalk inbox --relay`: what waits for an address at a relay.
 
-use crate::command::paste::Keeper;
+use crate::command::paste::{Given, Keeper};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
@@ -13,7 +13,6 @@ use crate::relay::parcel::is_kept;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::schema::RELAY_INBOX;
 use crate::view;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::store::Way;
 use serde_json::{Value, json};
@@ -46,7 +45,7 @@ impl AtRelay<'_> {
             console.data(json::pretty(&answer)?)?;
         } else if reports.is_empty() {
             let whom = addresses.join(", ");
-            console.talk(&format!("nothing waits there for {}\n", escape(&whom)))?;
+            console.talk(&format!("nothing waits there for {}\n", view::line(&whom)))?;
         }
         Ok(exit)
     }
@@ -113,7 +112,7 @@ pub(in crate::command) fn take(
     waiting: &Waiting,
     quiet: bool,
 ) -> Result<(Exit, bool), Failure> {
-    let exit = keep(console, desk, waiting, quiet)?;
+    let exit = keep(console, desk, waiting, (quiet, true))?;
     let taken = is_kept(exit);
     if taken {
         remote.acknowledge(address, &waiting.id)?;
@@ -121,17 +120,19 @@ pub(in crate::command) fn take(
     Ok((exit, taken))
 }
 
-/// Keeps a message here, as one that was pasted is kept.
+/// Keeps a message here, as one that was pasted is kept. What came out of an inbox is for the person who fetched it,
+/// under whatever address.
 pub(in crate::command) fn keep(
     console: &mut Console,
     desk: &Desk,
     waiting: &Waiting,
-    quiet: bool,
+    (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
     let look = Look::default();
     let mut keeper = Keeper::new(desk, &look, false);
     keeper.way = Way::Relayed;
     keeper.quiet = quiet;
+    keeper.given = Given::of(waiting).map(|given| given.in_inbox(is_mine));
     keeper.keep(console, &Input::of_text("relay", waiting.envelope.clone()))
 }
 
@@ -142,11 +143,11 @@ fn line(waiting: &Waiting) -> String {
     let more = format!("{state}, {}", waiting.received_at);
     format!(
         "{}  {} → {}  {}  {}\n  {}\n",
-        styled(BOLD, &escape(&waiting.id)),
-        escape(&waiting.from),
-        escape(&waiting.to),
-        escape(waiting.intent.as_deref().unwrap_or("")),
-        styled(DIM, &escape(&more)),
+        styled(BOLD, &view::line(&waiting.id)),
+        view::line(&waiting.from),
+        view::line(&waiting.to),
+        view::line(waiting.intent.as_deref().unwrap_or("")),
+        styled(DIM, &view::line(&more)),
         view::first_line(&body)
     )
 }

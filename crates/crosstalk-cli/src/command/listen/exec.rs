@@ -4,6 +4,8 @@ use super::Given;
 use crate::failure::Failure;
 use crate::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
+use crosstalk_protocol::program_prompt;
+use crosstalk_protocol::store::Record;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -33,17 +35,17 @@ impl Program {
         })
     }
 
-    fn text(&self, waiting: &Waiting) -> String {
+    fn text(&self, waiting: &Waiting, record: &Record) -> String {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match self.given {
             Given::Envelope => waiting.envelope.clone(),
-            Given::Prompt => crate::outgoing::with_primer(&waiting.envelope, &waiting.to),
+            Given::Prompt => program_prompt(&waiting.to, record),
             Given::Body => format!("{}\n", document.body_text()),
         }
     }
 
     /// What it prints for a message. Nothing of the message is in its arguments or its environment.
-    pub(super) fn run(&self, waiting: &Waiting) -> Result<String, Failure> {
+    pub(super) fn run(&self, waiting: &Waiting, record: &Record) -> Result<String, Failure> {
         let name = &self.name;
         let mut child = Command::new(name)
             .args(&self.arguments)
@@ -52,7 +54,7 @@ impl Program {
             .stderr(Stdio::inherit())
             .spawn()
             .map_err(|e| Failure::Failed(format!("`{name}` can't be run: {e}")))?;
-        let text = self.text(waiting);
+        let text = self.text(waiting, record);
         if let Some(mut pipe) = child.stdin.take() {
             // A program that does not read its input closes the pipe; that is its right.
             std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
@@ -126,6 +128,7 @@ fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crosstalk_protocol::store::Store as _;
 
     fn waiting() -> Waiting {
         let envelope = "[[A→B v1]]\nuser: u\nthread: T\nmessage: M\ncontext: c\nintent: REQUEST\nbody: |\n  $(touch /tmp/x)\nsig: none\n[[END]]\n";
@@ -142,10 +145,22 @@ mod tests {
         }
     }
 
+    fn record() -> Record {
+        let text = waiting().envelope;
+        let at = crosstalk_envelope::Timestamp::from_millis(0);
+        let arrival = crate::outgoing::arrival(&text, None, at);
+        let mut store = {
+            let folder = tempfile::tempdir().unwrap();
+            crosstalk_store::SqliteStore::open(folder.path().join("s.db")).unwrap()
+        };
+        store.accept(&[arrival]).unwrap();
+        store.message("M").unwrap().unwrap()
+    }
+
     fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
         let program = Program::new(&words, given, Duration::from_secs(seconds));
-        program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting()))
+        program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record()))
     }
 
     #[test]
@@ -156,7 +171,10 @@ mod tests {
         );
         assert_eq!(run(&["cat"], Given::Body, 60).unwrap(), "$(touch /tmp/x)\n");
         let prompt = run(&["cat"], Given::Prompt, 60).unwrap();
-        assert!(prompt.contains("[[A→B v1]]") && prompt.len() > waiting().envelope.len() + 200);
+        assert!(prompt.contains("[[A→B v1]]") && prompt.contains("Verification: unsigned"));
+        for word in ["chat", "copy and paste", "ask me", "code block"] {
+            assert!(!prompt.contains(word), "{word}: {prompt}");
+        }
         let around = run(
             &["sh", "-c", "echo \"$0 $# $*\"; env", "x"],
             Given::Envelope,

@@ -11,13 +11,17 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// Make a token
 ///
-/// Prints the secret, and nothing else, on stdout: send it to a file that only its owner can read. It can't be shown again.
+/// Prints the secret, and nothing else, on stdout; with --out, it goes to a file that only its owner can read. It can't be
+/// shown again.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN > ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d > ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 > ops.token\n\nExit codes: 0 made, 1 there is one of this name, 2 wrong usage."
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
 )]
 pub(super) struct Create {
     /// What it is called in lists and logs
@@ -32,6 +36,9 @@ pub(super) struct Create {
     /// When it ends: 90d, 12h, 8w, or a date; without it, never
     #[arg(long, value_name = "TIME", value_parser = end)]
     expires: Option<Timestamp>,
+    /// Write the secret to this new file, for its owner alone, and not on stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     data: DataArgument,
 }
@@ -116,12 +123,25 @@ fn secret() -> Result<String, Failure> {
     Ok(format!("xt_{text}"))
 }
 
+/// A new file for its owner alone.
+fn new_file(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+        .open(path)
+        .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))
+}
+
 impl Create {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
         let mut store = data.open()?;
         let is_first = store.tokens()?.is_empty();
         let secret = secret()?;
+        // A secret that can't be written down is no use.
+        let file = self.out.as_deref().map(new_file).transpose()?;
         let token = TokenRecord {
             name: self.name,
             hash: Digest::of(secret.as_bytes()),
@@ -132,13 +152,24 @@ impl Create {
             revoked_at: None,
         };
         if !store.add_token(&token)? {
+            if let Some(path) = &self.out {
+                // It is empty, and was made here.
+                let _ = std::fs::remove_file(path);
+            }
             let name = &token.name;
             return Err(Failure::Failed(format!(
                 "there is a token `{name}` already: choose another name, or revoke that one with `crosstalk token revoke {name}`"
             )));
         }
-        console.data(format!("{secret}\n"))?;
-        console.flush()?;
+        match (file, &self.out) {
+            (Some(mut file), Some(path)) => writeln!(file, "{secret}")
+                .and_then(|()| file.sync_all())
+                .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?,
+            _ => {
+                console.data(format!("{secret}\n"))?;
+                console.flush()?;
+            }
+        }
         if token.role == Role::Agent && token.addresses.iter().any(|a| is_human(a)) {
             console.warning("an agent never speaks for a person: the human:// addresses of this token open nothing")?;
         }

@@ -4,7 +4,7 @@ use super::{Person, Relay, header, output, until};
 use crosstalk_cli::exit;
 use serde_json::Value;
 
-fn json(text: &str) -> Value {
+pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
