@@ -2,11 +2,13 @@
 //!
 //! A case is about one rule of `spec/http.md`. It needs nothing but the public paths of the relay, and uses addresses and
 //! ids of its own, so that it can run against a relay that others use. The addresses are below `claude://conform/`,
-//! `human://conform/` and simple names that begin with `CONFORM-`: a token has to speak for them.
+//! `human://conform/` and simple names that begin with `CONFORM-`: a token has to speak for them. At the end, what waits
+//! for them is settled.
 
 mod case;
 mod probe;
 mod report;
+mod settle;
 mod wire;
 
 pub use report::{CaseResult, Outcome, Report, SCHEMA};
@@ -137,6 +139,7 @@ impl Suite {
             .map(|(case, kept)| kept.take().unwrap_or_else(|| CaseResult::broken(*case)))
             .collect();
         results.extend(lost);
+        settle::settle(&wire).await;
         Report {
             base: self.base.to_string(),
             results,

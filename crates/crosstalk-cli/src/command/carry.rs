@@ -234,7 +234,11 @@ impl Courier<'_> {
         keeper.answers = Some(waiting.id.clone());
         let exit = keeper.keep(console, &Input::of_text("answer", answer.text.clone()))?;
         hand(self.remote, &answer.text, None)?;
-        self.remote.carried(&waiting.id, &waiting.to, None)?;
+        match self.remote.carried(&waiting.id, &waiting.to, None) {
+            // A NACK settled it at the relay when it came.
+            Err(trouble) if trouble.is_unknown() => {}
+            other => other?,
+        }
         console.talk(&format!(
             "{}: the answer is on its way to {}\n",
             styled(GREEN, "Carried"),

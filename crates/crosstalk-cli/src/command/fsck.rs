@@ -70,11 +70,17 @@ impl Fsck {
                 for report in &reports {
                     report.show(console)?;
                 }
-                if !is_sound && !self.repair {
-                    console.talk(
-                        "--repair derives again what can be derived, and moves damaged attachments away; what is lost is \
-                         in your last backup.\n",
-                    )?;
+                if !is_sound {
+                    console.talk(match self.repair {
+                        false => {
+                            "--repair derives again what can be derived, and moves damaged attachments away; what is lost \
+                             is in your last backup: `crosstalk restore FILE --force` brings a relay back.\n"
+                        }
+                        true => {
+                            "What can be derived again is not what is damaged: `crosstalk restore FILE --force` brings a \
+                             relay back out of a backup.\n"
+                        }
+                    })?;
                 }
             }
         }

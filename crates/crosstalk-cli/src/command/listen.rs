@@ -31,10 +31,11 @@ const LONGEST_PAUSE: u64 = 60;
 /// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program
 /// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
 /// envelope. If the program fails, the message is not acknowledged, and comes again when you listen again. Messages that
-/// must not be acted on are never given to a program. If the relay can't be reached, it is tried again. Ends with Ctrl-C.
+/// must not be acted on are never given to a program. If the relay can't be reached, it is tried again. Two that listen for
+/// one address both run their program, and both answer. Ends with Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --input prompt --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 what\nthe relay refuses; 23 to 25 it must not be acted on (crosstalk verify --help)."
+    after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 what\nthe relay refuses; 23 to 25 it must not be acted on (crosstalk verify --help)."
 )]
 pub(crate) struct Listen {
     /// Whose inbox: a name or an address. Without it, yours

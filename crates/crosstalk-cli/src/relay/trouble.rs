@@ -25,6 +25,11 @@ impl Trouble {
         self.fault.is_temporary()
     }
 
+    /// Whether the relay does not know what it was asked about.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
+    }
+
     /// After how many seconds the relay wants to be asked again.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match &self.fault {
@@ -132,5 +137,37 @@ mod tests {
             "http://r says E-PERM: You may not\n  Line 3, column 7: no.\n  What to do: ask.\n  Try again in 5 seconds."
         );
         assert_eq!(Failure::from(trouble).exit(), ErrorCode::Perm.into());
+    }
+
+    #[test]
+    fn tls_is_told_in_words() {
+        for (reason, words) in [
+            ("invalid peer certificate: UnknownIssuer", "SSL_CERT_FILE"),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "that of an authority",
+            ),
+            (
+                "invalid peer certificate: certificate not valid for name \"a\"",
+                "another name",
+            ),
+            (
+                "received corrupt message of type InvalidContentType",
+                "http://",
+            ),
+        ] {
+            let trouble = Trouble {
+                url: "https://r".into(),
+                fault: ClientError::Outbound(OutboundError::Unreachable {
+                    url: "https://r".into(),
+                    reason: reason.into(),
+                }),
+            };
+            let text = trouble.to_string();
+            assert!(
+                text.contains(words) && !text.contains("crosstalk serve"),
+                "{text}"
+            );
+        }
     }
 }

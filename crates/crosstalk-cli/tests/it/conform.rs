@@ -136,6 +136,14 @@ fn skipped_by(relay: &Relay, more: &[&str]) -> Vec<String> {
     let failed: Vec<&Value> = of("failed").collect();
     assert!(failed.is_empty(), "{failed:#?}");
     assert_eq!(ended.code, 0);
+    // Nobody who uses the relay finds anything of the suite in the way.
+    let left = run(&[&["carry", "--next", "--relay", &url], more].concat(), "");
+    assert!(
+        left.err.contains("nothing waits"),
+        "{}{}",
+        left.out,
+        left.err
+    );
     of("skipped")
         .map(|c| c["id"].as_str().unwrap().to_owned())
         .collect()

@@ -80,17 +80,22 @@ impl Probe {
 
     /// An address that nobody else uses.
     pub(super) fn address(&self, who: &str) -> String {
-        format!("claude://conform/{}/{who}", self.tag)
+        self.noted(format!("claude://conform/{}/{who}", self.tag))
     }
 
     /// The address of a person whom nobody else knows.
     pub(super) fn person(&self, who: &str) -> String {
-        format!("human://conform/{}/{who}", self.tag)
+        self.noted(format!("human://conform/{}/{who}", self.tag))
     }
 
     /// A simple name that nobody else uses, and a word that stands nowhere else.
     pub(super) fn word(&self, what: &str) -> String {
-        format!("CONFORM-{what}-{}", self.tag)
+        self.noted(format!("CONFORM-{what}-{}", self.tag))
+    }
+
+    fn noted(&self, address: String) -> String {
+        self.wire.used.note(&address);
+        address
     }
 
     /// An envelope in a thread of its own; `change` adds to it.

@@ -1,5 +1,6 @@
 //! A small HTTP client: one connection for each request, and requests that no polite client would send.
 
+use super::settle::Used;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -214,6 +215,8 @@ pub(super) struct Wire {
     tls: Option<TlsConnector>,
     /// Answers with 503 that came so far.
     pub(super) unavailable: Mutex<Vec<Answer>>,
+    /// The addresses that the cases made.
+    pub(super) used: Used,
 }
 
 impl Wire {
@@ -231,6 +234,7 @@ impl Wire {
             token,
             tls,
             unavailable: Mutex::default(),
+            used: Used::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::clipboard::Clipboard;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::paragraph::count;
 use crate::relay::answer::takes_answer;
 use crate::relay::remote::Waiting;
 use crate::view;
@@ -59,7 +60,16 @@ pub(super) fn walk(
         let queue = courier.queue()?;
         let is_skipped = |w: &&Waiting| !skipped.contains(&(w.id.clone(), w.to.clone()));
         let Some(waiting) = queue.iter().find(is_skipped) else {
-            return nothing(console).map(|end| end.worst(exit));
+            return match queue.len() {
+                0 => nothing(console).map(|end| end.worst(exit)),
+                left => {
+                    let waits = count(left, "message");
+                    console.talk(&format!(
+                        "{waits} that you skipped still wait to be carried\n"
+                    ))?;
+                    Ok(exit)
+                }
+            };
         };
         let left = queue.len().saturating_sub(skipped.len());
         let text = courier.text(waiting);

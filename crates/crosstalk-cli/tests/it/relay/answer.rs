@@ -115,6 +115,12 @@ fn who_waits_ends_as_the_answer_says() {
         "meta: error\n  Code: E-UNSUPPORTED\n  Reason: no such thing\nbody: |",
     );
     let nack = written("claude://nack", "KALLE", "NACK", "I refuse.");
+    let [error, nack] = [error, nack].map(|text| {
+        text.replace(
+            "context: x",
+            "session: 2026-11-16T10Z abc123\nparent: PARENT\ncontext: x",
+        )
+    });
     let config = ["error", "nack", "fails", "fine"].map(|name| {
         let text = match name {
             "error" => &error,
@@ -124,7 +130,9 @@ fn who_waits_ends_as_the_answer_says() {
         let file = program(&kalle, name, text);
         let command = match name {
             "fails" => "[\"false\"]".to_owned(),
-            _ => format!("[\"cat\", \"{file}\"]"),
+            _ => format!(
+                "[\"sh\", \"-c\", \"id=$(sed -n 's/^message: //p'); sed s/PARENT/$id/ '{file}'\"]\ninput = \"envelope\""
+            ),
         };
         format!("[[route]]\nto = \"claude://{name}\"\nby = \"exec\"\ncommand = {command}\n")
     });
@@ -196,10 +204,10 @@ fn a_person_answers_under_the_address_that_was_asked() {
     );
     assert_eq!(header(&reply.out, "intent"), "RESPOND");
     assert_eq!(header(&reply.out, "parent"), id);
-    let waited = agent.does(&[
-        "relay", "deliver", &id, "--relay", &relay.url, "--wait", "60",
-    ]);
-    assert!(waited.out.contains("Keep v2."), "{}", waited.out);
+    super::until("the agent has the answer", || {
+        let got = waiting(&agent, &relay.url, "claude://a/1");
+        got.len() == 1 && got[0]["intent"] == "RESPOND"
+    });
     relay.stop();
 }
 

@@ -159,7 +159,7 @@ fn messages_are_carried_with_the_clipboard() {
     terminal.wait_for("Last?");
     terminal.type_text("f no account there");
     terminal.send_keys(&["Enter"]);
-    terminal.wait_for("nothing waits to be carried");
+    terminal.wait_for("1 message that you skipped");
 
     let inbox = kalle
         .does(&["inbox", "--relay", "--for", "claude://code/api"])

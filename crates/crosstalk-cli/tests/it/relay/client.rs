@@ -50,6 +50,8 @@ fn a_message_goes_out_is_answered_by_a_program_and_comes_back() {
         "--for",
         "claude://code/api",
         "--once",
+        "--input",
+        "envelope",
         "--exec",
         "sh",
         "-c",
