@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::relay::data::DataArgument;
 use clap::{Args, Subcommand};
-use crosstalk_protocol::relay::RelayStore as _;
+use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 
 /// Make, list and revoke the tokens of a relay
 ///
@@ -17,7 +17,7 @@ use crosstalk_protocol::relay::RelayStore as _;
 /// is kept of a token is not enough to use it.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' > ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
+    after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
 )]
 pub(crate) struct Token {
     #[command(subcommand)]
@@ -59,9 +59,19 @@ impl Revoke {
         let data = self.data.folder()?;
         data.require()?;
         let name = &self.name;
-        match data.open()?.revoke_token(name, clock::now())? {
+        let now = clock::now();
+        let mut store = data.open()?;
+        match store.revoke_token(name, now)? {
             true => {
                 console.talk("revoked: it opens nothing any more\n")?;
+                let counts = |t: &TokenRecord| {
+                    t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now)
+                };
+                if !store.tokens()?.iter().any(counts) {
+                    console.talk(
+                        "It was the last one that counts, and the relay stays closed: `crosstalk token create` makes another.\n",
+                    )?;
+                }
                 Ok(Exit::SUCCESS)
             }
             false => Err(Failure::Failed(format!(

@@ -53,6 +53,21 @@ fn others_are_let_in_with_tokens_only() {
     );
     let listed = json(&kalle.does(&["token", "list", "--json", "--data", data]).out);
     assert_eq!(listed["tokens"].as_array().unwrap().len(), 2);
+    let out = kalle.home.path("out.token");
+    let to_file = |name| {
+        let words = ["token", "create", name, "--role", "admin", "--data", data];
+        kalle.run(&[&words[..], &["--out", out.to_str().unwrap()]].concat())
+    };
+    let made = to_file("out");
+    assert_eq!((made.code, made.out.as_str()), (0, ""), "{}", made.err);
+    assert!(std::fs::read_to_string(&out).unwrap().starts_with("xt_"));
+    #[cfg(unix)]
+    assert_eq!(mode(&out), 0o600);
+    // A file that is there stays, and there is no token that nobody knows.
+    assert_eq!(to_file("other").code, 1);
+    let listed = json(&kalle.does(&["token", "list", "--json", "--data", data]).out);
+    assert_eq!(listed["tokens"].as_array().unwrap().len(), 3);
+    kalle.does(&["token", "revoke", "out", "--data", data]);
     assert!(!listed.to_string().contains(&secret));
     let kept = std::fs::read(kalle.home.path("relay/relay.db")).unwrap();
     assert!(
@@ -324,6 +339,8 @@ fn a_backup_of_a_running_relay_brings_everything_back() {
     let new = kalle.home.path("restored");
     let new_text = new.to_str().unwrap();
     kalle.does(&["restore", backup, "--data", new_text]);
+    #[cfg(unix)]
+    assert_eq!(mode(&new), 0o700);
     assert_eq!(key(&new), key(&relay.data));
     let restored = Relay::start_at(&new, &[]);
     let inbox = kalle
@@ -453,4 +470,10 @@ fn a_relay_without_its_certificate_does_not_say_that_it_listens() {
     assert_eq!((refused.code, refused.out.as_str()), (1, ""));
     assert!(refused.err.contains("/none/chain.pem"), "{}", refused.err);
     assert!(!refused.err.contains("stopped"), "{}", refused.err);
+}
+
+#[cfg(unix)]
+fn mode(path: &std::path::Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
