@@ -133,3 +133,14 @@ pub(crate) fn around(body: &str, search: &Search, width: usize) -> String {
     let dots = if skip > 0 { "…" } else { "" };
     format!("{dots}{}", escape(&text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_stays_on_its_line() {
+        let faked = line("01K\nacknowledged\tto KALLE\u{1b}[2J");
+        assert_eq!(faked, "01K\\u{a}acknowledged\\u{9}to KALLE\\u{1b}[2J");
+    }
+}
