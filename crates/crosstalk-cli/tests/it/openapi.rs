@@ -35,7 +35,7 @@ fn fuzzed(relay: &Relay, token: &str, document: &Value, more: &[&str]) -> Output
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .args(["--checks", CHECKS, "--max-examples", EXAMPLES])
         .arg("--generation-deterministic")
-        .args(["--workers", "2", "--request-timeout", "30", "--no-shrink"])
+        .args(["--workers", "1", "--request-timeout", "30", "--no-shrink"])
         .args(more)
         .current_dir(folder.path())
         .output()

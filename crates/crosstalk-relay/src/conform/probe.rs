@@ -1,6 +1,6 @@
 //! What the cases have in common: letters with fresh ids, requests, and what has to be true of an answer.
 
-use super::wire::{Answer, Credential, NoAnswer, Request, Wire};
+use super::wire::{Answer, Credential, Events, NoAnswer, Request, Wire};
 use crosstalk_envelope::id::new_ulid;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, Timestamp};
@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+/// How often a request waits for its turn.
+const PATIENT: usize = 3;
 
 /// Why a case does not go on.
 pub(super) enum Stop {
@@ -131,18 +134,24 @@ impl Probe {
 
     /// Sends a request; where a relay says that this is too fast, the suite waits as it is told.
     pub(super) async fn send(&self, request: Request) -> Step<Answer> {
-        let mut answer = self.wire.send(request.clone()).await?;
-        for _ in 0..3 {
-            let wait = answer.header("retry-after").parse::<u64>();
-            match wait {
-                Ok(seconds) if answer.status == 429 && seconds <= 120 => {
-                    tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
-                    answer = self.wire.send(request.clone()).await?;
-                }
-                _ => break,
+        for _ in 0..PATIENT {
+            let answer = self.wire.send(request.clone()).await?;
+            if !waits(&answer).await {
+                return Ok(answer);
             }
         }
-        Ok(answer)
+        Ok(self.wire.send(request).await?)
+    }
+
+    /// Opens a stream of events, as patiently.
+    pub(super) async fn events(&self, request: Request) -> Step<Events> {
+        for _ in 0..PATIENT {
+            let events = self.wire.events(request.clone()).await?;
+            if !waits(&events.head).await {
+                return Ok(events);
+            }
+        }
+        Ok(self.wire.events(request).await?)
     }
 
     /// Hands in a text.
@@ -213,6 +222,16 @@ impl Probe {
         )?;
         Ok(delivery)
     }
+}
+
+/// Waits if an answer says so.
+async fn waits(answer: &Answer) -> bool {
+    let wait = answer.header("retry-after").parse::<u64>();
+    let wait = wait.ok().filter(|s| answer.status == 429 && *s <= 120);
+    if let Some(seconds) = wait {
+        tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
+    }
+    wait.is_some()
 }
 
 /// A request that hands in a text.

@@ -170,7 +170,7 @@ async fn open(p: &Probe, last: Option<&str>) -> Step<Events> {
     if let Some(id) = last {
         request = request.header("Last-Event-ID", id);
     }
-    let events = p.wire.events(request).await?;
+    let events = p.events(request).await?;
     let good = events.head.status == 200 && events.head.kind() == "text/event-stream";
     need(good, "200 and text/event-stream", events.head.shown())?;
     Ok(events)
