@@ -32,6 +32,9 @@ use tokio::time::Instant;
 use waiting::{Answers, Bells};
 use writer::{Change, Job};
 
+/// How many messages that are not filed are looked at in one go at the start.
+const UNFILED: usize = 512;
+
 /// Tells the time.
 pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -121,7 +124,7 @@ impl Shared {
 }
 
 impl Relay {
-    /// Starts the writer. What was taken before and is not filed is filed first, in the background.
+    /// Starts the writer. What was taken before and is not filed is filed in the background; readers see it already.
     ///
     /// # Errors
     /// If the store or what is believed can't be read.
@@ -137,6 +140,18 @@ impl Relay {
         let believed = Believed::default();
         believed.set(trust);
         let filing = setup.writer.filing()?;
+        let pending = Pending::default();
+        let mut after = filing.through;
+        loop {
+            let unfiled = setup.writer.unfiled(after, UNFILED)?;
+            let Some((last, _)) = unfiled.last() else {
+                break;
+            };
+            after = *last;
+            let each = unfiled.iter();
+            pending
+                .add(each.flat_map(|(seq, to)| to.iter().map(|address| (*seq, address.as_str()))));
+        }
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: setup.config,
@@ -147,7 +162,7 @@ impl Relay {
             clock: setup.clock,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            pending: Pending::default(),
+            pending,
             bells: Bells::default(),
             answers: Answers::default(),
             work: Notify::new(),

@@ -36,6 +36,12 @@ pub trait RelayStore: Store {
     /// If the store can't be read.
     fn filing(&self) -> Result<Filing, StoreError>;
 
+    /// What is not filed yet after a place, the oldest first: where it is, and who gets it.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn unfiled(&self, after: u64, most: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
+
     /// What an address has got and not acknowledged, the oldest first, as far as it is filed.
     ///
     /// # Errors

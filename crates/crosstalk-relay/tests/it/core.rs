@@ -1,8 +1,8 @@
 //! The relay without its network, over SQLite.
 
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp, id};
-use crosstalk_protocol::Trust;
-use crosstalk_protocol::relay::{Peer, RelayStore, State};
+use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore, Rules, State, admit};
+use crosstalk_protocol::{Question, Trust, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
 use crosstalk_relay::port::Keyring;
@@ -244,5 +244,39 @@ async fn what_can_not_be_read_is_answered_by_the_system() {
         relay.receive(two.as_bytes(), &Peer::local()).await.status(),
         400
     );
+    relay.stop().await;
+}
+
+/// A relay that was killed had answered for what was not filed yet: whoever asks the next one gets it at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_not_filed_is_seen_at_the_next_start() {
+    const COUNT: usize = 2000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(folder.path().join("relay.db")).unwrap();
+    let taken: Vec<Admission> = (0..COUNT)
+        .map(|n| {
+            let text = message(&format!("M-{n}"), "agent://x/bob", "NOTE", "");
+            let mut document = Document::parse(&text, Reading::Strict);
+            document.check();
+            let candidate = Candidate {
+                document: &document,
+                verdict: &verify(&document, &Trust::default(), &Question::at(now())),
+                peer: &Peer::local(),
+                at: now(),
+            };
+            admit(candidate, &Rules::default()).unwrap()
+        })
+        .collect();
+    store.take(&taken).unwrap();
+    drop(store);
+    let relay = relay(folder.path());
+    let mut there = 0;
+    let mut after = None;
+    while there < COUNT {
+        let page = relay.inbox("agent://x/bob", after, 500).await.unwrap();
+        assert_eq!(page.len(), 500, "after {there}");
+        after = page.last().map(|e| e.record.seq);
+        there += page.len();
+    }
     relay.stop().await;
 }

@@ -100,6 +100,10 @@ impl RelayStore for SqliteStore {
         self.read(|db| progress::filing(db, 0))
     }
 
+    fn unfiled(&self, after: u64, most: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
+        self.read(|db| file::unfiled(db, number(after), most))
+    }
+
     fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError> {
         self.read(|db| inbox::inbox_of(db, inbox))
     }

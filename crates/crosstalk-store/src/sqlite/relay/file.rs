@@ -54,6 +54,22 @@ pub(super) fn file_through(db: &Connection, place: i64) -> Step<()> {
     Ok(())
 }
 
+/// Who gets what is not filed yet, after a place.
+pub(super) fn unfiled(db: &Connection, after: i64, most: usize) -> Step<Vec<(u64, Vec<String>)>> {
+    let after = after.max(progress::place(db, progress::FILED)?);
+    let sql = format!(
+        "SELECT {FILED}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL ORDER BY seq LIMIT ?2"
+    );
+    let mut find = db.prepare_cached(&sql)?;
+    let rows = find.query_map(params![after, super::number(most)], waiting)?;
+    let who = |row: Waiting| {
+        let routes = route::read(&row.routes, &row.filed.arrival.receiver)?;
+        let who = routes.into_iter().map(|(address, _)| address.to_owned());
+        Ok((row.filed.seq.unsigned_abs(), who.collect()))
+    };
+    rows.map(|row| row.and_then(who)).collect()
+}
+
 fn file_some(db: &Connection, place: i64, most: usize) -> Step<Filing> {
     let through = progress::place(db, progress::FILED)?;
     let sql = format!(
