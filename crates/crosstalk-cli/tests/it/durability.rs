@@ -67,7 +67,13 @@ impl Told {
 }
 
 /// Sends from many connections at once until the relay is gone, or until it is enough.
-fn load(address: SocketAddr, cycle: usize, stop: &AtomicBool, taken: &AtomicUsize) -> Told {
+fn load(
+    address: SocketAddr,
+    cycle: usize,
+    stop: &AtomicBool,
+    dark: &AtomicBool,
+    taken: &AtomicUsize,
+) -> Told {
     let mut told = Told::default();
     std::thread::scope(|scope| {
         let send = |sender: usize| {
@@ -82,6 +88,10 @@ fn load(address: SocketAddr, cycle: usize, stop: &AtomicBool, taken: &AtomicUsiz
                     }
                     let id = format!("K{cycle:04}-{sender:02}-{number:06}");
                     match connection.receive(&letter(&id, sender)) {
+                        // With the power, the one who answers would be gone as well.
+                        Ok(_) if dark.load(Ordering::SeqCst) => {
+                            told.unsure.insert(id);
+                        }
                         Ok(answer) if answer.status == 200 => {
                             told.taken.insert(id, answer.text());
                             taken.fetch_add(1, Ordering::Relaxed);

@@ -108,10 +108,11 @@ struct Marked {
 
 /// Load, and a kill in the midst of it: what senders were told, and which messages a reader has acknowledged.
 fn killed(relay: &mut Relay, cycle: usize) -> (Told, Marked) {
-    let (stop, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, dark) = (AtomicBool::new(false), AtomicBool::new(false));
+    let taken = AtomicUsize::new(0);
     let address = relay.address();
     std::thread::scope(|scope| {
-        let senders = scope.spawn(|| load(address, cycle, &stop, &taken));
+        let senders = scope.spawn(|| load(address, cycle, &stop, &dark, &taken));
         let reader = scope.spawn(|| acknowledging(address));
         while taken.load(Ordering::Relaxed) < FEW {
             assert!(!senders.is_finished(), "{}", relay.log());

@@ -8,6 +8,7 @@ use super::{INBOXES, Told, faults, inbox, listed, load, relay, skip};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::{Relay, Setup};
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +29,10 @@ const LOST: &str = "everything that was answered for is lost";
 /// Shuts a file system down, without its journal being written (`EXT4_GOING_FLAGS_NOLOGFLUSH`).
 const CUT: &str = "\
 import fcntl, os, struct, sys
-fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))
+place = os.open(sys.argv[1], os.O_RDONLY)
+print('ready', flush=True)
+sys.stdin.read(1)
+fcntl.ioctl(place, 0x8004587d, struct.pack('I', 2))
 ";
 
 /// Runs one of the tests below where it may mount file systems, or says why it can't.
@@ -36,7 +40,7 @@ fn mounted(test: &str) {
     let trial = Folder::within(Path::new(env!("CARGO_TARGET_TMPDIR")), "trial");
     let script = format!(
         "cd '{}' && truncate -s 16M disk && mkfs.ext4 -q -F disk && mkdir -p at && mount -o loop disk at && \
-         python3 -c \"{CUT}\" at && umount at",
+         echo | python3 -c \"{CUT}\" at && umount at",
         trial.path().display()
     );
     let tried = Command::new("unshare")
@@ -109,9 +113,21 @@ impl Disk {
         self.shell("mount -o loop disk at");
     }
 
-    /// What was not written is lost, and nothing can be written any more.
-    fn cut(&self) {
-        self.shell(&format!("exec python3 -c \"{CUT}\" at"));
+    /// What was not written is lost, and nothing can be written any more. What is answered from the first moment on
+    /// counts for nothing: a computer without power answers nobody.
+    fn cut(&self, dark: &AtomicBool) {
+        let mut cut = Command::new("python3")
+            .args(["-c", CUT, "at"])
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 6];
+        cut.stdout.take().unwrap().read_exact(&mut ready).unwrap();
+        dark.store(true, Ordering::SeqCst);
+        cut.stdin.take().unwrap().write_all(b"!").unwrap();
+        assert!(cut.wait().unwrap().success());
     }
 
     fn place(&self) -> std::path::PathBuf {
@@ -131,16 +147,17 @@ impl Drop for Disk {
 
 /// Load, a cut in the midst of it, and what is wrong afterwards. The relay runs again then.
 fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
-    let (stop, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, dark) = (AtomicBool::new(false), AtomicBool::new(false));
+    let taken = AtomicUsize::new(0);
     let address = relay.address();
     let told: Told = std::thread::scope(|scope| {
-        let senders = scope.spawn(|| load(address, round, &stop, &taken));
+        let senders = scope.spawn(|| load(address, round, &stop, &dark, &taken));
         while taken.load(Ordering::Relaxed) < FEW {
             assert!(!senders.is_finished(), "{}", relay.log());
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_micros((round as u64 * 7919) % 120_000));
-        disk.cut();
+        disk.cut(&dark);
         // Who can't be sure of the disk any more stops, and says so.
         let ended = relay.ends_within(Duration::from_secs(30));
         stop.store(true, Ordering::Relaxed);
