@@ -46,15 +46,16 @@ pub fn learn(
     trust: &mut Trust,
     question: &Question<'_>,
 ) -> Result<Learned, Unlearned> {
+    let is_announced = |k: KeyBlock<'_>| k.replaces.is_some();
+    let is_revoke = document.envelope().meaning() == Some(Intent::Revoke);
+    if !is_revoke && !document.envelope().key().is_some_and(is_announced) {
+        return Err(Unlearned::Nothing);
+    }
     let verdict = verify(document, trust, question);
-    if document.envelope().meaning() == Some(Intent::Revoke) {
+    if is_revoke {
         return revoke(document, trust, question, verdict);
     }
     let unproven = |verdict| Err(Unlearned::Unproven(&rule::ROTATION, Box::new(verdict)));
-    let is_announced = |k: KeyBlock<'_>| k.replaces.is_some();
-    if !document.envelope().key().is_some_and(is_announced) {
-        return Err(Unlearned::Nothing);
-    }
     // The head is enough: the body of an announcement says nothing that counts.
     let is_trusted = matches!(&verdict.trusted, Trusted::Pinned { .. });
     if !is_trusted || !matches!(verdict.word, Word::Verified | Word::Damaged) {
