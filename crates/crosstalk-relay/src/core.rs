@@ -32,9 +32,6 @@ use tokio::time::Instant;
 use waiting::{Answers, Bells};
 use writer::{Change, Job};
 
-/// How many messages that are not filed are looked at in one go at the start.
-const UNFILED: usize = 512;
-
 /// Tells the time.
 pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -140,18 +137,6 @@ impl Relay {
         let believed = Believed::default();
         believed.set(trust);
         let filing = setup.writer.filing()?;
-        let pending = Pending::default();
-        let mut after = filing.through;
-        loop {
-            let unfiled = setup.writer.unfiled(after, UNFILED)?;
-            let Some((last, _)) = unfiled.last() else {
-                break;
-            };
-            after = *last;
-            let each = unfiled.iter();
-            pending
-                .add(each.flat_map(|(seq, to)| to.iter().map(|address| (*seq, address.as_str()))));
-        }
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: setup.config,
@@ -162,7 +147,7 @@ impl Relay {
             clock: setup.clock,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            pending,
+            pending: Pending::left(setup.writer.as_ref())?,
             bells: Bells::default(),
             answers: Answers::default(),
             work: Notify::new(),
@@ -414,7 +399,7 @@ impl Relay {
         }
     }
 
-    /// Stops: what was taken is filed first. Returns when everything is written.
+    /// Stops. What was taken is filed for a few seconds more; it is on disk already. Returns when the store is closed.
     pub async fn stop(&self) {
         // If the writer is gone, there is nothing to stop.
         let _ = self.jobs.send(Job::Stop);

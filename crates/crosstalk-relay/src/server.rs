@@ -71,7 +71,7 @@ pub struct ServerOptions<F> {
     pub data: PathBuf,
     /// Certificate and key, for TLS without a proxy.
     pub tls: Option<ServerTls>,
-    /// When it is done, the server stops: requests end, and what was taken is filed.
+    /// When it is done, the server stops: requests end, and what was taken is filed, as far as there is time.
     pub shutdown: F,
 }
 
@@ -184,7 +184,7 @@ impl Site {
 /// Serves a relay until it is told to stop, or its store can't be relied on any more.
 ///
 /// When it is told to stop, nobody is let in any more, requests come to their end, whoever waits for a message is
-/// answered, and everything that was taken is filed.
+/// answered, and what was taken is filed for a few seconds; the rest is filed at the next start.
 ///
 /// ```no_run
 /// # async fn example(relay: crosstalk_relay::core::Relay) -> Result<(), crosstalk_relay::server::ServeError> {

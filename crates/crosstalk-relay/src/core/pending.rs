@@ -1,8 +1,12 @@
 //! What was taken and is not filed yet: for whom, and where it is in the log.
 
-use crosstalk_protocol::store::party;
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{StoreError, party};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many messages are looked at in one go at the start.
+const PORTION: usize = 512;
 
 /// The places of messages that no table lists yet, by recipient.
 #[derive(Debug, Default)]
@@ -17,6 +21,22 @@ struct Inner {
 }
 
 impl Pending {
+    /// What is left in a store from an earlier time.
+    pub(super) fn left(store: &dyn RelayStore) -> Result<Self, StoreError> {
+        let (pending, mut after) = (Self::default(), 0);
+        loop {
+            let part = store.unfiled(after, PORTION)?;
+            let Some((last, _)) = part.last() else {
+                return Ok(pending);
+            };
+            after = *last;
+            let places = part
+                .iter()
+                .flat_map(|(seq, to)| to.iter().map(|a| (*seq, a.as_str())));
+            pending.add(places);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
