@@ -6,6 +6,7 @@ use super::report::median;
 use super::{Bench, filed, whole};
 use crate::goal;
 use crosstalk_envelope::{Document, Reading, Timestamp, id};
+use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore as _, Rules, Taken, admit};
 use crosstalk_protocol::{Question, Trust, verify};
 use crosstalk_store::SqliteStore;
@@ -85,6 +86,7 @@ fn admission(number: usize) -> Result<Admission> {
     let candidate = Candidate {
         document: &document,
         verdict: &verify(&document, &Trust::default(), &Question::at(at)),
+        proof: Proof::default(),
         peer: &Peer::local(),
         at,
     };

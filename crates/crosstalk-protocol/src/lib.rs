@@ -17,6 +17,7 @@ pub mod archive;
 pub mod bundle;
 pub mod chat;
 pub mod compose;
+pub mod consent;
 pub mod dns;
 pub mod redact;
 pub mod relay;

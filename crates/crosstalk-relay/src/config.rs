@@ -4,6 +4,7 @@ mod check;
 
 pub use check::ConfigError;
 
+use crosstalk_protocol::consent::Jurisdiction;
 use crosstalk_protocol::relay::{Backoff, Handler, Pattern};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub struct Config {
     pub retry: Retry,
     /// How long messages are kept.
     pub retention: RetentionDays,
+    /// What is demanded of consent.
+    pub consent: Consent,
     /// Passing messages on to relays of other domains.
     pub federation: Federation,
     /// Simple names and the addresses that they stand for.
@@ -182,6 +185,8 @@ pub struct RetentionDays {
     pub days: Option<u32>,
     /// Hours after which attachments are removed that no message refers to.
     pub unused_blob_hours: u32,
+    /// Hours after which sensitive messages are erased that everybody has, unless they say `ok_to_cache`.
+    pub sensitive_hours: u32,
 }
 
 impl Default for RetentionDays {
@@ -189,8 +194,35 @@ impl Default for RetentionDays {
         Self {
             days: None,
             unused_blob_hours: 24,
+            sensitive_hours: 24,
         }
     }
+}
+
+/// What is demanded of consent, besides what always holds.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Consent {
+    /// Scopes for which a consent has to be signed with a trusted key; `*` is every sensitive one.
+    pub signed: Vec<String>,
+    /// What needs an explicit consent to leave the organisation.
+    pub border: Border,
+    /// Who may withdraw what others granted, and permissions.
+    pub authorities: Vec<String>,
+    /// Further laws and what they demand, or other demands of those that are built in.
+    #[serde(rename = "jurisdiction")]
+    pub jurisdictions: Vec<Jurisdiction>,
+}
+
+/// What needs an explicit consent to leave the organisation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Border {
+    /// What is sensitive, as everywhere.
+    #[default]
+    Sensitive,
+    /// Everything.
+    All,
 }
 
 /// Passing messages on to relays of other domains.
@@ -222,6 +254,9 @@ pub struct RouteEntry {
     /// http, relay: whether private and loopback addresses may be reached.
     #[serde(default)]
     pub allow_private: bool,
+    /// http, exec, relay: whether what it leads to is no third party, so that `no_third_party` allows it.
+    #[serde(default)]
+    pub inside: bool,
     /// file: the folder.
     pub folder: Option<PathBuf>,
     /// exec: the program and its arguments. The message comes on standard input and nowhere else.
@@ -289,6 +324,7 @@ impl Default for Config {
             limits: Limits::default(),
             retry: Retry::default(),
             retention: RetentionDays::default(),
+            consent: Consent::default(),
             federation: Federation::default(),
             names: BTreeMap::new(),
             routes: Vec::new(),

@@ -7,6 +7,7 @@ mod pending;
 mod readers;
 mod receive;
 mod waiting;
+mod withdrawal;
 mod writer;
 
 pub use readers::Open;
@@ -24,7 +25,7 @@ use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use judge::Believed;
 use pending::Pending;
 use readers::Readers;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
@@ -80,6 +81,10 @@ pub(crate) struct Shared {
     filing: watch::Sender<Filing>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
+    /// A consent was withdrawn: there are traces to be taken out.
+    withdrawal: Notify,
+    /// Whether a token was withdrawn since the last look.
+    has_ended_tokens: AtomicBool,
 }
 
 /// Why nothing is written any more.
@@ -153,6 +158,8 @@ impl Relay {
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
+            withdrawal: Notify::new(),
+            has_ended_tokens: AtomicBool::new(false),
         });
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));

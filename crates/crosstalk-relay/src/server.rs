@@ -37,11 +37,12 @@ mod view;
 pub use blob::Blobs;
 pub use tls::{TlsError, tls};
 
-use crate::core::{Relay, Stopped};
+use crate::core::{Received, Relay, Stopped};
 use crate::metrics::Metrics;
 use crate::rate::{Rates, Whose};
 use answer::Fault;
 use credential::{Caller, Credentials};
+use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
@@ -146,6 +147,17 @@ impl Site {
         let now = std::time::Instant::now();
         let taken = self.rates.take(&caller.whose, a_minute, now);
         taken.map_err(Fault::too_often)
+    }
+
+    /// Takes an envelope in. A token that it withdraws has ended when this returns.
+    async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
+        let received = self.relay.receive(bytes, peer).await;
+        if self.relay.has_ended_tokens()
+            && let Err(error) = self.look_at_tokens().await
+        {
+            tracing::warn!(reason = %error, "a token that was withdrawn ends a little later");
+        }
+        received
     }
 
     /// Looks at the tokens again, which others may have changed.

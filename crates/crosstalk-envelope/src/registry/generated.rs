@@ -3161,6 +3161,182 @@ pub mod rule {
         help: "check the domain of the address",
         drops: false,
     };
+    /// CON-001: Personal data and sensitive scopes need an explicit consent.
+    pub static CONSENT_MISSING: Rule = Rule {
+        id: "CON-001",
+        code: Some(ErrorCode::Consent),
+        title: "Personal data and sensitive scopes need an explicit consent",
+        help: "ask for consent and write `Consent: explicit_yes_` and the time, or take out what needs it",
+        drops: false,
+    };
+    /// CON-002: explicit_no stops everything.
+    pub static CONSENT_DENIED: Rule = Rule {
+        id: "CON-002",
+        code: Some(ErrorCode::Consent),
+        title: "explicit_no stops everything",
+        help: "ask for consent first, or take out what needs it",
+        drops: false,
+    };
+    /// CON-003: An implicit consent is not enough for what is sensitive.
+    pub static CONSENT_IMPLICIT: Rule = Rule {
+        id: "CON-003",
+        code: Some(ErrorCode::Consent),
+        title: "An implicit consent is not enough for what is sensitive",
+        help: "ask for an explicit consent",
+        drops: false,
+    };
+    /// CON-004: A consent in words that are not known permits nothing.
+    pub static CONSENT_UNKNOWN: Rule = Rule {
+        id: "CON-004",
+        code: Some(ErrorCode::Consent),
+        title: "A consent in words that are not known permits nothing",
+        help: "write explicit_yes and the time",
+        drops: false,
+    };
+    /// CON-005: After its end there is no consent, neither at accept nor when a message is handed out.
+    pub static CONSENT_OVER: Rule = Rule {
+        id: "CON-005",
+        code: Some(ErrorCode::Consent),
+        title: "After its end there is no consent, neither at accept nor when a message is handed out",
+        help: "ask for it again",
+        drops: false,
+    };
+    /// CON-006: An end that nobody can read is refused.
+    pub static CONSENT_UNCLEAR_END: Rule = Rule {
+        id: "CON-006",
+        code: Some(ErrorCode::Format),
+        title: "An end that nobody can read is refused",
+        help: "write it as 2026-12-31T23:59:59Z",
+        drops: false,
+    };
+    /// CON-007: A consent that is given in the future does not hold yet.
+    pub static CONSENT_NOT_YET: Rule = Rule {
+        id: "CON-007",
+        code: Some(ErrorCode::Consent),
+        title: "A consent that is given in the future does not hold yet",
+        help: "write the time at which it was given",
+        drops: false,
+    };
+    /// CON-008: A policy can demand a signed consent for a scope.
+    pub static CONSENT_SIGNED: Rule = Rule {
+        id: "CON-008",
+        code: Some(ErrorCode::Consent),
+        title: "A policy can demand a signed consent for a scope",
+        help: "sign the message with a trusted key",
+        drops: false,
+    };
+    /// CON-009: A named jurisdiction demands what its profile says.
+    pub static CONSENT_JURISDICTION: Rule = Rule {
+        id: "CON-009",
+        code: Some(ErrorCode::Consent),
+        title: "A named jurisdiction demands what its profile says",
+        help: "add what the provision in the refusal demands",
+        drops: false,
+    };
+    /// CON-010: A policy can demand an explicit consent for everything that leaves the organisation.
+    pub static CONSENT_BORDER: Rule = Rule {
+        id: "CON-010",
+        code: Some(ErrorCode::Consent),
+        title: "A policy can demand an explicit consent for everything that leaves the organisation",
+        help: "write an explicit consent into meta: privacy",
+        drops: false,
+    };
+    /// CON-011: pii_redacted is checked by the redactor.
+    pub static CONSENT_REDACTED: Rule = Rule {
+        id: "CON-011",
+        code: Some(ErrorCode::Consent),
+        title: "pii_redacted is checked by the redactor",
+        help: "take the personal data out, or ask for consent",
+        drops: false,
+    };
+    /// CON-012: no_third_party keeps a message inside the organisation.
+    pub static CONSENT_THIRD_PARTY: Rule = Rule {
+        id: "CON-012",
+        code: Some(ErrorCode::Perm),
+        title: "no_third_party keeps a message inside the organisation",
+        help: "take the policy out, or bring it there yourself",
+        drops: false,
+    };
+    /// CON-020: What is granted is on record: by whom, to whom, for what, by which message, how well verified.
+    pub static CONSENT_LEDGER: Rule = Rule {
+        id: "CON-020",
+        code: None,
+        title: "What is granted is on record: by whom, to whom, for what, by which message, how well verified",
+        help: "",
+        drops: false,
+    };
+    /// CON-021: A message is never wider than the consent that it names.
+    pub static CONSENT_WIDER: Rule = Rule {
+        id: "CON-021",
+        code: Some(ErrorCode::Consent),
+        title: "A message is never wider than the consent that it names",
+        help: "ask for consent to it, or take out what needs it",
+        drops: false,
+    };
+    /// CON-022: A transferred consent never holds longer than the original.
+    pub static CONSENT_LONGER: Rule = Rule {
+        id: "CON-022",
+        code: Some(ErrorCode::Consent),
+        title: "A transferred consent never holds longer than the original",
+        help: "write an Expires that is not later, or leave it out",
+        drops: false,
+    };
+    /// CON-023: A transferred consent names the original.
+    pub static CONSENT_TRANSFER: Rule = Rule {
+        id: "CON-023",
+        code: Some(ErrorCode::Consent),
+        title: "A transferred consent names the original",
+        help: "name it in Original-Consent-ID",
+        drops: false,
+    };
+    /// CON-024: Only who gave a consent, or to whom it was given, passes it on.
+    pub static CONSENT_NOT_YOURS: Rule = Rule {
+        id: "CON-024",
+        code: Some(ErrorCode::Consent),
+        title: "Only who gave a consent, or to whom it was given, passes it on",
+        help: "let one of them hand the conversation over",
+        drops: false,
+    };
+    /// CON-030: After a REVOKE there is no consent.
+    pub static CONSENT_WITHDRAWN: Rule = Rule {
+        id: "CON-030",
+        code: Some(ErrorCode::Consent),
+        title: "After a REVOKE there is no consent",
+        help: "ask for a new one, under a name of its own",
+        drops: false,
+    };
+    /// CON-031: A REVOKE of a consent or a permission is surely from its sender.
+    pub static CONSENT_REVOKE_PROOF: Rule = Rule {
+        id: "CON-031",
+        code: Some(ErrorCode::Perm),
+        title: "A REVOKE of a consent or a permission is surely from its sender",
+        help: "sign it with a key that was compared or that a domain vouches for",
+        drops: false,
+    };
+    /// CON-032: Who granted withdraws, or a named authority.
+    pub static CONSENT_REVOKE_BY: Rule = Rule {
+        id: "CON-032",
+        code: Some(ErrorCode::Perm),
+        title: "Who granted withdraws, or a named authority",
+        help: "let who gave it withdraw it",
+        drops: false,
+    };
+    /// CON-033: A permission is a token, by its name.
+    pub static CONSENT_PERMISSION: Rule = Rule {
+        id: "CON-033",
+        code: Some(ErrorCode::Unsupported),
+        title: "A permission is a token, by its name",
+        help: "write `Permission: token:` and the name",
+        drops: false,
+    };
+    /// CON-034: A REVOKE erases, cancels, is passed on and confirmed.
+    pub static CONSENT_ERASED: Rule = Rule {
+        id: "CON-034",
+        code: None,
+        title: "A REVOKE erases, cancels, is passed on and confirmed",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -3426,5 +3602,27 @@ pub mod rule {
         &HTTP_RELAY_RECORD,
         &HTTP_RELAY_ORDER,
         &HTTP_RELAY_ABSENT,
+        &CONSENT_MISSING,
+        &CONSENT_DENIED,
+        &CONSENT_IMPLICIT,
+        &CONSENT_UNKNOWN,
+        &CONSENT_OVER,
+        &CONSENT_UNCLEAR_END,
+        &CONSENT_NOT_YET,
+        &CONSENT_SIGNED,
+        &CONSENT_JURISDICTION,
+        &CONSENT_BORDER,
+        &CONSENT_REDACTED,
+        &CONSENT_THIRD_PARTY,
+        &CONSENT_LEDGER,
+        &CONSENT_WIDER,
+        &CONSENT_LONGER,
+        &CONSENT_TRANSFER,
+        &CONSENT_NOT_YOURS,
+        &CONSENT_WITHDRAWN,
+        &CONSENT_REVOKE_PROOF,
+        &CONSENT_REVOKE_BY,
+        &CONSENT_PERMISSION,
+        &CONSENT_ERASED,
     ];
 }

@@ -37,7 +37,8 @@ impl Pii {
         }
     }
 
-    fn parse(word: &str) -> Option<Self> {
+    /// The one that a word names, in any case.
+    pub fn parse(word: &str) -> Option<Self> {
         let mut all = [Self::None, Self::Redacted, Self::Present].into_iter();
         all.find(|p| p.as_str().eq_ignore_ascii_case(word))
     }

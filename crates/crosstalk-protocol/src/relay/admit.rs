@@ -8,10 +8,11 @@ use super::peer::{Peer, is_human};
 use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
+use crate::consent::{self, Claim, Policy, Proof, Setting};
 use crate::store::{Arrival, Kept, Side, Way};
 use crate::verdict::{Verdict, Word};
-use crosstalk_envelope::meta::{ConsentKind, Digest};
-use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, Envelope, Timestamp};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct Rules {
     pub escalate_to: Option<String>,
     /// How long a REQUEST waits for its answer, if it says nothing.
     pub answer_within: Option<Duration>,
+    /// What is demanded of consent.
+    pub consent: Policy,
 }
 
 impl Rules {
@@ -52,6 +55,8 @@ pub struct Candidate<'c> {
     pub document: &'c Document<'c>,
     /// What was found out about its signature.
     pub verdict: &'c Verdict,
+    /// How sure it is who it is from.
+    pub proof: Proof,
     /// Who hands it in.
     pub peer: &'c Peer,
     /// When.
@@ -75,6 +80,14 @@ pub struct Admission {
     pub expires: Option<Timestamp>,
     /// The attachments that it refers to.
     pub blobs: Vec<Digest>,
+    /// What it says about consent.
+    pub claim: Option<Box<Claim>>,
+    /// How sure it is who it is from.
+    pub proof: Proof,
+    /// Whether its sender may withdraw what others granted.
+    pub is_authority: bool,
+    /// Whether it is erased soon after everybody has it: it is sensitive, and does not say `ok_to_cache`.
+    pub is_brief: bool,
 }
 
 impl Admission {
@@ -101,6 +114,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let Candidate {
         document,
         verdict,
+        proof,
         peer,
         at,
     } = candidate;
@@ -120,8 +134,25 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         ));
     }
     revocation(&envelope, verdict)?;
-    let expires = consent(document, &envelope, at)?;
+    let claim = Claim::of(document);
+    let policy = &rules.consent;
+    if let Some(claim) = &claim {
+        let assurance = proof.assurance;
+        consent::check(
+            claim,
+            &Setting {
+                at,
+                policy,
+                assurance,
+            },
+        )?;
+    }
+    consent::check_redacted(document)?;
     let recipients = recipients(&envelope, rules)?;
+    if recipients.iter().any(|r| rules.routes.leaves(r)) {
+        consent::check_border(claim.as_ref(), policy)?;
+    }
+    let is_sensitive = claim.as_ref().is_some_and(|c| c.needs().next().is_some());
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
     let blobs = envelope
@@ -152,8 +183,12 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         recipients,
         priority: Priority::parse(priority),
         answer_by,
-        expires,
+        expires: claim.as_ref().and_then(|c| c.expires),
         blobs,
+        is_authority: policy.is_authority(envelope.sender.as_str()),
+        is_brief: is_sensitive && !envelope.routing().has_policy("ok_to_cache"),
+        claim: claim.map(Box::new),
+        proof,
     })
 }
 
@@ -218,45 +253,6 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
     ))
 }
 
-/// What is not consented to, or not any more, does not come in. When it runs out.
-fn consent(
-    document: &Document<'_>,
-    envelope: &Envelope<'_>,
-    at: Timestamp,
-) -> Result<Option<Timestamp>, Refusal> {
-    let privacy = envelope.privacy();
-    let consent = privacy.consent.map(|c| c.kind);
-    if consent == Some(ConsentKind::ExplicitNo) && envelope.meaning() != Some(Intent::Revoke) {
-        return Err(refuse(
-            ErrorCode::Consent,
-            "The message says `Consent: explicit_no`.\nWhat to do: ask for consent first, or take out what needs it \
-             (`crosstalk redact`)."
-                .into(),
-        ));
-    }
-    let expires = privacy.expires;
-    if let Some(written) = document
-        .meta("privacy", "Expires")
-        .filter(|_| expires.is_none())
-    {
-        return Err(refuse(
-            ErrorCode::Format,
-            format!(
-                "`Expires: {}` is no time: nobody can tell when this consent ends.\nWhat to do: write it as \
-                 2026-12-31T23:59:59Z.",
-                shown(written)
-            ),
-        ));
-    }
-    match expires {
-        Some(end) if end <= at => Err(refuse(
-            ErrorCode::Consent,
-            format!("The consent of this message ended at {end}.\nWhat to do: ask for it again."),
-        )),
-        _ => Ok(expires),
-    }
-}
-
 /// Until when a REQUEST should be answered.
 fn answer_by(
     envelope: &Envelope<'_>,
@@ -312,25 +308,37 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
     for address in &addresses {
         let address = rules.routes.named(address);
         let by = rules.routes.choose(address, routing.delivery)?;
-        if by == Handler::Relay && routing.has_policy("no_third_party") {
-            return Err(refuse(
-                ErrorCode::Perm,
-                format!(
-                    "`X-Policy: no_third_party` forbids to pass the message on to the relay of {}.\nWhat to do: take \
-                     the policy out, or bring it there yourself.",
-                    shown(address)
-                ),
-            ));
+        let recipient = Recipient {
+            address: address.to_owned(),
+            by,
+        };
+        if routing.has_policy("no_third_party") && rules.routes.leaves(&recipient) {
+            return Err(third_party(&recipient));
         }
         let is_new = |r: &Recipient| !crate::store::is_same_party(&r.address, address);
         if recipients.iter().all(is_new) {
-            recipients.push(Recipient {
-                address: address.to_owned(),
-                by,
-            });
+            recipients.push(recipient);
         }
     }
     Ok(recipients)
+}
+
+fn third_party(recipient: &Recipient) -> Refusal {
+    let where_to = match recipient.by {
+        Handler::Relay => "the relay of",
+        Handler::Exec => "the program for",
+        _ => "the endpoint of",
+    };
+    let mut refusal = refuse(
+        ErrorCode::Perm,
+        format!(
+            "`X-Policy: no_third_party` forbids to pass the message on to {where_to} {}.\nWhat to do: take the policy \
+             out, bring it there yourself, or let who runs the relay say that this route stays inside (`inside = true`).",
+            shown(&recipient.address)
+        ),
+    );
+    refusal.rule = Some((rule::CONSENT_THIRD_PARTY.id, None));
+    refusal
 }
 
 /// The person who gets an ESCALATE.

@@ -8,6 +8,7 @@ use super::admit::Admission;
 use super::delivery::{Attempt, Delivery, Handler, Priority, State};
 use super::peer::Role;
 use super::take::Taken;
+use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -16,7 +17,7 @@ use crosstalk_envelope::meta::Digest;
 ///
 /// Methods that take `&mut self` are one transaction each, and what they answered for is on disk. One handle of a store
 /// writes; others read what is committed, at the same time.
-pub trait RelayStore: Store {
+pub trait RelayStore: Store + LedgerStore {
     /// Takes messages in: all that are not refused are on disk when this returns, with one fsync. One answer for each,
     /// in their order; later ones see earlier ones.
     ///
@@ -334,6 +335,8 @@ pub struct Retention {
     pub before: Option<Timestamp>,
     /// Messages whose `Expires` is not after this time.
     pub now: Timestamp,
+    /// Sensitive messages that may not be kept for long: those that came before this time and that everybody has.
+    pub brief_before: Option<Timestamp>,
     /// How many at most.
     pub most: usize,
 }

@@ -1,6 +1,6 @@
 //! Where a message goes: the table of routes, `X-Delivery`, and what happens without either.
 
-use super::delivery::Handler;
+use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::authority;
 use super::take::shown;
@@ -20,6 +20,8 @@ pub struct Route {
     pub to: Pattern,
     /// How they are reached.
     pub by: Handler,
+    /// Whether what it leads to belongs to the organisation, although a message leaves the relay on it.
+    pub inside: bool,
 }
 
 /// The table of routes, and what holds for addresses that are not in it.
@@ -53,6 +55,15 @@ impl Routes {
     pub fn is_foreign(&self, address: &str) -> bool {
         let is_own = |d: &str| self.domains.iter().any(|o| o.eq_ignore_ascii_case(d));
         authority(address).is_some_and(|d| !is_own(d))
+    }
+
+    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint or a program, unless
+    /// the route says that it is inside.
+    pub fn leaves(&self, recipient: &Recipient) -> bool {
+        let goes_out = matches!(recipient.by, Handler::Relay | Handler::Http | Handler::Exec);
+        let mut lines = self.table.iter();
+        let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
+        goes_out && !line.is_some_and(|r| r.inside)
     }
 
     /// How an address is reached, if the sender asks for a way or leaves it open.

@@ -1,6 +1,7 @@
 //! What depends on what came before: replay, ends of threads, answers to what takes none.
 
 use super::admit::Admission;
+use crate::consent::{self, Grant, Party, Terms, Withdrawn};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
@@ -12,6 +13,8 @@ pub enum Taken {
     New {
         /// Its place in the log.
         seq: u64,
+        /// What it withdrew, if it is a REVOKE of a consent or a permission.
+        withdrawn: Option<Box<Withdrawn>>,
     },
     /// It was there already: the same id and the same content.
     Known {
@@ -35,14 +38,17 @@ pub struct Facts {
     pub answered: Option<Intent>,
     /// Of a HANDOFF: who the thread was handed to before.
     pub steward: Option<String>,
+    /// The consents that it names, and those that these go back to.
+    pub grants: Vec<Grant>,
 }
 
 impl Admission {
-    /// Whether a message may be taken, by what came before it. Whether it is known already is decided first.
+    /// Whether a message may be taken, by what came before it, and what follows from it for the ledger of consents. Whether
+    /// it is known already is decided first.
     ///
     /// # Errors
     /// The refusal.
-    pub fn rule(&self, facts: &Facts) -> Result<(), Refusal> {
+    pub fn rule(&self, facts: &Facts) -> Result<Terms, Refusal> {
         let meaning = self.arrival.meaning;
         if let Some(since) = facts.closed
             && !matches!(meaning, Some(Intent::Ack | Intent::Error | Intent::Revoke))
@@ -82,7 +88,28 @@ impl Admission {
                 shown(steward)
             )));
         }
-        Ok(())
+        let Some(claim) = &self.claim else {
+            return Ok(Terms::default());
+        };
+        let to: Vec<String> = self.recipients.iter().map(|r| r.address.clone()).collect();
+        let party = Party {
+            sender: &self.arrival.sender,
+            pkid: self.arrival.pkid.as_deref(),
+            proof: self.proof,
+            to: &to,
+            message: self.arrival.id(),
+            digest: self.arrival.digest,
+            at: self.arrival.at,
+        };
+        let withdrawal = consent::withdraw(claim, &party, &facts.grants, self.is_authority)?;
+        match withdrawal {
+            Some(_) => Ok(Terms {
+                expires: claim.expires,
+                withdrawal,
+                ..Terms::default()
+            }),
+            None => consent::judge(claim, &party, &facts.grants),
+        }
     }
 }
 

@@ -85,10 +85,19 @@ pub struct Record {
     pub wait: Wait,
     /// The digest of its canonical form.
     pub digest: Digest,
+    /// When it must not be handed out any more.
+    pub expires: Option<Timestamp>,
     /// The envelope.
     pub text: String,
     /// What came in, where that is another text.
     pub received: Option<String>,
+}
+
+impl Record {
+    /// Whether its time is over: from then on it is not handed out.
+    pub fn has_run_out(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
 }
 
 /// A conversation.

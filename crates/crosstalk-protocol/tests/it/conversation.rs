@@ -73,6 +73,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
     };
     let arrival = Arrival::new(&document, &verdict, receipt);
     let record = Record {
+        expires: None,
         seq,
         id: arrival.id().to_owned(),
         carries_id: arrival.message.is_some(),

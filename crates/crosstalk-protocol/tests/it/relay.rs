@@ -4,6 +4,7 @@ use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{
     Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp, signing::Signer,
 };
+use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Closing, Directory, Facts, HOPS, Handler, HopFault, HopKey,
@@ -51,6 +52,7 @@ fn let_in(text: &str, peer: &Peer, rules: &Rules, trust: &Trust) -> Result<Admis
     let candidate = Candidate {
         document: &document,
         verdict: &verdict,
+        proof: Proof::of(&document, &verdict, trust, peer),
         peer: signer.as_ref().unwrap_or(peer),
         at: now(),
     };
@@ -347,10 +349,12 @@ fn who_gets_it_and_how() {
                 Route {
                     to: Pattern::parse("claude://code/*").unwrap(),
                     by: Handler::Exec,
+                    inside: false,
                 },
                 Route {
                     to: Pattern::parse("claude://*").unwrap(),
                     by: Handler::Http,
+                    inside: false,
                 },
             ],
             names: [("BOB".to_owned(), "claude://code/bob".to_owned())].into(),
@@ -370,6 +374,7 @@ fn who_gets_it_and_how() {
         ]),
         escalate_to: Some("human://here.example/queue".into()),
         answer_within: None,
+        consent: Policy::default(),
     };
     let routing = |line: &str| format!("meta: routing\n{line}\n");
     for (intent, receiver, meta, recipients) in [

@@ -2,6 +2,7 @@
 
 use super::Config;
 use crosstalk_envelope::Address;
+use crosstalk_protocol::consent::{Border, Jurisdiction, Policy};
 use crosstalk_protocol::relay::{
     Agent, Directory, Handler, Pattern, Route, Routes, Rules, is_human,
 };
@@ -66,6 +67,9 @@ impl Config {
         for route in &self.routes {
             self.check_route(route)?;
         }
+        for address in &self.consent.authorities {
+            pattern("`authorities` of [consent]", address)?;
+        }
         for watch in &self.watches {
             for address in &watch.addresses {
                 pattern("addresses of a [[watch]]", address)?;
@@ -110,6 +114,7 @@ impl Config {
             Some(Route {
                 to: r.pattern()?,
                 by: r.handler()?,
+                inside: r.inside,
             })
         };
         let names = self.names.iter().map(|(n, a)| (party(n), a.clone()));
@@ -129,7 +134,32 @@ impl Config {
             directory: Directory::new(agents),
             escalate_to: self.escalate_to.clone(),
             answer_within: self.answer_within.map(Duration::from_secs),
+            consent: self.consent.policy(),
         }
+    }
+}
+
+impl super::Consent {
+    fn policy(&self) -> Policy {
+        let mut policy = Policy {
+            signed: self.signed.clone(),
+            border: match self.border {
+                super::Border::Sensitive => Border::Sensitive,
+                super::Border::All => Border::All,
+            },
+            authorities: self
+                .authorities
+                .iter()
+                .filter_map(|a| Pattern::parse(a).ok())
+                .collect(),
+            ..Policy::default()
+        };
+        for law in &self.jurisdictions {
+            let is_other = |j: &Jurisdiction| !j.name.eq_ignore_ascii_case(&law.name);
+            policy.jurisdictions.retain(is_other);
+            policy.jurisdictions.push(law.clone());
+        }
+        policy
     }
 }
 

@@ -8,6 +8,7 @@ use crate::metrics::Metrics;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
+use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
@@ -191,9 +192,14 @@ impl Relay {
             false => self.shared.other_peer(&document, verdict).await,
         };
         let peer = other.as_ref().unwrap_or(peer);
+        let proof = match verdict.pkid() {
+            Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), peer),
+            None => Proof::default(),
+        };
         let candidate = Candidate {
             document: &document,
             verdict,
+            proof,
             peer,
             at,
         };
@@ -213,7 +219,12 @@ impl Relay {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
         let (seq, since, is_new) = match taken {
-            Ok(Taken::New { seq }) => (seq, at, true),
+            Ok(Taken::New { seq, withdrawn }) => {
+                if let Some(withdrawn) = withdrawn {
+                    self.has_withdrawn(&admission.arrival, *withdrawn);
+                }
+                (seq, at, true)
+            }
             Ok(Taken::Known { seq, since }) => (seq, since, false),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),

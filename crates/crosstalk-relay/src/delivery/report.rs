@@ -70,7 +70,7 @@ async fn say(relay: &Relay, record: &Record, refusal: Refusal, seed: &str) {
 }
 
 /// An id that is always the same for the same thing: what was said before a crash is not said twice.
-pub(super) fn derived(at: Timestamp, seed: &str) -> String {
+pub(crate) fn derived(at: Timestamp, seed: &str) -> String {
     let digest = Digest::of(seed.as_bytes()).0;
     let tail = digest.iter().take(16);
     let tail = tail.fold(0_u128, |sum, byte| (sum << 8) | u128::from(*byte));

@@ -8,7 +8,9 @@ use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
-use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, authority};
+use crosstalk_protocol::relay::{
+    Attempt, Delivery, Due, Handler as By, RelayStore, State, authority,
+};
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -308,16 +310,10 @@ async fn attempt(
     route: Option<Arc<RouteEntry>>,
 ) -> Effect {
     let (id, to) = (waiting.id.clone(), waiting.to.clone());
-    let record = match waiting.record {
-        Some(record) => Ok(Some(record)),
-        None => {
-            let id = id.clone();
-            relay.read(move |store| store.taken_as(&id)).await
-        }
-    };
-    let record = match record {
+    let record = match still_queued(relay, &id, &to).await {
         Ok(Some(record)) => record,
         Ok(None) => {
+            // It was withdrawn, refused or erased since it was leased.
             let reason = "the message is gone".to_owned();
             settle(relay, &id, &to, Attempt::Failed { reason }).await;
             return Effect::Works;
@@ -339,9 +335,23 @@ async fn attempt(
     conclude(relay, &job, outcome).await
 }
 
+/// A message that is on its way to somebody, if it still is: what was leased may have been cancelled meanwhile.
+async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record>, StoreError> {
+    let (id, to) = (id.to_owned(), to.to_owned());
+    let find = move |store: &dyn RelayStore| {
+        let deliveries = store.deliveries(&id)?;
+        let is_queued = |d: &Delivery| d.to == to && d.state == State::Queued;
+        match deliveries.iter().any(is_queued) {
+            true => store.taken_as(&id),
+            false => Ok(None),
+        }
+    };
+    relay.read(find).await
+}
+
 /// Hands a job to its handler, and takes its answer in.
 async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
-    if has_run_out(&job.record, relay.now()) {
+    if job.record.has_run_out(relay.now()) {
         return Outcome::failed(
             ErrorCode::Consent,
             "the consent of the message ended before it could be delivered",
@@ -373,12 +383,6 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
 /// Whether the hop of this relay is in what leaves it, and what leaves is still within the limits of an envelope.
 fn has_hop(job: &Job) -> bool {
     job.text != job.record.text && Document::parse(&job.text, Reading::Strict).is_accepted()
-}
-
-fn has_run_out(record: &Record, now: Timestamp) -> bool {
-    let document = Document::parse(&record.text, Reading::Strict);
-    let expires = document.envelope().privacy().expires;
-    expires.is_some_and(|end| end <= now)
 }
 
 /// Writes down what became of a job, and tells the sender if it was given up.

@@ -32,7 +32,7 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
         if let Err(fault) = site.allow(caller) {
             return fault.envelope();
         }
-        match site.relay.receive(&piece, &caller.peer).await {
+        match site.receive(&piece, &caller.peer).await {
             Received::Taken { answer, .. } | Received::Refused { answer, .. } => answer,
         }
     };

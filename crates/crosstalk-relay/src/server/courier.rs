@@ -5,7 +5,6 @@ use super::inbox::read_json;
 use super::media::Media;
 use super::message::status_of;
 use super::query::{self, TEXT};
-use super::sight;
 use super::surface::Call;
 use super::view::{LetterView, MessageView};
 use crate::delivery::report;
@@ -25,7 +24,7 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let relay = &call.site.relay;
     let mut waiting = relay.read(move |store| store.courier(limit)).await?;
     let now = relay.now();
-    waiting.retain(|c| !sight::has_run_out(&c.record, now));
+    waiting.retain(|c| !c.record.has_run_out(now));
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
         let view = MessageView::of(relay, &courier.record);

@@ -1,5 +1,5 @@
 //! What has to be done by and by: tokens and keys that others changed, messages that are too old, attachments that nobody
-//! refers to.
+//! refers to, traces of what was erased.
 
 use super::Site;
 use crosstalk_envelope::Timestamp;
@@ -13,6 +13,9 @@ const TOKENS: Duration = Duration::from_secs(2);
 const KEYS: Duration = Duration::from_secs(5);
 const MESSAGES: Duration = Duration::from_secs(60);
 const BLOBS: Duration = Duration::from_secs(3600);
+/// Traces of erased texts are taken out in steps, one after the other; then it is looked again now and then.
+const SCRUB: Duration = Duration::from_millis(50);
+const SCRUB_LATER: Duration = Duration::from_secs(60);
 /// How many messages or attachments are erased in one go: others write in between.
 const PORTION: usize = 256;
 
@@ -22,7 +25,14 @@ pub(super) async fn run(site: Arc<Site>) {
     let mut tokens = interval_at(now + TOKENS, TOKENS);
     let mut keys = interval_at(now + KEYS, KEYS);
     let (mut messages, mut blobs) = (interval(MESSAGES), interval(BLOBS));
-    for timer in [&mut tokens, &mut keys, &mut messages, &mut blobs] {
+    let mut scrub = interval(SCRUB);
+    for timer in [
+        &mut tokens,
+        &mut keys,
+        &mut messages,
+        &mut blobs,
+        &mut scrub,
+    ] {
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
     loop {
@@ -36,6 +46,17 @@ pub(super) async fn run(site: Arc<Site>) {
             }
             _ = messages.tick() => ("old messages", retire(&site).await),
             _ = blobs.tick() => ("unused attachments", drop_blobs(&site).await),
+            () = site.relay.withdrawal() => {
+                scrub.reset_immediately();
+                ("attachments of what was withdrawn", drop_blobs(&site).await)
+            }
+            _ = scrub.tick() => match site.relay.write_filed(|store| store.scrub()).await {
+                Ok(true) => {
+                    scrub.reset_after(SCRUB_LATER);
+                    continue;
+                }
+                done => ("traces of what was erased", done.map(|_| ())),
+            },
         };
         if let Err(error) = done {
             tracing::warn!(what, reason = %error, "housekeeping has to wait");
@@ -48,11 +69,14 @@ async fn retire(site: &Site) -> Result<(), StoreError> {
     let now = site.relay.now();
     let days = site.relay.config().retention.days;
     let before = days.map(|days| ago(now, i64::from(days) * 24));
+    let hours = i64::from(site.relay.config().retention.sensitive_hours);
+    let brief_before = Some(ago(now, hours));
     let mut erased = 0;
     loop {
         let what = Retention {
             before,
             now,
+            brief_before,
             most: PORTION,
         };
         let retire = move |store: &mut dyn RelayStore| store.retire(&what);

@@ -94,7 +94,7 @@ impl Reading {
             };
             self.after = Some(last.record.seq);
             let now = self.site.relay.now();
-            entries.retain(|e| !sight::has_run_out(&e.record, now));
+            entries.retain(|e| !e.record.has_run_out(now));
             if !entries.is_empty() {
                 return Ok(entries);
             }
@@ -182,7 +182,7 @@ impl Reading {
             let (filed, earlier, trails) = relay.read(ask).await?;
             (record, self.trails) = (filed, trails);
             let now = relay.now();
-            let earlier = earlier.iter().filter(|r| !sight::has_run_out(r, now));
+            let earlier = earlier.iter().filter(|r| !r.has_run_out(now));
             history = Some(earlier.map(|r| relay.leaving(r)).collect());
         }
         Ok(MessageView::of(&relay, &record).in_inbox(&entry.to, entry.state, history))

@@ -36,7 +36,7 @@ async fn find(call: &Call<'_>) -> Result<Record, Fault> {
         let Some(record) = store.taken_as(&id)? else {
             return Ok(None);
         };
-        let seen = !sight::has_run_out(&record, now)
+        let seen = !record.has_run_out(now)
             && (sight.sees(store, &record)? || thread_shows(&sight, store, &record)?);
         Ok(seen.then_some(record))
     };
@@ -98,7 +98,7 @@ pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
             let mut listing = store.search(&search, page)?;
             skip += listing.items.len();
             let more = listing.more && !listing.items.is_empty();
-            listing.items.retain(|r| !sight::has_run_out(r, now));
+            listing.items.retain(|r| !r.has_run_out(now));
             for record in sight.filter(store, listing.items, &none)? {
                 bytes += record.text.len();
                 found.push(record);

@@ -28,14 +28,14 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let bytes = body::collect(call.body, bounds).await?;
     let peer = &call.caller.peer;
     let Some(wait) = wait_of(headers) else {
-        let received = relay.receive(&bytes, peer).await;
+        let received = call.site.receive(&bytes, peer).await;
         return Ok(answer::received(received, media::prefers_json(headers)));
     };
     let until = Instant::now() + Duration::from_secs(wait);
     let received = tokio::select! {
         received = relay.ask(&bytes, peer, until) => received,
         // The same message again gets its ACK.
-        () = call.site.closed() => relay.receive(&bytes, peer).await,
+        () = call.site.closed() => call.site.receive(&bytes, peer).await,
     };
     let mut answer = answer::received(received, media::prefers_json(headers));
     if let Ok(applied) = HeaderValue::from_str(&format!("wait={wait}")) {

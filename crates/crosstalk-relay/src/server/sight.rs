@@ -5,7 +5,7 @@
 //! could see it.
 
 use super::surface::Call;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::relay::{Peer, RelayStore, Rules};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
@@ -122,16 +122,6 @@ impl Sight {
 /// Whether a message hands its thread to somebody else.
 pub(super) fn passes_on(record: &Record) -> bool {
     matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff))
-}
-
-/// Whether a message is not to be handed out any more; it is erased soon.
-pub(super) fn has_run_out(record: &Record, now: Timestamp) -> bool {
-    // Most have no end, and need not be read again to find that out.
-    record.text.contains("Expires") && {
-        let document = Document::parse(&record.text, Reading::Strict);
-        let end = document.envelope().privacy().expires;
-        end.is_some_and(|end| end <= now)
-    }
 }
 
 /// Everybody who gets a message: the receiver, its targets, and to whom it was routed.

@@ -5,7 +5,7 @@ use super::body::Body;
 use super::inbox::file;
 use super::media::Media;
 use super::query::TEXT;
-use super::sight::{self, PORTION, Shown, Sight};
+use super::sight::{PORTION, Shown, Sight};
 use super::surface::Call;
 use super::view::{MessageView, ThreadView};
 use bytes::Bytes;
@@ -90,7 +90,7 @@ fn as_seen(
 ) -> Result<Thread, StoreError> {
     let first = store.messages(&thread.id, None, 1)?.items;
     let (began, is_over) = match first.first() {
-        Some(first) => (sight.sees(store, first)?, sight::has_run_out(first, now)),
+        Some(first) => (sight.sees(store, first)?, first.has_run_out(now)),
         None => (sight.is_admin(), false),
     };
     if !began || is_over {
@@ -181,7 +181,7 @@ impl Reader {
             let mut listing = store.messages(&self.id, part.after, PORTION)?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
-            listing.items.retain(|r| !sight::has_run_out(r, now));
+            listing.items.retain(|r| !r.has_run_out(now));
             let seen = self.sight.filter(store, listing.items, &self.shown)?;
             bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
             part.records.extend(seen);

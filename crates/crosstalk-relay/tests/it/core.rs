@@ -1,14 +1,19 @@
 //! The relay without its network, over SQLite.
 
-use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp, id};
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
+use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore, Rules, State, admit};
 use crosstalk_protocol::{Question, Trust, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
-use crosstalk_relay::port::Keyring;
+use crosstalk_relay::port::{Keyring, Later, Resolver};
 use crosstalk_store::SqliteStore;
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -45,6 +50,84 @@ fn relay(folder: &Path) -> Relay {
         clock: Box::new(now),
     })
     .unwrap()
+}
+
+/// A domain that lists no key which fits, whatever it is called.
+struct Everywhere;
+
+impl Resolver for Everywhere {
+    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
+        let other = PrivateKey::from_seed(Algorithm::Ed25519, &[5; 32]).unwrap();
+        let answer = DnsAnswer::Keys {
+            keys: vec![other.public()],
+            ttl: 300,
+            dnssec: Dnssec::Insecure,
+        };
+        Box::pin(async move { answer })
+    }
+
+    fn addresses<'l>(&'l self, _: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
+        unreachable!()
+    }
+
+    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
+        unreachable!()
+    }
+
+    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
+        unreachable!()
+    }
+}
+
+/// Counts how often what is believed is written.
+struct Written(Arc<AtomicUsize>);
+
+impl Keyring for Written {
+    fn read(&self) -> Result<Trust, String> {
+        Ok(Trust::default())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let mut trust = Trust::default();
+        change(&mut trust);
+        Ok(trust)
+    }
+}
+
+/// Strangers can name domains without end: nothing of them is kept when their message is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_domain_says_about_a_refused_message_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("relay.db");
+    let writes = Arc::new(AtomicUsize::new(0));
+    let relay = Relay::start(Setup {
+        config: Config::parse("[federation]\nenabled = true\naccept = true\n").unwrap(),
+        writer: Box::new(SqliteStore::open(&path).unwrap()),
+        open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+        resolver: Some(Arc::new(Everywhere)),
+        keyring: Box::new(Written(Arc::clone(&writes))),
+        key: None,
+        clock: Box::new(now),
+    })
+    .unwrap();
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
+    for number in 0..3 {
+        let signer = Signer {
+            key: &key,
+            pkid: &format!("a@d{number}.evil.example"),
+            at: now(),
+            key_block: &[],
+        };
+        let text = message(&format!("M-{number}"), "BOB", "NOTE", "");
+        let text = signer
+            .sign(&Document::parse(&text, Reading::Strict))
+            .unwrap();
+        let received = relay.receive(text.as_bytes(), &Peer::stranger()).await;
+        assert_eq!(received.status(), 403, "{}", received.answer());
+    }
+    assert_eq!(writes.load(Ordering::SeqCst), 0);
+    relay.stop().await;
 }
 
 fn now() -> Timestamp {
@@ -261,6 +344,7 @@ async fn what_was_not_filed_is_seen_at_the_next_start() {
             let candidate = Candidate {
                 document: &document,
                 verdict: &verify(&document, &Trust::default(), &Question::at(now())),
+                proof: Proof::default(),
                 peer: &Peer::local(),
                 at: now(),
             };

@@ -5,6 +5,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::Word;
+use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
     Admission, Attempt, Closing, Handler, Inbox, Priority, Recipient, RelayStore as _, Retention,
     State,
@@ -126,6 +127,10 @@ fn use_relay(store: &mut SqliteStore) {
             by,
         }],
         priority: Priority::Normal,
+        claim: None,
+        proof: Proof::default(),
+        is_authority: false,
+        is_brief: true,
         answer_by: Some(now),
         expires: Some(now),
         blobs: vec![digest],
@@ -185,6 +190,7 @@ fn use_relay(store: &mut SqliteStore) {
     let what = Retention {
         before: Some(now),
         now,
+        brief_before: Some(now),
         most: 9,
     };
     assert_eq!(store.retire(&what).unwrap().messages, 6);

@@ -15,7 +15,7 @@ const PARTIES: i64 = 16;
 
 pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
-                      i.digest, i.text, i.received";
+                      i.digest, i.expires, i.text, i.received";
 
 pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let seq: i64 = row.get("seq")?;
@@ -23,6 +23,7 @@ pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let meaning: Option<String> = row.get("meaning")?;
     let intents = || Intent::ALL.iter().copied();
     let written_at: Option<i64> = row.get("written_at")?;
+    let expires: Option<i64> = row.get("expires")?;
     Ok(Record {
         seq: seq.unsigned_abs(),
         id: row.get("id")?,
@@ -44,6 +45,7 @@ pub(super) fn record(row: &Row<'_>) -> Step<Record> {
         way: word(row, "way", Way::parse)?,
         wait: wait_of(row.get("wait")?)?,
         digest: Digest(row.get("digest")?),
+        expires: expires.map(Timestamp::from_millis),
         text: row.get("text")?,
         received: row.get("received")?,
     })

@@ -8,11 +8,11 @@
 
 pub(super) mod check;
 pub(super) mod close;
-mod delivery;
+pub(super) mod delivery;
 mod due;
 mod file;
 mod inbox;
-mod keep;
+pub(super) mod keep;
 mod log;
 pub(super) mod progress;
 pub(super) mod retire;

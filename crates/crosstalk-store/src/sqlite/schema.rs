@@ -225,6 +225,50 @@ INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);
 INSERT INTO words (words, rank) VALUES ('automerge', 8);
 ";
 
+/// Consents on record, what goes back to what, and which messages are kept under which.
+///
+/// Lists have an entry a line. `progress` has how far traces of erased texts are taken out. `brief` is 1 where a message is erased soon after everybody has it.
+pub(super) const CONSENT: &str = "
+CREATE TABLE consent (
+    id TEXT PRIMARY KEY NOT NULL,
+    granter TEXT NOT NULL,
+    pkid TEXT,
+    assurance TEXT NOT NULL,
+    text TEXT,
+    scopes TEXT NOT NULL,
+    receivers TEXT NOT NULL,
+    jurisdictions TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    expires INTEGER,
+    message TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    originals TEXT NOT NULL,
+    revoked_at INTEGER,
+    revoked_by TEXT,
+    revoked_message TEXT,
+    reason TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX consent_since ON consent (since, id);
+
+CREATE TABLE consent_origin (
+    original TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (original, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE consent_use (
+    consent TEXT NOT NULL,
+    seq INTEGER NOT NULL REFERENCES intake (seq),
+    PRIMARY KEY (consent, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX consent_use_seq ON consent_use (seq);
+
+ALTER TABLE intake ADD COLUMN brief INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX intake_brief ON intake (at) WHERE brief = 1;
+
+INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
+";
+
 /// What was closed before there was a relay.
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)

@@ -3,6 +3,7 @@
 use crate::at;
 use crate::letter::Letter;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
     Admission, Filing, Handler, Inbox, Priority, Recipient, RelayStore, Taken,
 };
@@ -23,6 +24,10 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         answer_by: None,
         expires: None,
         blobs: Vec::new(),
+        claim: None,
+        proof: Proof::default(),
+        is_authority: false,
+        is_brief: false,
     }
 }
 
@@ -77,7 +82,7 @@ pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> Taken {
 pub(crate) fn take_new(store: &mut dyn RelayStore, parcels: &[Admission]) -> Vec<u64> {
     let taken = store.take(parcels).unwrap();
     let place = |taken| match taken {
-        Taken::New { seq } => seq,
+        Taken::New { seq, .. } => seq,
         other => panic!("{other:?}"),
     };
     taken.into_iter().map(place).collect()

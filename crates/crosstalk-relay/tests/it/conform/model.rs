@@ -5,6 +5,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
+use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
@@ -159,6 +160,7 @@ impl Model {
         let candidate = Candidate {
             document: &document,
             verdict: &verdict,
+            proof: Proof::default(),
             peer: if self.has(Defect::AnybodySpeaks) {
                 &everybody
             } else {
@@ -286,6 +288,7 @@ impl Model {
             is_party: all.is_empty() || all.iter().any(is_in) || self.has(Defect::AnybodyCloses),
             answered: answered.filter(|_| !self.has(Defect::AnswersBroadcasts)),
             steward: handed.map(|m| m.admission.recipients[0].address.clone()),
+            grants: Vec::new(),
         }
     }
 

@@ -37,7 +37,7 @@ fn delivery(row: &Row<'_>) -> Step<Delivery> {
     })
 }
 
-pub(super) fn deliveries(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
+pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
     let sql = format!(
         "SELECT {DELIVERY} FROM intake i JOIN delivery d ON d.seq = i.seq WHERE i.id = ?1 ORDER BY d.party"
     );
@@ -110,6 +110,21 @@ pub(super) fn advance(
     Ok(true)
 }
 
+/// Gives up a delivery that is not made yet.
+pub(in crate::sqlite) fn cancel(
+    db: &Connection,
+    seq: i64,
+    party: &str,
+    at: Timestamp,
+    reason: &str,
+) -> Step<()> {
+    db.prepare_cached(
+        "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
+    )?
+    .execute(params![seq, party, at.as_millis(), reason])?;
+    Ok(())
+}
+
 /// Writes down what became of an attempt. Only inside of a transaction.
 pub(super) fn attempted(
     db: &Connection,
@@ -158,8 +173,8 @@ pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> Ste
 
 pub(super) fn dead(db: &Connection, most: usize) -> Step<Vec<DeadLetter>> {
     let sql = format!(
-        "SELECT m.id, m.sender, {DELIVERY} FROM delivery d INDEXED BY delivery_dead JOIN message m ON m.seq = d.seq \
-         WHERE d.state = 4 ORDER BY d.failed_at DESC, d.seq DESC LIMIT ?1"
+        "SELECT i.id, coalesce(m.sender, '') AS sender, {DELIVERY} FROM delivery d INDEXED BY delivery_dead \
+         JOIN intake i ON i.seq = d.seq LEFT JOIN message m ON m.seq = d.seq WHERE d.state = 4 ORDER BY d.failed_at DESC, d.seq DESC LIMIT ?1"
     );
     let mut find = db.prepare_cached(&sql)?;
     let rows = find.query_map(params![super::number(most)], |row| {
@@ -180,7 +195,8 @@ pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> Step<u64> {
     let count = db
         .prepare_cached(
             "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = iif(handler > 1, ?2, NULL), \
-             delivered_at = NULL, failed_at = NULL, reason = NULL WHERE seq = ?1 AND state = 4",
+             delivered_at = NULL, failed_at = NULL, reason = NULL WHERE seq = ?1 AND state = 4 \
+             AND EXISTS (SELECT 1 FROM intake i WHERE i.seq = ?1 AND i.text <> '')",
         )?
         .execute(params![seq, at.as_millis()])?;
     Ok(u64::try_from(count).unwrap_or(u64::MAX))

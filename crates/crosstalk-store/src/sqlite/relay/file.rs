@@ -58,7 +58,8 @@ pub(super) fn file_through(db: &Connection, place: i64) -> Step<()> {
 pub(super) fn unfiled(db: &Connection, after: i64, most: usize) -> Step<Vec<(u64, Vec<String>)>> {
     let after = after.max(progress::place(db, progress::FILED)?);
     let sql = format!(
-        "SELECT {FILED}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL ORDER BY seq LIMIT ?2"
+        "SELECT {FILED}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL \
+         AND text <> '' ORDER BY seq LIMIT ?2"
     );
     let mut find = db.prepare_cached(&sql)?;
     let rows = find.query_map(params![after, super::number(most)], waiting)?;
@@ -81,7 +82,8 @@ fn file_some(db: &Connection, place: i64, most: usize) -> Step<Filing> {
     let Some(last) = rows.last().map(|row| row.filed.seq) else {
         return progress::filing(db, 0);
     };
-    rows.retain(|row| row.is_relayed);
+    // What was erased before it was filed is not filed.
+    rows.retain(|row| row.is_relayed && !row.filed.arrival.text.is_empty());
     let mut stale = BTreeSet::new();
     for row in &mut rows {
         file_one(db, row, &mut stale)?;

@@ -63,7 +63,8 @@ pub(super) fn at(db: &Connection, seq: i64) -> Step<Option<Record>> {
     if filed.is_some() {
         return Ok(filed);
     }
-    let sql = format!("SELECT {FILED}, id, digest FROM intake WHERE seq = ?1 AND text <> ''");
+    let sql =
+        format!("SELECT {FILED}, id, digest, expires FROM intake WHERE seq = ?1 AND text <> ''");
     db.prepare_cached(&sql)?
         .query_row(params![seq], unfiled)
         .optional()
@@ -77,6 +78,7 @@ fn unfiled(row: &Row<'_>) -> Step<Record> {
         arrival: a,
     } = derive::filed(row)?;
     Ok(Record {
+        expires: super::time(row.get("expires")?),
         seq: seq.unsigned_abs(),
         id: row.get("id")?,
         carries_id: row.get("carried")?,

@@ -55,7 +55,7 @@ pub(super) fn tokens(db: &Connection) -> Step<Vec<TokenRecord>> {
     rows.collect()
 }
 
-pub(super) fn revoke_token(db: &Connection, name: &str, at: Timestamp) -> Step<bool> {
+pub(in crate::sqlite) fn revoke_token(db: &Connection, name: &str, at: Timestamp) -> Step<bool> {
     let revoked = db
         .prepare_cached("UPDATE token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
         .execute(params![name, at.as_millis()])?;
@@ -124,6 +124,15 @@ pub(super) fn release(db: &Connection, seq: i64) -> Step<()> {
         db.prepare_cached(sql)?.execute(params![seq])?;
     }
     Ok(())
+}
+
+/// The same, and those that nothing else refers to are not kept any longer.
+pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
+    db.prepare_cached(
+        "UPDATE blob SET at = 0 WHERE uses = 1 AND digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
+    )?
+    .execute(params![seq])?;
+    release(db, seq)
 }
 
 pub(super) fn drop_blobs(db: &Connection, before: Timestamp, most: usize) -> Step<Vec<Digest>> {

@@ -9,16 +9,17 @@ use crate::sqlite::fault::Step;
 /// How many messages are in memory at once where all that are left are filed.
 pub(super) const ROWS: usize = 512;
 
-pub(super) const FILED: &str = "filed";
+pub(in crate::sqlite) const FILED: &str = "filed";
 pub(super) const RETIRED: &str = "retired";
+pub(in crate::sqlite) const SCRUBBED: &str = "scrubbed";
 
 /// The place of the last message that something was done with.
-pub(super) fn place(db: &Connection, name: &str) -> Step<i64> {
+pub(in crate::sqlite) fn place(db: &Connection, name: &str) -> Step<i64> {
     db.prepare_cached("SELECT seq FROM progress WHERE name = ?1")?
         .query_row(params![name], |row| row.get(0))
 }
 
-pub(super) fn set(db: &Connection, name: &str, seq: i64) -> Step<()> {
+pub(in crate::sqlite) fn set(db: &Connection, name: &str, seq: i64) -> Step<()> {
     db.prepare_cached("UPDATE progress SET seq = ?2 WHERE name = ?1")?
         .execute(params![name, seq])?;
     Ok(())

@@ -17,6 +17,11 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     let mut chosen = expired(db, what)?;
     let mut more = chosen.len() > what.most;
     chosen.truncate(what.most);
+    if let Some(before) = what.brief_before {
+        let room = what.most.saturating_sub(chosen.len());
+        chosen.extend(brief(db, before.as_millis(), room)?);
+        more |= chosen.len() >= what.most;
+    }
     if let Some(before) = what.before
         && !more
     {
@@ -43,6 +48,19 @@ fn expired(db: &Connection, what: &Retention) -> Step<Vec<i64>> {
     let filed = progress::place(db, progress::FILED)?;
     let limit = super::number(what.most.saturating_add(1));
     let rows = find.query_map(params![what.now.as_millis(), filed, limit], |row| {
+        row.get(0)
+    })?;
+    rows.collect()
+}
+
+/// Sensitive messages that came before a time, and that nobody is to get any more.
+fn brief(db: &Connection, before: i64, room: usize) -> Step<Vec<i64>> {
+    let mut find = db.prepare_cached(
+        "SELECT seq FROM intake i INDEXED BY intake_brief WHERE brief = 1 AND at < ?1 AND seq <= ?2 AND NOT EXISTS \
+         (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT IN (3, 4)) ORDER BY at LIMIT ?3",
+    )?;
+    let filed = progress::place(db, progress::FILED)?;
+    let rows = find.query_map(params![before, filed, super::number(room)], |row| {
         row.get(0)
     })?;
     rows.collect()
@@ -78,20 +96,30 @@ fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Ste
 }
 
 fn erase(db: &Connection, chosen: &[i64]) -> Step<()> {
+    for seq in chosen {
+        clear(db, *seq)?;
+    }
+    erase_texts(db, chosen)
+}
+
+/// Erases the texts of messages and everything that is derived from them, filed or not.
+pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()> {
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
     let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
+    let filed = progress::place(db, progress::FILED)?;
     for seq in chosen {
-        let mut read = db.prepare_cached(&sql)?;
-        let row: Filed = read.query_row(params![seq], derive::filed)?;
-        derive::unindex(db, *seq, &row.arrival)?;
-        clear(db, *seq)?;
+        if *seq <= filed {
+            let mut read = db.prepare_cached(&sql)?;
+            let row: Filed = read.query_row(params![seq], derive::filed)?;
+            derive::unindex(db, *seq, &row.arrival)?;
+            answered.extend(row.arrival.answered().map(str::to_owned));
+            threads.insert(row.thread);
+        }
         db.prepare_cached(
             "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, answer_by = NULL, \
-             expires = NULL, session = NULL WHERE seq = ?1",
+             expires = NULL, session = NULL, brief = 0 WHERE seq = ?1",
         )?
         .execute(params![seq])?;
-        answered.extend(row.arrival.answered().map(str::to_owned));
-        threads.insert(row.thread);
     }
     for thread in &threads {
         course::recount(db, thread)?;
@@ -123,6 +151,7 @@ pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> Step<()> {
     for sql in [
         "DELETE FROM delivery WHERE seq = ?1",
         "DELETE FROM expectation WHERE seq = ?1",
+        "DELETE FROM consent_use WHERE seq = ?1",
     ] {
         db.prepare_cached(sql)?.execute(params![seq])?;
     }

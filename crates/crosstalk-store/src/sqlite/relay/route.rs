@@ -21,7 +21,10 @@ pub(super) fn written(admission: &Admission) -> String {
 }
 
 /// The addresses and handlers that were written.
-pub(super) fn read<'r>(routes: &'r str, receiver: &'r str) -> Step<Vec<(&'r str, Handler)>> {
+pub(in crate::sqlite) fn read<'r>(
+    routes: &'r str,
+    receiver: &'r str,
+) -> Step<Vec<(&'r str, Handler)>> {
     if routes.is_empty() {
         return Ok(vec![(receiver, Handler::Inbox)]);
     }
@@ -50,7 +53,7 @@ pub(in crate::sqlite) fn widen(arrival: &mut Arrival, routes: &str) {
 }
 
 /// The number of a handler in its column.
-pub(super) fn handler_number(handler: Handler) -> i64 {
+pub(in crate::sqlite) fn handler_number(handler: Handler) -> i64 {
     place(&Handler::ALL, handler)
 }
 

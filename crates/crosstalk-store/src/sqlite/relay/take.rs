@@ -6,6 +6,7 @@
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::consent::Terms;
 use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken};
 use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -15,6 +16,7 @@ use super::{close, keep, progress, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
+use crate::sqlite::ledger;
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
@@ -35,19 +37,20 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
         return again(db, &found, arrival, stale);
     }
     let ruled = admission.rule(&facts(db, admission)?);
-    if ruled.is_ok()
-        && let Some(seq) = insert(db, admission)?
+    if let Ok(terms) = &ruled
+        && let Some(taken) = insert(db, admission, terms)?
     {
-        return Ok(Taken::New { seq });
+        return Ok(taken);
     }
     // There is one with its id, or it is refused: what is known is known, whatever has happened since.
     let found = accept::by_id(db, arrival.id())?;
     if let Some(found) = found.as_ref().filter(|f| f.digest == arrival.digest.0) {
         return again(db, found, arrival, stale);
     }
-    if let Err(refusal) = ruled {
-        return Ok(Taken::Refused(refusal));
-    }
+    let terms = match ruled {
+        Ok(terms) => terms,
+        Err(refusal) => return Ok(Taken::Refused(refusal)),
+    };
     let Some(found) = found else {
         return Err(rusqlite::Error::QueryReturnedNoRows);
     };
@@ -56,8 +59,8 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
     let is_own = accept::sender(db, found.seq)?.is_none_or(|s| is_same_party(&s, &arrival.sender));
     if displaces && is_own && accept::by_id(db, &found.spare)?.is_none() {
         accept::displace(db, &found)?;
-        let seq = insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        return Ok(Taken::New { seq });
+        let taken = insert(db, admission, &terms)?;
+        return taken.ok_or(rusqlite::Error::QueryReturnedNoRows);
     }
     Ok(Taken::Refused(conflict(arrival.id())))
 }
@@ -93,6 +96,9 @@ fn again(
 fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
     let arrival = &admission.arrival;
     let mut facts = Facts::default();
+    if let Some(claim) = &admission.claim {
+        facts.grants = ledger::named(db, claim.names())?;
+    }
     // These are taken whatever came before.
     if matches!(
         arrival.meaning,
@@ -138,13 +144,13 @@ fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
 }
 
 /// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
-fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
+fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<Taken>> {
     let a = &admission.arrival;
     let added = db
         .prepare_cached(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, brief) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22) \
              ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
@@ -166,9 +172,10 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
             route::written(admission),
             route::priority_number(admission.priority),
             admission.answer_by.map(|t| t.as_millis()),
-            admission.expires.map(|t| t.as_millis()),
+            terms.expires.or(admission.expires).map(|t| t.as_millis()),
             a.meaning.map(|m| m.as_str()),
             a.session.as_deref().filter(|_| a.thread.is_none()),
+            admission.is_brief,
         ])?;
     if added == 0 {
         return Ok(None);
@@ -183,7 +190,15 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    Ok(Some(seq.unsigned_abs()))
+    ledger::keep(db, seq, terms)?;
+    let withdrawn = match &terms.withdrawal {
+        Some(withdrawal) => Some(Box::new(ledger::withdraw(db, seq, withdrawal)?)),
+        None => None,
+    };
+    Ok(Some(Taken::New {
+        seq: seq.unsigned_abs(),
+        withdrawn,
+    }))
 }
 
 /// Whether a CLOSE that is filed closes the thread that it is filed to, other than the one that it names.

@@ -316,6 +316,7 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
     let what = Retention {
         before: None,
         now: at(50),
+        brief_before: None,
         most: 100,
     };
     assert_eq!(made.store.retire(&what).unwrap().messages, 60);

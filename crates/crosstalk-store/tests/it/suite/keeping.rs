@@ -93,6 +93,7 @@ fn retire(store: &mut dyn RelayStore, before: Option<i64>, now: i64, most: usize
     let what = Retention {
         before: before.map(at),
         now: at(now),
+        brief_before: None,
         most,
     };
     store.retire(&what).unwrap()

@@ -1,0 +1,41 @@
+//! Consent: what a message says about it, what it needs, what is kept of it, and what ends it (CON-001 to CON-045).
+//!
+//! ```text
+//! Document ── Claim::of ──> Claim ── check(Policy) ──> Refusal              what can be told from the message alone
+//!                             │
+//! Grant, Grant … (ledger) ────┴── judge ──> Terms ──> the ledger             what depends on what was granted before
+//! ```
+//!
+//! [`check`] and [`judge`] are the same for a relay and for a person's own store; an adapter looks grants up and writes
+//! [`Terms`] down, in the transaction that takes the message.
+
+mod claim;
+mod jurisdiction;
+mod ledger;
+mod policy;
+mod proof;
+
+pub use claim::{Claim, Need, SENSITIVE, is_sensitive};
+pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
+pub use ledger::{
+    Cancelled, Erased, Grant, GrantFilter, LedgerStore, Party, Revocation, Terms, Withdrawal,
+    Withdrawn, judge, withdraw,
+};
+pub use policy::{Border, Policy, Setting, check, check_border, check_redacted};
+pub use proof::{Assurance, Proof};
+
+use crosstalk_envelope::registry::{ErrorCode, Rule};
+use crosstalk_envelope::reply::Refusal;
+
+/// A refusal that names the rule.
+fn refuse(rule: &'static Rule, what: &str, todo: &str) -> Refusal {
+    let code = rule.code.unwrap_or(ErrorCode::Consent);
+    let mut refusal = Refusal::new(code, format!("{what}.\nWhat to do: {todo}."));
+    refusal.rule = Some((rule.id, None));
+    refusal
+}
+
+/// Text from outside, as it is shown.
+fn shown(text: &str) -> String {
+    crosstalk_envelope::unicode::escape(text).into_owned()
+}

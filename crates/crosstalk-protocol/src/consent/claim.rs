@@ -1,0 +1,151 @@
+//! What a message says about consent.
+
+use crate::bundle::Pii;
+use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_envelope::{Document, Intent, Timestamp};
+
+/// The scopes that the draft and the registry call sensitive. Every other word but `general` counts as `custom`.
+pub const SENSITIVE: [&str; 7] = [
+    "pii",
+    "medical",
+    "phi",
+    "financial",
+    "biometric",
+    "location",
+    "custom",
+];
+
+/// Whether a scope is one for which an explicit consent is needed: every one but `general`.
+///
+/// ```
+/// use crosstalk_protocol::consent::is_sensitive;
+/// assert!(is_sensitive("medical") && is_sensitive("research") && !is_sensitive("General"));
+/// ```
+pub fn is_sensitive(scope: &str) -> bool {
+    !scope.eq_ignore_ascii_case("general")
+}
+
+/// What a message says about consent, in `meta: privacy`, and which consent it withdraws.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// What it says about personal data in it.
+    pub pii: Option<Pii>,
+    /// What the consent says.
+    pub kind: Option<ConsentKind>,
+    /// The consent, as it was written.
+    pub text: Option<String>,
+    /// When it was given, by its own words.
+    pub given_at: Option<Timestamp>,
+    /// What it covers: words in lower case, each once.
+    pub scopes: Vec<String>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// An end that is written and is no time.
+    pub unclear_end: Option<String>,
+    /// The laws that are named.
+    pub jurisdictions: Vec<String>,
+    /// The names of the consent.
+    pub ids: Vec<String>,
+    /// The consents that it goes back to.
+    pub originals: Vec<String>,
+    /// The consents that it withdraws, if it is a REVOKE.
+    pub withdraws: Vec<String>,
+    /// The permission that it withdraws, if it is a REVOKE.
+    pub permission: Option<String>,
+    /// Why it withdraws it.
+    pub reason: Option<String>,
+    /// Whether it is a REVOKE.
+    pub is_revoke: bool,
+}
+
+/// What a message has in it that an explicit consent is needed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It says `PII: present`.
+    Pii,
+    /// It has a sensitive scope.
+    Scope(String),
+}
+
+impl Claim {
+    /// What a message says; nothing if it says nothing about it.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Document, Reading};
+    /// use crosstalk_protocol::consent::Claim;
+    /// let text = "[[ANN→BOB v1]]\nuser: ann\nsession: s\ncontext: c\nintent: REQUEST\n\nmeta: privacy\n\
+    ///             Scope: medical\nConsent: implicit\n\nbody: |\n  Hello\nsig: none\n[[END]]\n";
+    /// let claim = Claim::of(&Document::parse(text, Reading::Strict)).unwrap();
+    /// assert_eq!(claim.needs().count(), 1);
+    /// ```
+    pub fn of(document: &Document<'_>) -> Option<Self> {
+        let envelope = document.envelope();
+        let is_revoke = envelope.meaning() == Some(Intent::Revoke);
+        let revocation = envelope.revocation().filter(|_| is_revoke);
+        if document.block("privacy").is_none() && revocation.is_none() {
+            return None;
+        }
+        let privacy = envelope.privacy();
+        let mut scopes: Vec<String> = Vec::new();
+        for scope in privacy.scopes() {
+            let scope = scope.to_ascii_lowercase();
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        let end = document.meta("privacy", "Expires");
+        let originals = document.meta("privacy", "Original-Consent-ID");
+        let withdraws = revocation.as_ref().and_then(|r| r.consent_id);
+        Some(Self {
+            pii: privacy.pii.and_then(Pii::parse),
+            kind: privacy.consent.map(|c| c.kind),
+            text: privacy.consent.map(|c| c.text.to_owned()),
+            given_at: privacy.consent.and_then(|c| c.at),
+            scopes,
+            expires: privacy.expires,
+            unclear_end: end.filter(|_| privacy.expires.is_none()).map(str::to_owned),
+            jurisdictions: privacy
+                .jurisdictions()
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            ids: privacy.consent_id.map(names).unwrap_or_default(),
+            originals: originals.map(names).unwrap_or_default(),
+            withdraws: withdraws.map(names).unwrap_or_default(),
+            permission: revocation
+                .as_ref()
+                .and_then(|r| r.permission)
+                .map(str::to_owned),
+            reason: revocation.and_then(|r| r.reason).map(str::to_owned),
+            is_revoke,
+        })
+    }
+
+    /// What an explicit consent is needed for.
+    pub fn needs(&self) -> impl Iterator<Item = Need> {
+        let pii = (self.pii == Some(Pii::Present)).then_some(Need::Pii);
+        let scopes = self.scopes.iter().filter(|s| is_sensitive(s));
+        pii.into_iter().chain(scopes.cloned().map(Need::Scope))
+    }
+
+    /// Whether it says that somebody agreed, so that it is kept in the ledger.
+    pub fn grants(&self) -> bool {
+        !self.is_revoke
+            && matches!(
+                self.kind,
+                Some(ConsentKind::ExplicitYes | ConsentKind::Transferred)
+            )
+    }
+
+    /// Every consent that it names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let all = self.ids.iter().chain(&self.originals);
+        all.chain(&self.withdraws).map(String::as_str)
+    }
+}
+
+/// One name, or several where consents go on as one.
+fn names(value: &str) -> Vec<String> {
+    let names = value.split(',').map(str::trim).filter(|n| !n.is_empty());
+    names.map(str::to_owned).collect()
+}

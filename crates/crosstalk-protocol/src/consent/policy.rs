@@ -1,0 +1,252 @@
+//! What an organisation demands, and whether a message meets it (CON-001 to CON-013).
+
+use super::claim::{Claim, Need};
+use super::jurisdiction::Jurisdiction;
+use super::proof::Assurance;
+use super::{refuse, shown};
+use crate::redact;
+use crate::relay::Pattern;
+use crosstalk_envelope::meta::{ConsentKind, words};
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{Document, Timestamp};
+
+/// Clocks of others may be ahead by so much, in milliseconds.
+const AHEAD: i64 = 5 * 60 * 1000;
+
+/// What an organisation demands besides what always holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The scopes for which a consent has to be signed with a trusted key; `*` is every sensitive one.
+    pub signed: Vec<String>,
+    /// What needs an explicit consent to leave the organisation.
+    pub border: Border,
+    /// Who may withdraw what others granted.
+    pub authorities: Vec<Pattern>,
+    /// What laws demand where a message names them.
+    pub jurisdictions: Vec<Jurisdiction>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            signed: Vec::new(),
+            border: Border::default(),
+            authorities: Vec::new(),
+            jurisdictions: Jurisdiction::built_in(),
+        }
+    }
+}
+
+/// What needs an explicit consent to leave the organisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Border {
+    /// What is sensitive, as everywhere.
+    #[default]
+    Sensitive,
+    /// Everything.
+    All,
+}
+
+impl Policy {
+    /// Whether somebody may withdraw what others granted.
+    pub fn is_authority(&self, address: &str) -> bool {
+        self.authorities.iter().any(|p| p.matches(address))
+    }
+
+    fn wants_signed(&self, claim: &Claim) -> Option<String> {
+        claim.needs().find_map(|need| {
+            let word = match need {
+                Need::Pii => "pii".to_owned(),
+                Need::Scope(scope) => scope,
+            };
+            let is_meant = |s: &String| s == "*" || s.eq_ignore_ascii_case(&word);
+            self.signed.iter().any(is_meant).then_some(word)
+        })
+    }
+}
+
+/// Under which circumstances a message is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'s> {
+    /// When.
+    pub at: Timestamp,
+    /// What the organisation demands.
+    pub policy: &'s Policy,
+    /// How well the message was verified.
+    pub assurance: Assurance,
+}
+
+/// Whether what a message says about consent is enough for what is in it.
+///
+/// ```
+/// use crosstalk_envelope::{Timestamp, meta::ConsentKind};
+/// use crosstalk_protocol::consent::{Assurance, Claim, Policy, Setting, check};
+/// let policy = Policy::default();
+/// let setting = Setting { at: Timestamp::from_millis(0), policy: &policy, assurance: Assurance::Unsigned };
+/// let mut claim = Claim { scopes: vec!["medical".into()], ..Claim::default() };
+/// assert_eq!(check(&claim, &setting).unwrap_err().code.as_str(), "E-CONSENT");
+/// claim.kind = Some(ConsentKind::ExplicitYes);
+/// assert!(check(&claim, &setting).is_ok());
+/// ```
+///
+/// # Errors
+/// The refusal: the rule, what is missing, and what to do.
+pub fn check(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
+    denied_or_over(claim, setting.at)?;
+    if claim.is_revoke {
+        return Ok(());
+    }
+    let is_explicit = claim.grants();
+    if let Some(need) = claim.needs().next().filter(|_| !is_explicit) {
+        return Err(missing(&need, claim));
+    }
+    if claim.kind == Some(ConsentKind::Transferred) && claim.originals.is_empty() {
+        return Err(refuse(
+            &rule::CONSENT_TRANSFER,
+            "The message says `Consent: transferred_with_approval` and not which consent was transferred",
+            "name it in `Original-Consent-ID`",
+        ));
+    }
+    if let Some(given) = claim.given_at
+        && is_explicit
+        && given.as_millis() > setting.at.as_millis().saturating_add(AHEAD)
+    {
+        return Err(refuse(
+            &rule::CONSENT_NOT_YET,
+            &format!("The consent of this message is given at {given}, which is still to come"),
+            "send it then, or write the time at which it was given",
+        ));
+    }
+    if let Some(scope) = setting.policy.wants_signed(claim)
+        && !setting.assurance.is_trusted()
+    {
+        return Err(refuse(
+            &rule::CONSENT_SIGNED,
+            &format!(
+                "A consent for the scope {} has to be signed with a trusted key here, and this message is not",
+                shown(&scope)
+            ),
+            "sign it (`crosstalk sign`), with an id, to a receiver that is a URL, and have the key pinned",
+        ));
+    }
+    lawful(claim, setting)
+}
+
+/// What is refused or over by its own words.
+fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Refusal> {
+    if claim.kind == Some(ConsentKind::ExplicitNo) && !claim.is_revoke {
+        return Err(refuse(
+            &rule::CONSENT_DENIED,
+            "The message says `Consent: explicit_no`",
+            "ask for consent first, or take out what needs it (`crosstalk redact`)",
+        ));
+    }
+    if let Some(written) = &claim.unclear_end {
+        return Err(refuse(
+            &rule::CONSENT_UNCLEAR_END,
+            &format!(
+                "`Expires: {}` is no time: nobody can tell when this consent ends",
+                shown(written)
+            ),
+            "write it as 2026-12-31T23:59:59Z",
+        ));
+    }
+    match claim.expires {
+        Some(end) if end <= at => Err(refuse(
+            &rule::CONSENT_OVER,
+            &format!("The consent of this message ended at {end}"),
+            "ask for it again",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn missing(need: &Need, claim: &Claim) -> Refusal {
+    let what = match need {
+        Need::Pii => "has personal data in it (`PII: present`)".to_owned(),
+        Need::Scope(scope) => format!("has the scope {}", shown(scope)),
+    };
+    let (rule, why) = match (claim.kind, &claim.text) {
+        (None, _) => (&rule::CONSENT_MISSING, "and no consent".to_owned()),
+        (Some(ConsentKind::Implicit), _) => (
+            &rule::CONSENT_IMPLICIT,
+            "for which an implicit consent is not enough".to_owned(),
+        ),
+        (_, text) => (
+            &rule::CONSENT_UNKNOWN,
+            format!(
+                "and a consent that says nothing that is known: {}",
+                shown(text.as_deref().unwrap_or_default())
+            ),
+        ),
+    };
+    refuse(
+        rule,
+        &format!("The message {what} {why}"),
+        "ask for consent and write `Consent: explicit_yes_` and the time, or take out what needs it (`crosstalk redact`)",
+    )
+}
+
+/// What the laws that a message names demand.
+fn lawful(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
+    for name in &claim.jurisdictions {
+        let mut known = setting.policy.jurisdictions.iter();
+        let law = known.find(|j| j.name.eq_ignore_ascii_case(name));
+        let broken = law.and_then(|j| j.broken(claim, setting.assurance, setting.at));
+        let (Some(law), Some((provision, lacks, remedy))) = (law, broken) else {
+            continue;
+        };
+        return Err(refuse(
+            &rule::CONSENT_JURISDICTION,
+            &format!(
+                "The consent of this message {lacks}, which {} {} demands: {}",
+                law.name,
+                provision.place,
+                provision.says.trim_end_matches('.')
+            ),
+            remedy,
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a message may leave the organisation.
+///
+/// # Errors
+/// The refusal, if the policy wants an explicit consent and it has none.
+pub fn check_border(claim: Option<&Claim>, policy: &Policy) -> Result<(), Refusal> {
+    let is_free = claim.is_some_and(|c| c.grants() || c.is_revoke);
+    match is_free || policy.border == Border::Sensitive {
+        true => Ok(()),
+        false => Err(refuse(
+            &rule::CONSENT_BORDER,
+            "Nothing leaves this organisation without an explicit consent, and the message has none",
+            "write `Consent: explicit_yes_` and the time into `meta: privacy`",
+        )),
+    }
+}
+
+/// Whether a message from which personal data was taken out by its own words has none that can be found.
+///
+/// # Errors
+/// The refusal: what was found, not the data itself.
+pub fn check_redacted(document: &Document<'_>) -> Result<(), Refusal> {
+    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
+    if !words(policy).iter().any(|word| word == "pii_redacted") {
+        return Ok(());
+    }
+    let found = redact::find(&document.body_text(), &redact::Rules::default());
+    let Some(first) = found.first() else {
+        return Ok(());
+    };
+    Err(refuse(
+        &rule::CONSENT_REDACTED,
+        &format!(
+            "`X-Policy: pii_redacted` says that personal data was taken out, and the body has {} in it ({} in all)",
+            first.kind.as_str(),
+            found.len()
+        ),
+        "take it out (`crosstalk redact`), or leave the policy out and ask for consent",
+    ))
+}

@@ -1,0 +1,90 @@
+//! How sure it is who says something about a consent.
+
+use crate::relay::Peer;
+use crate::trust::{Origin, Trust};
+use crate::verdict::{Trusted, Verdict, Word};
+use crosstalk_envelope::{Address, Document};
+
+/// How well a message was verified, from the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Assurance {
+    /// Nobody signed, or in a way that counts for nothing.
+    #[default]
+    Unsigned,
+    /// With a key that nobody vouches for.
+    FirstContact,
+    /// With a key that is pinned.
+    Pinned,
+    /// With a key that a domain vouches for.
+    Dns,
+}
+
+impl Assurance {
+    /// All of them, from the least.
+    pub const ALL: [Self; 4] = [Self::Unsigned, Self::FirstContact, Self::Pinned, Self::Dns];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unsigned => "unsigned",
+            Self::FirstContact => "first-contact",
+            Self::Pinned => "pinned",
+            Self::Dns => "dns",
+        }
+    }
+
+    /// The one that a word names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|a| a.as_str() == word)
+    }
+
+    /// Whether somebody vouches for the key.
+    pub fn is_trusted(self) -> bool {
+        self >= Self::Pinned
+    }
+}
+
+/// How sure it is who a message is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// How well it was verified.
+    pub assurance: Assurance,
+    /// Whether it is surely from its sender: signed with a key of the sender that more than a first contact vouches for, for
+    /// a receiver that is a URL, with an id and a time. Only then it withdraws something.
+    pub is_firm: bool,
+}
+
+impl Proof {
+    /// What a verdict and the trusted keys prove about a message. The person who runs a relay on this machine vouches for
+    /// the keys of what they hand in.
+    pub fn of(document: &Document<'_>, verdict: &Verdict, trust: &Trust, peer: &Peer) -> Self {
+        let assurance = match (verdict.word(), verdict.trusted()) {
+            (Word::Verified, Trusted::Dns { .. }) => Assurance::Dns,
+            (Word::Verified, _) => Assurance::Pinned,
+            (Word::FirstContact, _) => Assurance::FirstContact,
+            _ => Assurance::Unsigned,
+        };
+        if assurance == Assurance::Unsigned {
+            return Self::default();
+        }
+        // Else a copy of it would be good at any time and for anybody.
+        let is_bound = verdict.head.message.is_some()
+            && verdict.head.signed_at.is_some()
+            && !Address::split(document.receiver()).is_name();
+        if !is_bound {
+            return Self::default();
+        }
+        let id = verdict.pkid().unwrap_or_default();
+        let is_compared = peer.is_local
+            || assurance == Assurance::Dns
+            || *verdict.trusted() == Trusted::Given
+            || trust
+                .active(id)
+                .is_some_and(|key| key.how != Origin::FirstContact);
+        let is_senders = Peer::signer(verdict, trust, document.sender()).is_some();
+        Self {
+            assurance,
+            is_firm: is_senders && is_compared && assurance.is_trusted(),
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Consents on record: granted, relied on, withdrawn; and what a withdrawal takes with it.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::consent::{
+    Assurance, Cancelled, Erased, Grant, GrantFilter, LedgerStore, Revocation, Terms, Withdrawal,
+    Withdrawn,
+};
+use crosstalk_protocol::relay::{Handler, State};
+use crosstalk_protocol::store::{StoreError, party};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::derive::{self, FILED, Filed};
+use super::fault::Step;
+use super::relay::{delivery, keep, progress, retire, route};
+use super::{PATIENCE, SqliteStore, accept, fault, forget};
+
+/// How many consents one withdrawal ends at most, those that go back to others included.
+const CHAIN: usize = 10_000;
+
+/// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
+const CLEAN: i64 = 0;
+const BEGIN: i64 = 1;
+const MERGE: i64 = 2;
+const LOG: i64 = 3;
+/// How many pages of words are written anew in one step.
+const PAGES: i64 = 2000;
+
+const GRANT: &str = "SELECT id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, expires, \
+                     message, digest, originals, revoked_at, revoked_by, revoked_message, reason FROM consent";
+
+fn grant(row: &Row<'_>) -> Step<Grant> {
+    let revoked_at: Option<i64> = row.get("revoked_at")?;
+    let lines = |column: &str| Ok::<_, rusqlite::Error>(texts(&row.get::<_, String>(column)?));
+    let revoked = match revoked_at {
+        Some(at) => Some(Revocation {
+            at: Timestamp::from_millis(at),
+            by: row.get("revoked_by")?,
+            message: row.get("revoked_message")?,
+            reason: row.get("reason")?,
+        }),
+        None => None,
+    };
+    let expires: Option<i64> = row.get("expires")?;
+    Ok(Grant {
+        id: row.get("id")?,
+        granter: row.get("granter")?,
+        pkid: row.get("pkid")?,
+        assurance: derive::word(row, "assurance", Assurance::parse)?,
+        text: row.get("text")?,
+        scopes: lines("scopes")?,
+        to: lines("receivers")?,
+        jurisdictions: lines("jurisdictions")?,
+        since: Timestamp::from_millis(row.get("since")?),
+        expires: expires.map(Timestamp::from_millis),
+        message: row.get("message")?,
+        digest: Digest(row.get("digest")?),
+        originals: lines("originals")?,
+        revoked,
+    })
+}
+
+fn texts(lines: &str) -> Vec<String> {
+    lines.lines().map(str::to_owned).collect()
+}
+
+fn find(db: &Connection, id: &str) -> Step<Option<Grant>> {
+    db.prepare_cached(&format!("{GRANT} WHERE id = ?1"))?
+        .query_row(params![id], grant)
+        .optional()
+}
+
+/// The consents with these names, and those that they go back to.
+pub(super) fn named<'n>(db: &Connection, names: impl Iterator<Item = &'n str>) -> Step<Vec<Grant>> {
+    let mut found: Vec<Grant> = Vec::new();
+    for name in names {
+        let Some(grant) = find(db, name)? else {
+            continue;
+        };
+        for original in &grant.originals {
+            found.extend(find(db, original)?);
+        }
+        found.push(grant);
+    }
+    Ok(found)
+}
+
+/// Writes down what follows from the message at a place. Only inside of a transaction.
+pub(super) fn keep(db: &Connection, seq: i64, terms: &Terms) -> Step<()> {
+    for grant in &terms.grants {
+        record(db, grant)?;
+    }
+    for consent in &terms.under {
+        db.prepare_cached("INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)")?
+            .execute(params![consent, seq])?;
+    }
+    Ok(())
+}
+
+fn record(db: &Connection, g: &Grant) -> Step<()> {
+    let revoked = g.revoked.as_ref();
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO consent (id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, \
+         expires, message, digest, originals, revoked_at, revoked_by, revoked_message, reason) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?
+    .execute(params![
+        g.id,
+        g.granter,
+        g.pkid,
+        g.assurance.as_str(),
+        g.text,
+        g.scopes.join("\n"),
+        g.to.join("\n"),
+        g.jurisdictions.join("\n"),
+        g.since.as_millis(),
+        g.expires.map(Timestamp::as_millis),
+        g.message,
+        g.digest.0,
+        g.originals.join("\n"),
+        revoked.map(|r| r.at.as_millis()),
+        revoked.map(|r| &r.by),
+        revoked.map(|r| &r.message),
+        revoked.and_then(|r| r.reason.as_ref()),
+    ])?;
+    for original in &g.originals {
+        db.prepare_cached("INSERT OR IGNORE INTO consent_origin (original, id) VALUES (?1, ?2)")?
+            .execute(params![original, g.id])?;
+    }
+    Ok(())
+}
+
+/// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place
+/// goes to whoever got it by another relay. Only inside of a transaction.
+pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Withdrawn> {
+    let mut withdrawn = Withdrawn {
+        consents: chain(db, &what.consents)?,
+        ..Withdrawn::default()
+    };
+    let mut places = BTreeSet::new();
+    for id in &withdrawn.consents {
+        end(db, id, what)?;
+        let mut find = db.prepare_cached("SELECT seq FROM consent_use WHERE consent = ?1")?;
+        for place in find.query_map(params![id], |row| row.get::<_, i64>(0))? {
+            places.insert(place?);
+        }
+    }
+    places.remove(&seq);
+    for place in &places {
+        release(db, (*place, seq), what.revocation.at, &mut withdrawn)?;
+    }
+    let places: Vec<i64> = places.into_iter().collect();
+    retire::erase_texts(db, &places)?;
+    if !withdrawn.erased.is_empty() {
+        progress::set(db, progress::SCRUBBED, BEGIN)?;
+    }
+    if let Some(name) = &what.token
+        && keep::revoke_token(db, name, what.revocation.at)?
+    {
+        withdrawn.tokens.push(name.clone());
+    }
+    withdrawn.downstream.sort();
+    withdrawn.downstream.dedup();
+    Ok(withdrawn)
+}
+
+/// Consents, and all that go back to them.
+fn chain(db: &Connection, ids: &[String]) -> Step<Vec<String>> {
+    let mut all: Vec<String> = Vec::new();
+    let mut left: Vec<String> = ids.to_vec();
+    while let Some(id) = left.pop() {
+        if all.contains(&id) || all.len() >= CHAIN {
+            continue;
+        }
+        let mut find = db.prepare_cached("SELECT id FROM consent_origin WHERE original = ?1")?;
+        for next in find.query_map(params![id], |row| row.get(0))? {
+            left.push(next?);
+        }
+        all.push(id);
+    }
+    Ok(all)
+}
+
+/// Ends a consent; one that nobody has seen yet is ended before it is.
+fn end(db: &Connection, id: &str, what: &Withdrawal) -> Step<()> {
+    let Revocation {
+        at,
+        by,
+        message,
+        reason,
+    } = &what.revocation;
+    let ended = db
+        .prepare_cached(
+            "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason = ?5 \
+             WHERE id = ?1 AND revoked_at IS NULL",
+        )?
+        .execute(params![id, at.as_millis(), by, message, reason])?;
+    if ended == 0 && find(db, id)?.is_none() {
+        let unseen = Grant {
+            id: id.to_owned(),
+            granter: by.clone(),
+            pkid: None,
+            assurance: Assurance::Pinned,
+            text: None,
+            scopes: Vec::new(),
+            to: Vec::new(),
+            jurisdictions: Vec::new(),
+            since: *at,
+            expires: None,
+            message: message.clone(),
+            digest: Digest([0; 32]),
+            originals: Vec::new(),
+            revoked: Some(what.revocation.clone()),
+        };
+        record(db, &unseen)?;
+    }
+    Ok(())
+}
+
+/// Cancels what is on its way of a message, notes who has to be told, and lets go of its attachments.
+fn release(
+    db: &Connection,
+    (seq, revoke): (i64, i64),
+    at: Timestamp,
+    withdrawn: &mut Withdrawn,
+) -> Step<()> {
+    let sql = format!("SELECT {FILED}, id, digest FROM intake WHERE seq = ?1 AND text <> ''");
+    let kept = db
+        .prepare_cached(&sql)?
+        .query_row(params![seq], |row| {
+            Ok((
+                derive::filed(row)?,
+                row.get("id")?,
+                Digest(row.get("digest")?),
+            ))
+        })
+        .optional()?;
+    let Some((filed, id, digest)): Option<(Filed, String, Digest)> = kept else {
+        return Ok(());
+    };
+    let is_filed = seq <= progress::place(db, progress::FILED)?;
+    if !is_filed {
+        // Its deliveries are not written yet, and will not be.
+        let routes: String = db
+            .prepare_cached("SELECT routes FROM intake WHERE seq = ?1")?
+            .query_row(params![seq], |row| row.get(0))?;
+        for (address, handler) in route::read(&routes, &filed.arrival.receiver)? {
+            queue(db, (seq, filed.arrival.at), address, handler)?;
+        }
+    }
+    for delivery in delivery::deliveries(db, &id)? {
+        match (delivery.state, delivery.by) {
+            (State::Failed, _) => {}
+            (State::Delivered | State::Read | State::Acknowledged, Handler::Relay) => {
+                // The REVOKE goes the way that the message went.
+                queue(db, (revoke, at), &delivery.to, Handler::Relay)?;
+                withdrawn.downstream.push(delivery.to);
+            }
+            (State::Delivered | State::Read | State::Acknowledged, _) => {}
+            _ => {
+                let to = party(&delivery.to);
+                delivery::cancel(db, seq, &to, at, "E-CONSENT: the consent was withdrawn")?;
+                withdrawn
+                    .cancelled
+                    .push(cancelled(&id, &filed, delivery.to));
+            }
+        }
+    }
+    db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
+        .execute(params![seq])?;
+    keep::let_go(db, seq)?;
+    withdrawn.erased.push(Erased { id, digest });
+    Ok(())
+}
+
+fn cancelled(id: &str, filed: &Filed, to: String) -> Cancelled {
+    Cancelled {
+        id: id.to_owned(),
+        from: filed.arrival.sender.clone(),
+        to,
+        thread: filed.thread.clone(),
+    }
+}
+
+/// Queues a delivery.
+fn queue(db: &Connection, (seq, at): (i64, Timestamp), to: &str, by: Handler) -> Step<()> {
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO delivery (seq, party, address, handler, state, priority, attempts, next_at, queued_at) \
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, iif(?4 > 1, ?5, NULL), ?5)",
+    )?
+    .execute(params![
+        seq,
+        party(to),
+        to,
+        route::handler_number(by),
+        at.as_millis()
+    ])?;
+    Ok(())
+}
+
+impl LedgerStore for SqliteStore {
+    fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        self.read(|db| find(db, id))
+    }
+
+    fn grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{GRANT} WHERE (?1 IS NULL OR granter = ?1) AND (?2 IS NULL OR (revoked_at IS NULL \
+                 AND (expires IS NULL OR expires > ?2))) ORDER BY since DESC, id LIMIT ?3"
+            );
+            let most = match filter.most {
+                0 => -1,
+                most => i64::try_from(most).unwrap_or(-1),
+            };
+            let at = filter.holding_at.map(Timestamp::as_millis);
+            let mut find = db.prepare_cached(&sql)?;
+            let rows = find.query_map(params![filter.granter, at, most], grant)?;
+            rows.collect()
+        })
+    }
+
+    fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError> {
+        self.read(|db| {
+            let mut find = db.prepare_cached(
+                "SELECT i.id, i.text <> '' FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE u.consent = ?1 \
+                 ORDER BY u.seq",
+            )?;
+            let rows = find.query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
+    fn put(&mut self, message: &str, terms: &Terms) -> Result<Withdrawn, StoreError> {
+        self.write(|db| {
+            let Some(found) = accept::by_id(db, message)? else {
+                return Ok(Withdrawn::default());
+            };
+            if let Some(end) = terms.expires {
+                db.prepare_cached("UPDATE intake SET expires = ?2 WHERE seq = ?1")?
+                    .execute(params![found.seq, end.as_millis()])?;
+            }
+            keep(db, found.seq, terms)?;
+            match &terms.withdrawal {
+                Some(what) => withdraw(db, found.seq, what),
+                None => Ok(Withdrawn::default()),
+            }
+        })
+    }
+
+    fn scrub(&mut self) -> Result<bool, StoreError> {
+        let stage = self.read(|db| progress::place(db, progress::SCRUBBED))?;
+        let next = match stage {
+            CLEAN => return Ok(true),
+            BEGIN => self.write(|db| merge(db, -PAGES).map(|_| MERGE))?,
+            MERGE => self.write(|db| {
+                let is_done = merge(db, PAGES)? < 2;
+                Ok(if is_done { LOG } else { MERGE })
+            })?,
+            _ => {
+                let failed = |e| fault::at(&self.path, &e);
+                // Whoever reads an older state is not waited for: it is tried again.
+                self.db.busy_timeout(Duration::ZERO).map_err(failed)?;
+                let emptied = forget::empty_log(&self.db);
+                self.db.busy_timeout(PATIENCE).map_err(failed)?;
+                match emptied.map_err(failed)? {
+                    true => CLEAN,
+                    false => return Ok(false),
+                }
+            }
+        };
+        self.write(|db| progress::set(db, progress::SCRUBBED, next))?;
+        Ok(next == CLEAN)
+    }
+}
+
+/// Writes pages of words anew. How many changes that made.
+fn merge(db: &Connection, pages: i64) -> Step<u64> {
+    let before = db.total_changes();
+    db.prepare_cached("INSERT INTO words (words, rank) VALUES ('merge', ?1)")?
+        .execute(params![pages])?;
+    Ok(db.total_changes().saturating_sub(before))
+}
