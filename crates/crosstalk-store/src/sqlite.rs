@@ -20,6 +20,7 @@ mod derive;
 mod fault;
 mod forget;
 mod ledger;
+mod log;
 mod migrate;
 #[cfg(test)]
 mod plan;

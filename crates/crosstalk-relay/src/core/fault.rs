@@ -22,6 +22,7 @@ pub(super) fn answer_early(
         let _ = answer.send(Answer {
             taken: Ok(Taken::New {
                 seq,
+                index: seq,
                 withdrawn: None,
             }),
             admission: Box::new(admission.clone()),

@@ -2,6 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::audit::{Detail, Event, EventKind};
 use crosstalk_protocol::consent::{
     Assurance, Cancelled, Erased, Grant, GrantFilter, LedgerStore, Revocation, Terms, Withdrawal,
     Withdrawn,
@@ -15,7 +16,7 @@ use std::time::Duration;
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
 use super::relay::{delivery, keep, progress, retire, route};
-use super::{PATIENCE, SqliteStore, accept, fault, forget};
+use super::{PATIENCE, SqliteStore, accept, fault, forget, log};
 
 /// How many consents one withdrawal ends at most, those that go back to others included.
 const CHAIN: usize = 10_000;
@@ -88,9 +89,26 @@ pub(super) fn named<'n>(db: &Connection, names: impl Iterator<Item = &'n str>) -
 }
 
 /// Writes down what follows from the message at a place. Only inside of a transaction.
-pub(super) fn keep(db: &Connection, seq: i64, terms: &Terms) -> Step<()> {
+pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) -> Step<()> {
     for grant in &terms.grants {
         record(db, grant)?;
+        let kind = match grant.originals.is_empty() {
+            true => EventKind::Granted,
+            false => EventKind::Transferred,
+        };
+        let detail = Detail::default()
+            .with("consent", &grant.id)
+            .with("by", &grant.granter)
+            .with("how", grant.assurance.as_str());
+        log::append(
+            db,
+            &Event {
+                id: Some(&grant.message),
+                canonical: Some(grant.digest),
+                detail: Some(detail),
+                ..Event::new(kind, at)
+            },
+        )?;
     }
     for consent in &terms.under {
         db.prepare_cached("INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)")?
@@ -142,6 +160,7 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
     let mut places = BTreeSet::new();
     for id in &withdrawn.consents {
         end(db, id, what)?;
+        note(db, what, "consent", id)?;
         let mut find = db.prepare_cached("SELECT seq FROM consent_use WHERE consent = ?1")?;
         for place in find.query_map(params![id], |row| row.get::<_, i64>(0))? {
             places.insert(place?);
@@ -159,11 +178,26 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
     if let Some(name) = &what.token
         && keep::revoke_token(db, name, what.revocation.at)?
     {
+        note(db, what, "token", name)?;
         withdrawn.tokens.push(name.clone());
     }
     withdrawn.downstream.sort();
     withdrawn.downstream.dedup();
     Ok(withdrawn)
+}
+
+/// That something was withdrawn.
+fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> Step<()> {
+    let Revocation {
+        at, by, message, ..
+    } = &what.revocation;
+    let detail = Detail::default().with(kind, name).with("by", by);
+    let event = Event {
+        id: Some(message),
+        detail: Some(detail),
+        ..Event::new(EventKind::Revoked, *at)
+    };
+    log::append(db, &event).map(|_| ())
 }
 
 /// Consents, and all that go back to them.
@@ -271,6 +305,12 @@ fn release(
     db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
         .execute(params![seq])?;
     keep::let_go(db, seq)?;
+    let event = Event {
+        id: Some(&id),
+        canonical: Some(digest),
+        ..Event::new(EventKind::Erased, at)
+    };
+    log::append(db, &event)?;
     withdrawn.erased.push(Erased { id, digest });
     Ok(())
 }
@@ -342,7 +382,7 @@ impl LedgerStore for SqliteStore {
                 db.prepare_cached("UPDATE intake SET expires = ?2 WHERE seq = ?1")?
                     .execute(params![found.seq, end.as_millis()])?;
             }
-            keep(db, found.seq, terms)?;
+            keep(db, (found.seq, found.since), terms)?;
             match &terms.withdrawal {
                 Some(what) => withdraw(db, found.seq, what),
                 None => Ok(Withdrawn::default()),

@@ -251,7 +251,7 @@ impl Model {
         };
         let receipt = Receipted {
             arrival: &admission.arrival,
-            seq,
+            index: seq,
             at,
             by: NAME,
         };

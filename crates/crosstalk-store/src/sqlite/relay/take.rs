@@ -1,7 +1,7 @@
 //! Messages on their way into a relay: known, refused, or on disk.
 //!
-//! This is what a sender waits for. For most messages it is two statements: whether the conversation is closed, and the
-//! new row.
+//! This is what a sender waits for. For most messages it is three statements: whether the conversation is closed, the
+//! new row, and its entry in the log.
 
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
@@ -17,6 +17,7 @@ use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
 use crate::sqlite::ledger;
+use crate::sqlite::log;
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
@@ -88,6 +89,7 @@ fn again(
     }
     Ok(Taken::Known {
         seq: found.seq.unsigned_abs(),
+        index: log::known(db, found, arrival)?,
         since: found.since,
     })
 }
@@ -149,9 +151,9 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     let added = db
         .prepare_cached(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, brief) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22) \
-             ON CONFLICT (id) DO NOTHING",
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, brief, entry) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
+             (SELECT coalesce(max(place), -1) + 1 FROM log)) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             a.id(),
@@ -190,13 +192,16 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    ledger::keep(db, seq, terms)?;
+    // Its row names the next place of the log, which is this one.
+    let index = log::append(db, &log::accepted(a))?;
+    ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => Some(Box::new(ledger::withdraw(db, seq, withdrawal)?)),
         None => None,
     };
     Ok(Some(Taken::New {
         seq: seq.unsigned_abs(),
+        index,
         withdrawn,
     }))
 }
