@@ -20,6 +20,7 @@ pub mod chat;
 pub mod compose;
 pub mod consent;
 pub mod dns;
+pub mod poll;
 pub mod redact;
 pub mod relay;
 pub mod rotation;
