@@ -1,5 +1,6 @@
 //! The relay without its network: it takes messages in, keeps them, and hands them out.
 
+mod decide;
 #[cfg(debug_assertions)]
 mod fault;
 mod judge;
@@ -10,6 +11,7 @@ mod waiting;
 mod withdrawal;
 mod writer;
 
+pub use decide::Wish;
 pub use readers::Open;
 pub use receive::{Received, unread};
 

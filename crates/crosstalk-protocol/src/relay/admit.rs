@@ -2,6 +2,7 @@
 
 use super::capability::{ANY, Directory};
 use super::delivery::{Handler, Priority, Recipient};
+use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
 use super::made;
 use super::peer::{Peer, is_human};
@@ -14,7 +15,7 @@ use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
-use crosstalk_envelope::{Document, Envelope, Timestamp};
+use crosstalk_envelope::{Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
 
 /// How many recipients a message may have.
@@ -33,6 +34,8 @@ pub struct Rules {
     pub answer_within: Option<Duration>,
     /// What is demanded of consent.
     pub consent: Policy,
+    /// What waits for a person; the first that fits counts.
+    pub holds: Vec<Hold>,
 }
 
 impl Rules {
@@ -88,9 +91,33 @@ pub struct Admission {
     pub is_authority: bool,
     /// Whether it is erased soon after everybody has it: it is sensitive, and does not say `ok_to_cache`.
     pub is_brief: bool,
+    /// Why it waits for a person, if it does.
+    pub held: Option<Held>,
 }
 
 impl Admission {
+    /// A message that was admitted before, from what was kept of it: it is not held any more, and has no end.
+    pub fn recall(arrival: Arrival, peer: String, recipients: Vec<Recipient>) -> Self {
+        let document = Document::parse(&arrival.text, Reading::Strict);
+        let blobs = blobs(&document.envelope());
+        let priority = Priority::parse(document.meta("routing", "X-Priority"));
+        let (claim, is_brief) = (Claim::of(&document), is_brief(&document));
+        Self {
+            arrival,
+            peer,
+            recipients,
+            priority,
+            answer_by: None,
+            expires: None,
+            blobs,
+            claim: claim.map(Box::new),
+            proof: Proof::default(),
+            is_authority: false,
+            is_brief,
+            held: None,
+        }
+    }
+
     /// What it ends, if it is a CLOSE: the thread that it names, else its session.
     pub fn closing(&self) -> Option<Closing> {
         let is_close = self.arrival.meaning == Some(Intent::Close);
@@ -152,13 +179,19 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     if recipients.iter().any(|r| rules.routes.leaves(r)) {
         consent::check_border(claim.as_ref(), policy)?;
     }
-    let is_sensitive = claim.as_ref().is_some_and(|c| c.needs().next().is_some());
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
-    let blobs = envelope
-        .attachments()
-        .filter_map(|(_, a)| Digest::parse(a.ok()?.digest?))
-        .collect();
+    let blobs = blobs(&envelope);
+    let held = hold::held(
+        &rules.holds,
+        &Looked {
+            envelope: &envelope,
+            verdict: verdict.word(),
+            peer,
+            recipients: &recipients,
+            routes: &rules.routes,
+        },
+    );
     let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
     let kept = Kept {
         text: document.source().to_owned(),
@@ -186,10 +219,24 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         expires: claim.as_ref().and_then(|c| c.expires),
         blobs,
         is_authority: policy.is_authority(envelope.sender.as_str()),
-        is_brief: is_sensitive && !envelope.routing().has_policy("ok_to_cache"),
+        is_brief: is_brief(document),
         claim: claim.map(Box::new),
         proof,
+        held,
     })
+}
+
+/// The attachments that a message refers to.
+fn blobs(envelope: &Envelope<'_>) -> Vec<Digest> {
+    let attachments = envelope.attachments();
+    let digests = attachments.filter_map(|(_, a)| Digest::parse(a.ok()?.digest?));
+    digests.collect()
+}
+
+/// Whether a message is not kept for long: it is sensitive, and does not say that it may be.
+fn is_brief(document: &Document<'_>) -> bool {
+    let is_sensitive = Claim::of(document).is_some_and(|c| c.needs().next().is_some());
+    is_sensitive && !document.envelope().routing().has_policy("ok_to_cache")
 }
 
 /// What must not be acted on does not come in.

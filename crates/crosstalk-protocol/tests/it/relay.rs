@@ -375,6 +375,7 @@ fn who_gets_it_and_how() {
         escalate_to: Some("human://here.example/queue".into()),
         answer_within: None,
         consent: Policy::default(),
+        holds: Vec::new(),
     };
     let routing = |line: &str| format!("meta: routing\n{line}\n");
     for (intent, receiver, meta, recipients) in [
@@ -685,6 +686,7 @@ fn the_same_message_gets_the_same_receipt() {
             index: 7,
             at,
             by: "relay.example",
+            is_held: false,
         })
     };
     let text = receipt(now());

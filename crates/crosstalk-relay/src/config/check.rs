@@ -17,7 +17,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
         }
@@ -69,6 +69,9 @@ impl Config {
         }
         for address in &self.consent.authorities {
             pattern("`authorities` of [consent]", address)?;
+        }
+        for hold in &self.holds {
+            hold.rule()?;
         }
         for watch in &self.watches {
             for address in &watch.addresses {
@@ -135,6 +138,12 @@ impl Config {
             escalate_to: self.escalate_to.clone(),
             answer_within: self.answer_within.map(Duration::from_secs),
             consent: self.consent.policy(),
+            // What can't be read was refused when it was; if not, everything waits.
+            holds: self
+                .holds
+                .iter()
+                .map(|h| h.rule().unwrap_or_default())
+                .collect(),
         }
     }
 }
@@ -163,6 +172,6 @@ impl super::Consent {
     }
 }
 
-fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
+pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
     Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
 }

@@ -9,7 +9,9 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
+use crosstalk_protocol::relay::{
+    Admission, Candidate, Peer, Receipted, Taken, acknowledgement, admit,
+};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
 use tokio::sync::oneshot;
@@ -25,7 +27,7 @@ pub enum Received {
     Taken {
         /// Its id.
         id: String,
-        /// Its place among the messages.
+        /// Its place among the messages; 0 if it waits for a person.
         seq: u64,
         /// Whether it is new; else it was there before.
         is_new: bool,
@@ -144,11 +146,30 @@ impl Relay {
 
     /// Takes in what the relay itself has to say: that a message could not be delivered, or was not answered in time.
     pub async fn say(&self, text: &str) -> Received {
-        let itself = Peer {
-            name: "relay".into(),
-            ..Peer::local()
+        self.take_in(text, &Peer::itself()).await
+    }
+
+    /// What the relay itself has to say, for whoever takes it in with something else.
+    pub(super) async fn own_word(&self, text: &str) -> Option<Admission> {
+        let mut document = Document::parse(text, Reading::Strict);
+        document.check();
+        let at = self.now();
+        let judged = self.shared.judge(&document, at).await;
+        let candidate = Candidate {
+            document: &document,
+            verdict: &judged.verdict,
+            proof: Proof::default(),
+            peer: &Peer::itself(),
+            at,
         };
-        self.take_in(text, &itself).await
+        match admit(candidate, &self.rules()) {
+            Ok(admission) => Some(admission),
+            Err(refusal) => {
+                let code = refusal.code.as_str();
+                tracing::warn!(code, "the sender of a message can't be told");
+                None
+            }
+        }
     }
 
     fn count(&self, received: Received) -> Received {
@@ -218,7 +239,7 @@ impl Relay {
         let Ok(Answer { taken, admission }) = told.await else {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
-        let (seq, index, since, is_new) = match taken {
+        let (seq, index, since, is_new, is_held) = match taken {
             Ok(Taken::New {
                 seq,
                 index,
@@ -227,13 +248,15 @@ impl Relay {
                 if let Some(withdrawn) = withdrawn {
                     self.has_withdrawn(&admission.arrival, *withdrawn);
                 }
-                (seq, index, at, true)
+                (seq, index, at, true, false)
             }
-            Ok(Taken::Known { seq, index, since }) => (seq, index, since, false),
+            Ok(Taken::Known { seq, index, since }) => (seq, index, since, false, false),
+            Ok(Taken::Held { since, is_new }) => (0, 0, since, is_new, true),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
-        if is_new && verdict.pkid().is_some() {
+        // What waits for a person teaches nothing yet.
+        if is_new && !is_held && verdict.pkid().is_some() {
             self.shared.learn(&document, &judged, peer, at);
         }
         let receipt = Receipted {
@@ -241,6 +264,7 @@ impl Relay {
             index,
             at: since,
             by: &self.config().name,
+            is_held,
         };
         Received::Taken {
             id: admission.arrival.id().to_owned(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
-use super::relay::{delivery, keep, progress, retire, route};
+use super::relay::{delivery, hold, keep, progress, retire, route};
 use super::{PATIENCE, SqliteStore, accept, fault, forget, log};
 
 /// How many consents one withdrawal ends at most, those that go back to others included.
@@ -172,6 +172,23 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
     }
     let places: Vec<i64> = places.into_iter().collect();
     retire::erase_texts(db, &places)?;
+    for id in &withdrawn.consents.clone() {
+        for held in hold::withdraw(db, id, what.revocation.at)? {
+            erased(db, &held.id, held.digest, what.revocation.at)?;
+            withdrawn.erased.push(Erased {
+                id: held.id.clone(),
+                digest: held.digest,
+            });
+            withdrawn
+                .cancelled
+                .extend(held.to.into_iter().map(|to| Cancelled {
+                    id: held.id.clone(),
+                    from: held.from.clone(),
+                    to,
+                    thread: held.thread.clone(),
+                }));
+        }
+    }
     if !withdrawn.erased.is_empty() {
         progress::set(db, progress::SCRUBBED, BEGIN)?;
     }
@@ -305,14 +322,19 @@ fn release(
     db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
         .execute(params![seq])?;
     keep::let_go(db, seq)?;
+    erased(db, &id, digest, at)?;
+    withdrawn.erased.push(Erased { id, digest });
+    Ok(())
+}
+
+/// That the text of a message was erased.
+fn erased(db: &Connection, id: &str, digest: Digest, at: Timestamp) -> Step<()> {
     let event = Event {
-        id: Some(&id),
+        id: Some(id),
         canonical: Some(digest),
         ..Event::new(EventKind::Erased, at)
     };
-    log::append(db, &event)?;
-    withdrawn.erased.push(Erased { id, digest });
-    Ok(())
+    log::append(db, &event).map(|_| ())
 }
 
 fn cancelled(id: &str, filed: &Filed, to: String) -> Cancelled {

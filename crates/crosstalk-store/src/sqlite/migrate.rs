@@ -12,12 +12,13 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
     schema::LOG,
     schema::CONSENT,
+    schema::HOLD,
 ];
 /// Before this version nothing was derived.
 const DERIVING: u32 = 2;

@@ -11,6 +11,7 @@ pub(super) mod close;
 pub(super) mod delivery;
 mod due;
 mod file;
+pub(super) mod hold;
 mod inbox;
 pub(super) mod keep;
 mod log;

@@ -227,7 +227,8 @@ INSERT INTO words (words, rank) VALUES ('automerge', 8);
 
 /// Consents on record, what goes back to what, and which messages are kept under which.
 ///
-/// Lists have an entry a line. `progress` has how far traces of erased texts are taken out. `brief` is 1 where a message is erased soon after everybody has it.
+/// Lists have an entry a line. `progress` has how far traces of erased texts are taken out. `brief` is 1 where a message is
+/// erased soon after everybody has it.
 pub(super) const CONSENT: &str = "
 CREATE TABLE consent (
     id TEXT PRIMARY KEY NOT NULL,
@@ -267,6 +268,59 @@ ALTER TABLE intake ADD COLUMN brief INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX intake_brief ON intake (at) WHERE brief = 1;
 
 INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
+";
+
+/// Messages that wait for a person. None of it is derived. A row stays when it is decided, and its text does not.
+///
+/// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
+/// nobody has decided, then `approved`, `refused` or `lapsed`. `deciders` has the addresses of those who decide, a line each.
+pub(super) const HOLD: &str = "
+CREATE TABLE held (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    carried INTEGER NOT NULL,
+    pkid TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    verdict TEXT NOT NULL,
+    spare_thread TEXT NOT NULL,
+    spare_message TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    text TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    routes TEXT NOT NULL,
+    answer_by INTEGER,
+    expires INTEGER,
+    ends INTEGER,
+    assurance TEXT NOT NULL,
+    why TEXT NOT NULL,
+    deciders TEXT NOT NULL,
+    choice TEXT,
+    decided_by TEXT,
+    decided_at INTEGER,
+    reason TEXT
+) STRICT;
+CREATE INDEX held_waiting ON held (at, seq) WHERE choice IS NULL;
+CREATE INDEX held_ends ON held (ends) WHERE choice IS NULL AND ends IS NOT NULL;
+CREATE INDEX held_content ON held (digest) WHERE carried = 0;
+CREATE INDEX held_thread ON held (thread);
+
+CREATE TABLE held_blob (
+    digest BLOB NOT NULL,
+    seq INTEGER NOT NULL REFERENCES held (seq),
+    PRIMARY KEY (seq, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX held_blob_digest ON held_blob (digest);
+
+CREATE TABLE held_consent (
+    consent TEXT NOT NULL,
+    seq INTEGER NOT NULL REFERENCES held (seq),
+    PRIMARY KEY (consent, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX held_consent_seq ON held_consent (seq);
 ";
 
 /// What was closed before there was a relay.

@@ -28,6 +28,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         proof: Proof::default(),
         is_authority: false,
         is_brief: false,
+        held: None,
     }
 }
 

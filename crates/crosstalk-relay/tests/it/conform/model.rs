@@ -254,6 +254,7 @@ impl Model {
             index: seq,
             at,
             by: NAME,
+            is_held: false,
         };
         let ack = acknowledgement(&receipt);
         if !self.has(Defect::LosesMessages) {
