@@ -15,7 +15,7 @@ pub struct Receipted<'r> {
     pub at: Timestamp,
     /// The relay that has it: a name without white space.
     pub by: &'r str,
-    /// Whether it waits for a person: then it has no place yet.
+    /// Whether it waits for a person: then the index is that of this.
     pub is_held: bool,
 }
 
@@ -61,9 +61,9 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
         context,
     ]);
     add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
-    match is_held {
-        true => add(&["\nState: held"]),
-        false => add(&["\nIndex: ", &index.to_string()]),
+    add(&["\nIndex: ", &index.to_string()]);
+    if *is_held {
+        add(&["\nState: held"]);
     }
     add(&["\nReceived-At: ", &at.to_string()]);
     add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);

@@ -29,6 +29,8 @@ pub enum Taken {
     },
     /// It is on disk and waits for a person, or did before somebody decided.
     Held {
+        /// Its index in the log: that it is held.
+        index: u64,
         /// Since when.
         since: Timestamp,
         /// Whether it just came.

@@ -251,7 +251,11 @@ impl Relay {
                 (seq, index, at, true, false)
             }
             Ok(Taken::Known { seq, index, since }) => (seq, index, since, false, false),
-            Ok(Taken::Held { since, is_new }) => (0, 0, since, is_new, true),
+            Ok(Taken::Held {
+                index,
+                since,
+                is_new,
+            }) => (0, index, since, is_new, true),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };

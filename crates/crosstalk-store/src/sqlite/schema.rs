@@ -273,7 +273,7 @@ INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
 /// Messages that wait for a person. None of it is derived. A row stays when it is decided, and its text does not.
 ///
 /// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
-/// nobody has decided, then `approved`, `refused` or `lapsed`. `deciders` has the addresses of those who decide, a line each.
+/// nobody has decided, then `approved`, `refused` or `lapsed`; `entry` is where in the log it says that the message is held. `deciders` has the addresses of those who decide, a line each.
 pub(super) const HOLD: &str = "
 CREATE TABLE held (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -296,6 +296,7 @@ CREATE TABLE held (
     expires INTEGER,
     ends INTEGER,
     assurance TEXT NOT NULL,
+    entry INTEGER NOT NULL,
     why TEXT NOT NULL,
     deciders TEXT NOT NULL,
     choice TEXT,
