@@ -18,6 +18,7 @@ pub mod bundle;
 pub mod chat;
 pub mod compose;
 pub mod dns;
+pub mod poll;
 pub mod redact;
 pub mod relay;
 pub mod rotation;

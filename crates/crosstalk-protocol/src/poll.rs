@@ -1,0 +1,149 @@
+//! Polls: who is asked, which answers count, what comes out (POL-001 to POL-043).
+//!
+//! ```text
+//! Paper, Paper, … ──┬── Call      the POLL: type, options, quorum, deadline, who is invited
+//!                   ├── Slip      an answer: a ballot, prose, a correction by a person
+//!                   └── gather ── one ballot for each who is invited ── count ──> Collation ──> JSON, envelopes
+//! ```
+//!
+//! A collation is a pure function of the envelopes and of a time: whoever has the same texts gets the same bytes. What
+//! was found out about keys and hops is an argument, and may be left out.
+
+mod ballot;
+mod call;
+mod choice;
+mod collation;
+mod count;
+mod electorate;
+mod gather;
+mod prose;
+mod quorum;
+mod report;
+mod schulze;
+
+pub use call::{Call, Kind, Ties};
+pub use choice::Choice;
+pub use collation::{
+    Agreement, CallView, Collation, Corrected, Counted, NotCounted, POLL_SCHEMA, QuorumView, Tally,
+    Why,
+};
+pub use quorum::Quorum;
+
+use crate::verdict::Word;
+use ballot::Slip;
+use crosstalk_envelope::{Document, Intent, Timestamp};
+use std::fmt;
+
+/// An envelope that is handed in: the poll, an answer, or something else, which is passed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Paper<'p> {
+    /// The envelope.
+    pub document: &'p Document<'p>,
+    /// When a relay got it, where the hop that says so was verified.
+    pub hop: Option<Timestamp>,
+    /// What was found out about its signature by whoever knows keys. What must not be acted on does not count; without
+    /// this, only what the envelope itself proves is known.
+    pub verdict: Option<Word>,
+}
+
+impl<'p> Paper<'p> {
+    /// An envelope about which nothing else is known.
+    pub const fn of(document: &'p Document<'p>) -> Self {
+        Self {
+            document,
+            hop: None,
+            verdict: None,
+        }
+    }
+}
+
+/// Why there is nothing to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PollError {
+    /// None of the envelopes is the poll.
+    NoPoll,
+    /// Several are, and nobody said which one is meant: their ids.
+    Several(Vec<String>),
+    /// The poll has no id, so that nothing can answer it.
+    NoId,
+    /// Two polls with different content have this id.
+    TwoContents(String),
+}
+
+impl fmt::Display for PollError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPoll => f.write_str(
+                "there is no POLL among the envelopes: hand in the poll together with its answers",
+            ),
+            Self::Several(ids) => write!(
+                f,
+                "there are several polls, and it is not said which one is meant: {}",
+                ids.join(", ")
+            ),
+            Self::NoId => f.write_str(
+                "the POLL has no `message:`, so that no answer can name it: send it again with one",
+            ),
+            Self::TwoContents(id) => write!(
+                f,
+                "two POLLs with different content have the id {id}: leave the wrong one out"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PollError {}
+
+/// Counts a poll: the envelopes in any order, and the time up to which they count; without one, all of them do.
+///
+/// `poll` names the poll, where there are several.
+///
+/// # Errors
+/// If it is not clear what is counted.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Reading};
+/// use crosstalk_protocol::poll::{Paper, collate};
+/// let head = "user: u\nsession: s\nthread: 01K74V6R0074G0T7MAHPXVDNXW\n";
+/// let poll = format!(
+///     "[[KALLE→TEAM v1]]\n{head}message: 01K74V6VX0S86Z5JATM52C3M7Z\ncontext: c\nintent: POLL\n\
+///      meta: routing\nTargets: [\"CLAUDE\", \"GEMINI\"]\nmeta: poll\nType: plurality\nOptions: Friday | Monday\n\
+///      body: |\n  When?\nsig: none\n[[END]]\n"
+/// );
+/// let vote = format!(
+///     "[[CLAUDE→KALLE v1]]\n{head}parent: 01K74V6VX0S86Z5JATM52C3M7Z\nmessage: 01K74V8QF8570V52F7A8GSBCV2\n\
+///      context: c\nintent: RESPOND\nbody: |\n  Friday, because the tests are green.\nsig: none\n[[END]]\n"
+/// );
+/// let documents = [vote, poll].map(|text| Document::parse(&text, Reading::Strict).into_owned());
+/// let papers: Vec<Paper<'_>> = documents.iter().map(Paper::of).collect();
+/// let collation = collate(&papers, None, None).unwrap();
+/// assert_eq!(collation.outcome.as_deref(), Some("Friday"));
+/// assert_eq!(collation.missing, ["GEMINI"]);
+/// ```
+pub fn collate(
+    papers: &[Paper<'_>],
+    poll: Option<&str>,
+    at: Option<Timestamp>,
+) -> Result<Collation, PollError> {
+    let call = Call::find(papers, poll)?;
+    let slips: Vec<Slip<'_>> = papers.iter().filter_map(|p| Slip::read(p, &call)).collect();
+    Ok(Collation::of(call, slips, papers, at))
+}
+
+/// Whether an envelope reports the result of a poll.
+pub fn is_result(document: &Document<'_>) -> bool {
+    document.block("collation").is_some()
+}
+
+/// The polls among some envelopes, by their ids, in the order of these.
+pub fn polls<'p>(papers: &[Paper<'p>]) -> Vec<&'p str> {
+    let is_poll = |p: &&Paper<'p>| p.document.envelope().meaning() == Some(Intent::Poll);
+    let mut ids: Vec<&str> = papers
+        .iter()
+        .filter(is_poll)
+        .filter_map(|p| p.document.envelope().message)
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

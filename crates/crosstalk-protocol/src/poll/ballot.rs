@@ -1,0 +1,219 @@
+//! An answer to a poll: a ballot, prose, a correction by a person, or the word that somebody does not vote
+//! (POL-010 to POL-018).
+
+use super::call::Call;
+use super::choice::Choice;
+use super::electorate::{Voter, voter};
+use super::{Paper, is_result, prose};
+use crate::store::is_placeholder;
+use crate::trust::Trust;
+use crate::verdict::Word;
+use crate::verify::{Question, verify};
+use crosstalk_envelope::id::time_of;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{Document, Intent, PublicKey, Timestamp};
+
+/// An answer, read.
+#[derive(Clone, Debug)]
+pub(super) struct Slip<'p> {
+    pub(super) document: &'p Document<'p>,
+    pub(super) from: String,
+    pub(super) message: Option<String>,
+    pub(super) digest: Digest,
+    /// When it came, as a verified hop says.
+    pub(super) hop: Option<Timestamp>,
+    /// When it was written, as its id says.
+    pub(super) written: Option<Timestamp>,
+    pub(super) voter: Voter,
+    pub(super) says: Says,
+    /// What the envelope itself proves.
+    pub(super) word: Word,
+    /// What was handed in about it.
+    pub(super) verdict: Option<Word>,
+    /// The key id that it names.
+    pub(super) pkid: Option<String>,
+    pub(super) confidence: Option<String>,
+    pub(super) body: String,
+    /// The message that it names as its parent, where that is not the poll.
+    pub(super) other_parent: Option<String>,
+}
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// A choice, in `meta: vote`.
+    Vote(Choice),
+    /// A choice, read from prose.
+    Prose(Choice),
+    /// Nothing that can be read, and why.
+    Unreadable(String),
+    /// How the answer of somebody else is to be read: which one, whose, and what it says.
+    Correction {
+        message: String,
+        of: Option<String>,
+        choice: Result<Choice, String>,
+    },
+    /// That there will be no ballot.
+    Declines,
+}
+
+impl<'p> Slip<'p> {
+    /// Reads an envelope as an answer to a poll; nothing if it is none.
+    pub(super) fn read(paper: &Paper<'p>, call: &Call) -> Option<Self> {
+        let document = paper.document;
+        let envelope = document.envelope();
+        let meaning = envelope.meaning()?;
+        if !matches!(meaning, Intent::Respond | Intent::Nack) || is_result(document) {
+            return None;
+        }
+        let id = |id: Option<&str>| id.filter(|id| !is_placeholder(id)).map(str::to_owned);
+        let parent = id(envelope.parent);
+        let voter = voter(&call.invited, document.sender());
+        let is_near = match (envelope.thread, &call.thread) {
+            (Some(one), Some(other)) => one == other,
+            (None, _) => {
+                let session = envelope.session.map(|s| s.text);
+                session.is_some() && session == call.session.as_deref()
+            }
+            (Some(_), None) => false,
+        };
+        let is_invited = voter != Voter::Uninvited;
+        let other_parent = match parent {
+            Some(parent) if parent == call.id => None,
+            None if is_near => None,
+            Some(parent) if is_near && is_invited && meaning == Intent::Respond => Some(parent),
+            _ => return None,
+        };
+        let (word, pkid) = own_verdict(document);
+        // Models copy the id of the question.
+        let message = id(envelope.message).filter(|m| *m != call.id);
+        let body = document.body_text();
+        let says = match meaning {
+            Intent::Nack => Says::Declines,
+            _ => says(document, &body, call),
+        };
+        Some(Self {
+            document,
+            from: document.sender().to_owned(),
+            written: message
+                .as_deref()
+                .and_then(time_of)
+                .filter(|t| t.as_millis() > 0),
+            message,
+            digest: digest(document),
+            hop: paper.hop,
+            voter,
+            says,
+            word,
+            verdict: paper.verdict,
+            pkid,
+            confidence: envelope
+                .vote()
+                .and_then(|v| v.confidence)
+                .map(str::to_owned),
+            body,
+            other_parent,
+        })
+    }
+
+    /// When it came: as a verified hop says, else as its id says.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.hop.or(self.written)
+    }
+
+    /// What puts the answers of one voter in order.
+    pub(super) fn order(&self) -> (Option<Timestamp>, Option<&str>, [u8; 32]) {
+        (self.time(), self.message.as_deref(), self.digest.0)
+    }
+
+    /// The key id that signed it, where the signature holds.
+    pub(super) fn signer(&self) -> Option<&str> {
+        self.pkid.as_deref().filter(|_| holds(self.word))
+    }
+
+    /// Whether it must not be acted on.
+    pub(super) fn is_bad(&self) -> bool {
+        is_bad(self.word) || self.verdict.is_some_and(is_bad)
+    }
+
+    /// Tries the signature with a key that another envelope brought.
+    pub(super) fn check(&mut self, key: &PublicKey) {
+        let question = Question {
+            key: Some(key),
+            ..Question::at(Timestamp::from_millis(0))
+        };
+        self.word = verify(self.document, &Trust::default(), &question).word();
+    }
+
+    /// Whether it names a message: by its id, or by the digest of its canonical form.
+    pub(super) fn is_named(&self, reference: &str) -> bool {
+        self.message.as_deref() == Some(reference) || Digest::parse(reference) == Some(self.digest)
+    }
+}
+
+fn says(document: &Document<'_>, body: &str, call: &Call) -> Says {
+    let block = document.block("vote");
+    let key = |name: &str| {
+        block
+            .and_then(|b| b.get(name))
+            .map(str::trim)
+            .filter(|v| !v.is_empty())
+    };
+    let vote = document.envelope().vote();
+    let abstains = vote.as_ref().is_some_and(|v| v.abstains);
+    let choice = match (abstains, key("Choice")) {
+        (true, None) => Some(Ok(Choice::Abstain)),
+        (true, Some(_)) => Some(Err("it abstains and chooses".to_owned())),
+        (false, Some(text)) => Some(Choice::parse(text, call)),
+        (false, None) => None,
+    };
+    if let Some(message) = key("Corrects") {
+        return Says::Correction {
+            message: message.to_owned(),
+            of: key("For").map(str::to_owned),
+            choice: choice.unwrap_or_else(|| Err("it has no Choice".into())),
+        };
+    }
+    if key("For").is_some() {
+        return Says::Unreadable(
+            "it votes for somebody else, and says not what it corrects".into(),
+        );
+    }
+    match choice {
+        Some(Ok(choice)) => Says::Vote(choice),
+        Some(Err(why)) => Says::Unreadable(why),
+        None => match prose::read(body, call) {
+            Ok(choice) => Says::Prose(choice),
+            Err(why) => Says::Unreadable(why),
+        },
+    }
+}
+
+/// What an envelope proves by itself, with the key that it carries or that its key id is.
+pub(super) fn own_verdict(document: &Document<'_>) -> (Word, Option<String>) {
+    let question = Question::at(Timestamp::from_millis(0));
+    let verdict = verify(document, &Trust::default(), &question);
+    (verdict.word(), verdict.pkid().map(str::to_owned))
+}
+
+/// The key that an envelope carries.
+pub(super) fn carried_key(document: &Document<'_>) -> Option<PublicKey> {
+    let record = document.envelope().key()?.public_key?;
+    PublicKey::parse_record(record).ok()
+}
+
+/// Whether a signature holds, whoever vouches for the key.
+pub(super) fn holds(word: Word) -> bool {
+    matches!(word, Word::Verified | Word::FirstContact)
+}
+
+fn is_bad(word: Word) -> bool {
+    matches!(word, Word::Damaged | Word::NotVerified | Word::Revoked)
+}
+
+/// The digest of the canonical form; of the text, where it has none.
+pub(super) fn digest(document: &Document<'_>) -> Digest {
+    document
+        .digest()
+        .unwrap_or_else(|_| Digest::of(document.source().as_bytes()))
+}
