@@ -14,6 +14,7 @@
 mod admit;
 mod capability;
 mod delivery;
+mod hold;
 mod hop;
 mod made;
 mod pattern;
@@ -26,6 +27,7 @@ mod take;
 pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Recipient, State};
+pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};

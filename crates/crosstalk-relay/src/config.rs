@@ -1,8 +1,10 @@
 //! The configuration of a relay: one TOML file, `relay.toml`.
 
 mod check;
+mod hold;
 
 pub use check::ConfigError;
+pub use hold::HoldEntry;
 
 use crosstalk_protocol::relay::{Backoff, Handler, Pattern};
 use serde::Deserialize;
@@ -46,6 +48,9 @@ pub struct Config {
     /// The table of routes; the first that fits counts.
     #[serde(rename = "route")]
     pub routes: Vec<RouteEntry>,
+    /// What waits for a person; the first that fits counts.
+    #[serde(rename = "hold")]
+    pub holds: Vec<HoldEntry>,
     /// Folders from which messages are taken.
     #[serde(rename = "watch")]
     pub watches: Vec<Watch>,
@@ -292,6 +297,7 @@ impl Default for Config {
             federation: Federation::default(),
             names: BTreeMap::new(),
             routes: Vec::new(),
+            holds: Vec::new(),
             watches: Vec::new(),
             agents: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! The relay without its network: it takes messages in, keeps them, and hands them out.
 
+mod decide;
 #[cfg(debug_assertions)]
 mod fault;
 mod judge;
@@ -9,6 +10,7 @@ mod receive;
 mod waiting;
 mod writer;
 
+pub use decide::Wish;
 pub use readers::Open;
 pub use receive::{Received, unread};
 

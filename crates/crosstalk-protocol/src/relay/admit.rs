@@ -2,6 +2,7 @@
 
 use super::capability::{ANY, Directory};
 use super::delivery::{Handler, Priority, Recipient};
+use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
 use super::made;
 use super::peer::{Peer, is_human};
@@ -13,7 +14,7 @@ use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::{ConsentKind, Digest};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
-use crosstalk_envelope::{Document, Envelope, Timestamp};
+use crosstalk_envelope::{Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
 
 /// How many recipients a message may have.
@@ -30,6 +31,8 @@ pub struct Rules {
     pub escalate_to: Option<String>,
     /// How long a REQUEST waits for its answer, if it says nothing.
     pub answer_within: Option<Duration>,
+    /// What waits for a person; the first that fits counts.
+    pub holds: Vec<Hold>,
 }
 
 impl Rules {
@@ -75,9 +78,28 @@ pub struct Admission {
     pub expires: Option<Timestamp>,
     /// The attachments that it refers to.
     pub blobs: Vec<Digest>,
+    /// Why it waits for a person, if it does.
+    pub held: Option<Held>,
 }
 
 impl Admission {
+    /// A message that was admitted before, from what was kept of it: it is not held any more, and has no end.
+    pub fn recall(arrival: Arrival, peer: String, recipients: Vec<Recipient>) -> Self {
+        let document = Document::parse(&arrival.text, Reading::Strict);
+        let blobs = blobs(&document.envelope());
+        let priority = Priority::parse(document.meta("routing", "X-Priority"));
+        Self {
+            arrival,
+            peer,
+            recipients,
+            priority,
+            answer_by: None,
+            expires: None,
+            blobs,
+            held: None,
+        }
+    }
+
     /// What it ends, if it is a CLOSE: the thread that it names, else its session.
     pub fn closing(&self) -> Option<Closing> {
         let is_close = self.arrival.meaning == Some(Intent::Close);
@@ -124,10 +146,17 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let recipients = recipients(&envelope, rules)?;
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
-    let blobs = envelope
-        .attachments()
-        .filter_map(|(_, a)| Digest::parse(a.ok()?.digest?))
-        .collect();
+    let blobs = blobs(&envelope);
+    let held = hold::held(
+        &rules.holds,
+        &Looked {
+            envelope: &envelope,
+            verdict: verdict.word(),
+            peer,
+            recipients: &recipients,
+            routes: &rules.routes,
+        },
+    );
     let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
     let kept = Kept {
         text: document.source().to_owned(),
@@ -154,7 +183,15 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         answer_by,
         expires,
         blobs,
+        held,
     })
+}
+
+/// The attachments that a message refers to.
+fn blobs(envelope: &Envelope<'_>) -> Vec<Digest> {
+    let attachments = envelope.attachments();
+    let digests = attachments.filter_map(|(_, a)| Digest::parse(a.ok()?.digest?));
+    digests.collect()
 }
 
 /// What must not be acted on does not come in.

@@ -77,10 +77,12 @@ pub enum State {
     Acknowledged,
     /// It will not be tried any more.
     Failed,
+    /// It waits for a person, and is on its way to nobody: no delivery is kept in this state.
+    Held,
 }
 
 impl State {
-    /// All states.
+    /// All states that a delivery is kept in.
     pub const ALL: [Self; 5] = [
         Self::Queued,
         Self::Delivered,
@@ -97,10 +99,11 @@ impl State {
             Self::Read => "read",
             Self::Acknowledged => "acknowledged",
             Self::Failed => "failed",
+            Self::Held => "held",
         }
     }
 
-    /// The state that a word names.
+    /// The state of a delivery that a word names.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
@@ -114,8 +117,9 @@ impl State {
     /// ```
     pub fn follows(self, now: Self) -> bool {
         match self {
+            Self::Held => false,
             Self::Failed => matches!(now, Self::Queued | Self::Delivered),
-            _ => now != Self::Failed && now < self,
+            _ => now < Self::Failed && now < self,
         }
     }
 }

@@ -63,6 +63,19 @@ impl Peer {
         }
     }
 
+    /// The relay itself: what it says is about messages that it has.
+    pub fn itself() -> Self {
+        Self {
+            name: "relay".into(),
+            ..Self::local()
+        }
+    }
+
+    /// Whether it is the relay itself. No credential is: those are never local.
+    pub fn is_itself(&self) -> bool {
+        self.is_local && self.name == "relay"
+    }
+
     /// Nobody in particular: may send what proves itself by its signature, and nothing else.
     pub fn stranger() -> Self {
         Self {

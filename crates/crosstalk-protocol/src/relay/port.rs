@@ -6,6 +6,7 @@
 
 use super::admit::Admission;
 use super::delivery::{Attempt, Delivery, Handler, Priority, State};
+use super::hold::HoldStore;
 use super::peer::Role;
 use super::take::Taken;
 use crate::store::{Record, Store, StoreError};
@@ -16,7 +17,7 @@ use crosstalk_envelope::meta::Digest;
 ///
 /// Methods that take `&mut self` are one transaction each, and what they answered for is on disk. One handle of a store
 /// writes; others read what is committed, at the same time.
-pub trait RelayStore: Store {
+pub trait RelayStore: Store + HoldStore {
     /// Takes messages in: all that are not refused are on disk when this returns, with one fsync. One answer for each,
     /// in their order; later ones see earlier ones.
     ///

@@ -15,6 +15,8 @@ pub struct Receipted<'r> {
     pub at: Timestamp,
     /// The relay that has it: a name without white space.
     pub by: &'r str,
+    /// Whether it waits for a person: then it has no place yet.
+    pub is_held: bool,
 }
 
 /// The ACK of a relay. The same message gets the same one: its id is made from the message and the time it came.
@@ -26,6 +28,7 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
         seq,
         at,
         by,
+        is_held,
     } = receipt;
     let mut text = String::with_capacity(512);
     let mut add = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
@@ -58,12 +61,11 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
         context,
     ]);
     add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
-    add(&[
-        "\nIndex: ",
-        &seq.to_string(),
-        "\nReceived-At: ",
-        &at.to_string(),
-    ]);
+    match is_held {
+        true => add(&["\nState: held"]),
+        false => add(&["\nIndex: ", &seq.to_string()]),
+    }
+    add(&["\nReceived-At: ", &at.to_string()]);
     add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);
     text
 }

@@ -20,6 +20,13 @@ pub enum Taken {
         /// Since when.
         since: Timestamp,
     },
+    /// It is on disk and waits for a person, or did before somebody decided.
+    Held {
+        /// Since when.
+        since: Timestamp,
+        /// Whether it just came.
+        is_new: bool,
+    },
     /// It was not taken.
     Refused(Refusal),
 }

@@ -680,6 +680,7 @@ fn the_same_message_gets_the_same_receipt() {
             seq: 7,
             at,
             by: "relay.example",
+            is_held: false,
         })
     };
     let text = receipt(now());

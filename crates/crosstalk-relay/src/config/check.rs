@@ -16,7 +16,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
         }
@@ -65,6 +65,9 @@ impl Config {
         }
         for route in &self.routes {
             self.check_route(route)?;
+        }
+        for hold in &self.holds {
+            hold.rule()?;
         }
         for watch in &self.watches {
             for address in &watch.addresses {
@@ -129,10 +132,16 @@ impl Config {
             directory: Directory::new(agents),
             escalate_to: self.escalate_to.clone(),
             answer_within: self.answer_within.map(Duration::from_secs),
+            // What can't be read was refused when it was; if not, everything waits.
+            holds: self
+                .holds
+                .iter()
+                .map(|h| h.rule().unwrap_or_default())
+                .collect(),
         }
     }
 }
 
-fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
+pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
     Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
 }

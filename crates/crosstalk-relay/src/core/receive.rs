@@ -8,7 +8,9 @@ use crate::metrics::Metrics;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
-use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
+use crosstalk_protocol::relay::{
+    Admission, Candidate, Peer, Receipted, Taken, acknowledgement, admit,
+};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
 use tokio::sync::oneshot;
@@ -24,7 +26,7 @@ pub enum Received {
     Taken {
         /// Its id.
         id: String,
-        /// Its place in the log.
+        /// Its place in the log; 0 if it waits for a person.
         seq: u64,
         /// Whether it is new; else it was there before.
         is_new: bool,
@@ -143,11 +145,29 @@ impl Relay {
 
     /// Takes in what the relay itself has to say: that a message could not be delivered, or was not answered in time.
     pub async fn say(&self, text: &str) -> Received {
-        let itself = Peer {
-            name: "relay".into(),
-            ..Peer::local()
+        self.take_in(text, &Peer::itself()).await
+    }
+
+    /// What the relay itself has to say, for whoever takes it in with something else.
+    pub(super) async fn own_word(&self, text: &str) -> Option<Admission> {
+        let mut document = Document::parse(text, Reading::Strict);
+        document.check();
+        let at = self.now();
+        let judged = self.shared.judge(&document, at).await;
+        let candidate = Candidate {
+            document: &document,
+            verdict: &judged.verdict,
+            peer: &Peer::itself(),
+            at,
         };
-        self.take_in(text, &itself).await
+        match admit(candidate, &self.rules()) {
+            Ok(admission) => Some(admission),
+            Err(refusal) => {
+                let code = refusal.code.as_str();
+                tracing::warn!(code, "the sender of a message can't be told");
+                None
+            }
+        }
     }
 
     fn count(&self, received: Received) -> Received {
@@ -212,13 +232,15 @@ impl Relay {
         let Ok(Answer { taken, admission }) = told.await else {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
-        let (seq, since, is_new) = match taken {
-            Ok(Taken::New { seq }) => (seq, at, true),
-            Ok(Taken::Known { seq, since }) => (seq, since, false),
+        let (seq, since, is_new, is_held) = match taken {
+            Ok(Taken::New { seq }) => (seq, at, true, false),
+            Ok(Taken::Known { seq, since }) => (seq, since, false, false),
+            Ok(Taken::Held { since, is_new }) => (0, since, is_new, true),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
-        if is_new && verdict.pkid().is_some() {
+        // What waits for a person teaches nothing yet.
+        if is_new && !is_held && verdict.pkid().is_some() {
             self.shared.learn(&document, &judged, peer, at);
         }
         let receipt = Receipted {
@@ -226,6 +248,7 @@ impl Relay {
             seq,
             at: since,
             by: &self.config().name,
+            is_held,
         };
         Received::Taken {
             id: admission.arrival.id().to_owned(),

@@ -1,7 +1,7 @@
 //! The one who writes: a thread that takes everything that came meanwhile in one transaction, and files it after.
 
 use super::Shared;
-use crosstalk_protocol::relay::{Admission, HandedOut, RelayStore, Taken};
+use crosstalk_protocol::relay::{Admission, Decision, HandedOut, RelayStore, Ruling, Taken};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(super) type Change = Box<dyn FnOnce(&mut dyn RelayStore) + Send>;
 pub(super) enum Job {
     /// Take a message in.
     Take(Box<Admission>, oneshot::Sender<Answer>),
+    /// Decide about a message that waits for a person.
+    Decide(Box<Decision>, oneshot::Sender<Result<Ruling, StoreError>>),
     /// Change something else.
     Change(Change),
     /// Change something once everything is filed that was taken before. Somebody waits for it.
@@ -120,6 +122,10 @@ impl Writer {
                 }
                 Job::HandedOut(handed) => self.handed_out.push_back((self.last_taken, handed)),
                 Job::Stop => self.stop(),
+                Job::Decide(decision, answer) => {
+                    self.take(&mut batch, &mut answers)?;
+                    self.decide(&decision, answer)?;
+                }
                 Job::Change(change) => {
                     self.take(&mut batch, &mut answers)?;
                     change(self.store.as_mut());
@@ -187,27 +193,16 @@ impl Writer {
         let fatal = taken.as_ref().err().filter(|e| is_fatal(e)).cloned();
         match taken {
             Ok(taken) => {
-                let new = || {
-                    let pairs = batch.iter().zip(&taken);
-                    pairs.filter_map(|(admission, taken)| match taken {
-                        Taken::New { seq } => Some((*seq, admission)),
-                        Taken::Known { .. } | Taken::Refused(_) => None,
-                    })
-                };
-                let addressed = new().flat_map(|(seq, admission)| {
-                    admission
-                        .recipients
-                        .iter()
-                        .map(move |r| (seq, r.address.as_str()))
-                });
-                shared.pending.add(addressed);
-                for (seq, admission) in new() {
-                    self.last_taken = self.last_taken.max(seq);
-                    self.left += 1;
-                    self.is_busy = true;
-                    shared.tell(seq, admission);
+                if taken.iter().any(|t| matches!(t, Taken::Held { .. })) {
+                    // It may end before anything else does.
+                    shared.work.notify_one();
                 }
-                shared.metrics.backlog.store(self.left, Ordering::Relaxed);
+                let pairs = batch.iter().zip(&taken);
+                let new = pairs.filter_map(|(admission, taken)| match taken {
+                    Taken::New { seq } => Some((*seq, admission)),
+                    Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
+                });
+                self.announce(new);
                 let outcomes = batch.drain(..).zip(taken);
                 for ((admission, taken), answer) in outcomes.zip(answers.drain(..)) {
                     // A sender who is gone asks again, and gets the same answer.
@@ -226,6 +221,39 @@ impl Writer {
                 }
             }
         }
+        fatal.map_or(Ok(()), Err)
+    }
+
+    /// Messages were taken: they are to be filed, and whoever waits for them hears of them.
+    fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)> + Clone) {
+        let shared = &self.shared;
+        let addressed = new.clone().flat_map(|(seq, admission)| {
+            let recipients = admission.recipients.iter();
+            recipients.map(move |r| (seq, r.address.as_str()))
+        });
+        shared.pending.add(addressed);
+        for (seq, admission) in new {
+            self.last_taken = self.last_taken.max(seq);
+            self.left += 1;
+            self.is_busy = true;
+            shared.tell(seq, admission);
+        }
+        shared.metrics.backlog.store(self.left, Ordering::Relaxed);
+    }
+
+    /// Carries a decision out, in a transaction of its own.
+    fn decide(
+        &mut self,
+        decision: &Decision,
+        answer: oneshot::Sender<Result<Ruling, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let outcome = self.store.decide(decision);
+        if let Ok(Ruling::Done(Some((seq, admission)))) = &outcome {
+            self.announce(std::iter::once((*seq, admission.as_ref())));
+        }
+        let fatal = outcome.as_ref().err().filter(|e| is_fatal(e)).cloned();
+        // Who asked may be gone; it is decided anyway.
+        let _ = answer.send(outcome);
         fatal.map_or(Ok(()), Err)
     }
 

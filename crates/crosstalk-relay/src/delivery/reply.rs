@@ -31,8 +31,10 @@ pub(super) fn answer_id(job: &Job) -> String {
 /// Whether the answer of an earlier attempt is there: it was taken, and then the relay stopped.
 pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     let id = answer_id(job);
-    let find = move |store: &dyn RelayStore| store.taken_as(&id);
-    matches!(relay.read(find).await, Ok(Some(_)))
+    let find = move |store: &dyn RelayStore| {
+        Ok(store.taken_as(&id)?.is_some() || store.held(&id)?.is_some())
+    };
+    relay.read(find).await.unwrap_or(false)
 }
 
 /// How many others the programs of a route may ask in a minute by what they answer.

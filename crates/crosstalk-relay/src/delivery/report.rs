@@ -45,27 +45,38 @@ pub(super) async fn unanswered(relay: &Relay, expectation: &Expectation) {
     say(relay, record, refusal, &seed).await;
 }
 
-async fn say(relay: &Relay, record: &Record, refusal: Refusal, seed: &str) {
+/// What the sender of a message is told that waited for a person, if it is told anything.
+pub(crate) fn declined(record: &Record, refusal: &Refusal) -> Option<String> {
+    let seed = format!("declined\n{}\n", record.digest);
+    written(record, refusal, &seed)
+}
+
+/// The ERROR in the name of the receiver; nothing where nothing is said.
+fn written(record: &Record, refusal: &Refusal, seed: &str) -> Option<String> {
     if takes_no_answer(record) {
-        return;
+        return None;
     }
     let document = Document::parse(&record.text, Reading::Strict);
     let ids = ReceivedIds {
         thread: record.thread.clone(),
         message: record.id.clone(),
     };
-    let error = reply::error(&document.envelope(), &ids, &refusal)
+    let error = reply::error(&document.envelope(), &ids, refusal)
         .message(derived(record.at, seed))
         .build();
-    match error {
-        Ok(text) => {
-            if let Received::Refused { refusal, .. } = relay.say(&text).await {
-                tracing::warn!(id = %record.id, code = refusal.code.as_str(), "the sender could not be told");
-            }
-        }
-        Err(error) => {
-            tracing::warn!(id = %record.id, reason = %error, "an ERROR could not be written")
-        }
+    error
+        .inspect_err(|error| {
+            tracing::warn!(id = %record.id, reason = %error, "an ERROR could not be written");
+        })
+        .ok()
+}
+
+async fn say(relay: &Relay, record: &Record, refusal: Refusal, seed: &str) {
+    let Some(text) = written(record, &refusal, seed) else {
+        return;
+    };
+    if let Received::Refused { refusal, .. } = relay.say(&text).await {
+        tracing::warn!(id = %record.id, code = refusal.code.as_str(), "the sender could not be told");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
-use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, authority};
+use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, Ruling, authority};
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,6 +99,7 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
     loop {
         dispatcher.lease().await;
         dispatcher.tell_overdue().await;
+        dispatcher.tell_lapsed().await;
         dispatcher.begin();
         let wait = dispatcher.wait().await;
         let relay = dispatcher.relay.clone();
@@ -250,9 +251,30 @@ impl Dispatcher {
         }
     }
 
+    /// Tells senders whose messages nobody decided about in time.
+    async fn tell_lapsed(&self) {
+        let now = self.relay.now();
+        let find = move |store: &dyn RelayStore| store.lapsed(now, OVERDUE);
+        let lapsed = match self.relay.read(find).await {
+            Ok(lapsed) => lapsed,
+            Err(error) => return trouble(&error),
+        };
+        for held in &lapsed {
+            match self.relay.lapse(held).await {
+                Ok(Ruling::Done(_)) => Metrics::count(&self.relay.metrics().timed_out),
+                // Somebody decided meanwhile.
+                Ok(_) => {}
+                Err(error) => trouble(&error),
+            }
+        }
+    }
+
     /// How long nothing has to be done.
     async fn wait(&self) -> Duration {
-        let find = |store: &dyn RelayStore| Ok((store.next_due()?, store.next_deadline()?));
+        let find = |store: &dyn RelayStore| {
+            let deadline = [store.next_deadline()?, store.next_lapse()?];
+            Ok((store.next_due()?, deadline.into_iter().flatten().min()))
+        };
         let (due, deadline) = self.relay.read(find).await.unwrap_or_default();
         // What is leased by this dispatcher is due again later, and begun already.
         let next = [due, deadline, self.lanes.next_trial()];

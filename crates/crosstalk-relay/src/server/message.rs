@@ -16,16 +16,18 @@ const BYTES: usize = 4 << 20;
 
 pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let media = call.media(&[Media::Text, Media::Json])?;
-    let record = find(call).await?;
+    let (record, is_held) = find(call).await?;
     let relay = &call.site.relay;
     Ok(match media {
+        Media::Json if is_held => answer::json(&MessageView::held(&record)),
+        _ if is_held => answer::text(record.text),
         Media::Json => answer::json(&MessageView::of(relay, &record)),
         _ => answer::text(relay.leaving(&record)),
     })
 }
 
-/// The message that the path names, if whoever asks sees it.
-async fn find(call: &Call<'_>) -> Result<Record, Fault> {
+/// The message that the path names, if whoever asks sees it, and whether it waits for a person.
+async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
     let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
     let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
         let shown = sight.shown(store, &record.thread)?;
@@ -34,11 +36,13 @@ async fn find(call: &Call<'_>) -> Result<Record, Fault> {
     };
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
-            return Ok(None);
+            let held = store.held(&id)?.filter(|held| held.is_waiting());
+            let held = held.filter(|held| sight.sees_held(held));
+            return Ok(held.map(|held| (held.record, true)));
         };
         let seen = !sight::has_run_out(&record, now)
             && (sight.sees(store, &record)? || thread_shows(&sight, store, &record)?);
-        Ok(seen.then_some(record))
+        Ok(seen.then_some((record, false)))
     };
     let found = call.site.relay.read(ask).await?;
     found.ok_or_else(|| Fault::missing("such message"))
@@ -56,7 +60,12 @@ pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault
     let (id, sight) = (id.to_owned(), Sight::of(call));
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
-            return Ok(None);
+            let held = store.held(&id)?.filter(|held| !held.is_approved());
+            let held = held.filter(|held| sight.sees_held(held));
+            return Ok(held.map(|held| {
+                let deliveries = held.deliveries();
+                (held.record, deliveries)
+            }));
         };
         if !sight.sees(store, &record)? {
             return Ok(None);

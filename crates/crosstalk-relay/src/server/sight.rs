@@ -6,7 +6,7 @@
 
 use super::surface::Call;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
-use crosstalk_protocol::relay::{Peer, RelayStore, Rules};
+use crosstalk_protocol::relay::{HeldMessage, Peer, RelayStore, Rules};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +49,12 @@ impl Sight {
             return Ok(true);
         }
         self.gets(store, record)
+    }
+
+    /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
+    pub(super) fn sees_held(&self, held: &HeldMessage) -> bool {
+        let sender = &held.record.sender;
+        self.is_admin() || self.reads(sender) || held.may_be_decided_by(&self.peer).is_ok()
     }
 
     /// Whether a message is for somebody whose messages are seen.

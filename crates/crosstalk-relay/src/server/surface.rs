@@ -5,7 +5,8 @@ use super::body;
 use super::connection::Line;
 use super::credential::{self, Caller};
 use super::{
-    Site, blob, courier, directory, inbox, media, message, operation, query, receive, thread, token,
+    Site, approval, blob, courier, directory, inbox, media, message, operation, query, receive,
+    thread, token,
 };
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
@@ -52,6 +53,9 @@ enum Does {
     Resolve,
     Agents,
     Declare,
+    Approvals,
+    Approval,
+    Decide,
     Courier,
     Carried,
     Dead,
@@ -71,7 +75,7 @@ type Methods = &'static [(Method, Does, Right)];
 type Path = (&'static str, Methods);
 
 /// Every path. `{}` is one part of it, with a name in it.
-static SURFACE: [Path; 22] = [
+static SURFACE: [Path; 24] = [
     (
         "/crosstalk/receive",
         &[(Method::POST, Does::Receive, Right::Stranger)],
@@ -118,6 +122,17 @@ static SURFACE: [Path; 22] = [
         &[
             (Method::GET, Does::Agents, Right::Known),
             (Method::PUT, Does::Declare, Right::Known),
+        ],
+    ),
+    (
+        "/crosstalk/approvals",
+        &[(Method::GET, Does::Approvals, Right::Person)],
+    ),
+    (
+        "/crosstalk/approvals/{}",
+        &[
+            (Method::GET, Does::Approval, Right::Person),
+            (Method::POST, Does::Decide, Right::Person),
         ],
     ),
     (
@@ -350,6 +365,9 @@ async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
         Does::Resolve => directory::resolve(call).await,
         Does::Agents => directory::agents(call),
         Does::Declare => directory::declare(call).await,
+        Does::Approvals => approval::list(call).await,
+        Does::Approval => approval::show(call).await,
+        Does::Decide => approval::decide(call).await,
         Does::Courier => courier::waiting(call).await,
         Does::Carried => courier::carried(call).await,
         Does::Dead => courier::dead(call).await,

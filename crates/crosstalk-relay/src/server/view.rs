@@ -2,7 +2,7 @@
 
 use crate::core::Relay;
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{DeadLetter, Delivery, State, TokenRecord};
+use crosstalk_protocol::relay::{DeadLetter, Delivery, HeldMessage, State, TokenRecord};
 use crosstalk_protocol::store::{Record, Thread};
 use serde::Serialize;
 
@@ -42,6 +42,23 @@ impl MessageView {
         }
     }
 
+    /// A message that waits for a person, as it came: it has not left the relay.
+    pub(super) fn held(record: &Record) -> Self {
+        let meaning = record.meaning.map(|m| m.as_str().to_owned());
+        Self {
+            id: record.id.clone(),
+            thread: record.thread.clone(),
+            from: record.sender.clone(),
+            to: record.receiver.clone(),
+            intent: meaning.or_else(|| record.intent.clone()),
+            state: Some(State::Held.as_str()),
+            received_at: record.at.to_string(),
+            envelope: record.text.clone(),
+            history: None,
+            answers: None,
+        }
+    }
+
     /// How much text it has.
     pub(super) fn size(&self) -> usize {
         let history = self.history.iter().flatten().map(String::len);
@@ -54,6 +71,82 @@ impl MessageView {
         self.state = Some(state.as_str());
         self.history = history;
         self
+    }
+}
+
+/// A message that waits for a person, or did.
+#[derive(Debug, Serialize)]
+pub(super) struct ApprovalView {
+    id: String,
+    thread: String,
+    from: String,
+    to: String,
+    intent: Option<String>,
+    received_at: String,
+    /// What was found out about its signature when it came.
+    signature: &'static str,
+    pkid: Option<String>,
+    /// The credential that it was handed in with.
+    handed_in_by: String,
+    recipients: Vec<RecipientView>,
+    why: String,
+    deciders: Vec<String>,
+    ends_at: Option<String>,
+    digest: String,
+    raw: String,
+    /// Exactly as it came; nothing once it is decided.
+    envelope: Option<String>,
+    decided: Option<DecidedView>,
+}
+
+#[derive(Debug, Serialize)]
+struct RecipientView {
+    to: String,
+    by: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct DecidedView {
+    decision: &'static str,
+    by: String,
+    at: String,
+    reason: Option<String>,
+}
+
+impl ApprovalView {
+    pub(super) fn of(held: &HeldMessage) -> Self {
+        let record = &held.record;
+        let meaning = record.meaning.map(|m| m.as_str().to_owned());
+        let recipients = held.recipients.iter().map(|r| RecipientView {
+            to: r.address.clone(),
+            by: r.by.as_str(),
+        });
+        let decided = held.decided.as_ref().map(|d| DecidedView {
+            decision: d.choice.as_str(),
+            by: d.by.clone(),
+            at: d.at.to_string(),
+            reason: d.reason.clone(),
+        });
+        let ends = [held.expires, held.answer_by].into_iter().flatten().min();
+        Self {
+            id: record.id.clone(),
+            thread: record.thread.clone(),
+            from: record.sender.clone(),
+            to: record.receiver.clone(),
+            intent: meaning.or_else(|| record.intent.clone()),
+            received_at: record.at.to_string(),
+            signature: record.verdict.as_str(),
+            pkid: record.pkid.clone(),
+            handed_in_by: held.peer.clone(),
+            recipients: recipients.collect(),
+            why: held.held.why.clone(),
+            deciders: held.held.deciders.clone(),
+            ends_at: time(ends),
+            digest: record.digest.to_string(),
+            raw: held.raw.to_string(),
+            envelope: held.is_waiting().then(|| record.text.clone()),
+            decided,
+        }
     }
 }
 

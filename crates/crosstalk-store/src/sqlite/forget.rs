@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
-use super::relay::{progress, retire};
+use super::relay::{hold, progress, retire};
 use super::settle;
 
 /// Erases a thread. Only inside of a transaction.
@@ -28,6 +28,8 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     for table in ["party WHERE thread", "thread WHERE id"] {
         db.execute(&format!("DELETE FROM {table} = ?1"), params![thread])?;
     }
+    // What waits for a person goes with them; what was decided stays on record, without its text.
+    count += hold::forget(db, thread)?;
     // Words that begin a page of the index are its keys, and outlive what they were written for: all pages anew.
     db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
     // What they settled elsewhere is open again.

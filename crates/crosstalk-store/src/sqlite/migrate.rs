@@ -12,7 +12,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 3] = [schema::INTAKE, schema::DERIVED, schema::RELAY];
+const STEPS: [&str; 4] = [schema::INTAKE, schema::DERIVED, schema::RELAY, schema::HOLD];
 /// Before this version nothing was derived.
 const DERIVING: u32 = 2;
 /// Before this version there was no relay.

@@ -6,8 +6,8 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::{
-    Admission, Attempt, Closing, Handler, Inbox, Priority, Recipient, RelayStore as _, Retention,
-    State,
+    Admission, Attempt, Choice, Closing, Decision, Handler, Held, HoldStore as _, Inbox, Priority,
+    Recipient, RelayStore as _, Retention, Ruling, State,
 };
 use crosstalk_protocol::store::{Arrival, Kept, Page, Search, Side, Store as _, ThreadFilter, Way};
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
@@ -129,6 +129,7 @@ fn use_relay(store: &mut SqliteStore) {
         answer_by: Some(now),
         expires: Some(now),
         blobs: vec![digest],
+        held: None,
     };
     let batch = [
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
@@ -140,6 +141,10 @@ fn use_relay(store: &mut SqliteStore) {
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
     ];
     store.take(&batch).unwrap();
+    hold(
+        store,
+        parcel("H1", "thread: U1\n", "REQUEST", Handler::Inbox),
+    );
     for what in [Closing::Thread("U1".into()), Closing::Session("t".into())] {
         store.is_party(&what, "ANN").unwrap();
     }
@@ -187,7 +192,36 @@ fn use_relay(store: &mut SqliteStore) {
         now,
         most: 9,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 6);
+    assert_eq!(store.retire(&what).unwrap().messages, 7);
+}
+
+/// Everything about messages that wait for a person.
+fn hold(store: &mut SqliteStore, mut parcel: Admission) {
+    let now = Timestamp::from_millis(5);
+    parcel.held = Some(Held::default());
+    store.take(&[parcel.clone()]).unwrap();
+    store.take(&[parcel]).unwrap();
+    let held = store.waiting(5).unwrap().remove(0);
+    assert_eq!(store.held("H1").unwrap().unwrap(), held);
+    assert_eq!(
+        store.lapsed(Timestamp::from_millis(10), 5).unwrap().len(),
+        1
+    );
+    store.next_lapse().unwrap();
+    let decision = Decision {
+        id: held.record.id,
+        digest: held.record.digest,
+        raw: held.raw,
+        choice: Choice::Approve,
+        reason: None,
+        by: "ann".to_owned(),
+        at: now,
+        report: None,
+    };
+    assert!(matches!(
+        store.decide(&decision).unwrap(),
+        Ruling::Done(Some(_))
+    ));
 }
 
 /// Whether a line of a plan is about as many rows as were asked for: a search in an index, an index in the order that is
@@ -201,6 +235,7 @@ fn is_bounded(line: &str, sql: &str) -> bool {
         "delivery_courier",
         "delivery_dead",
         "expectation_due",
+        "held_waiting",
     ];
     let in_order = pages
         .iter()

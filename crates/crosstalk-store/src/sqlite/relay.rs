@@ -11,6 +11,7 @@ pub(super) mod close;
 mod delivery;
 mod due;
 mod file;
+pub(super) mod hold;
 mod inbox;
 mod keep;
 mod log;

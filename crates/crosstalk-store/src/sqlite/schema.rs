@@ -225,6 +225,51 @@ INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);
 INSERT INTO words (words, rank) VALUES ('automerge', 8);
 ";
 
+/// Messages that wait for a person. None of it is derived. A row stays when it is decided, and its text does not.
+///
+/// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
+/// nobody has decided, then `approved`, `refused` or `lapsed`. `deciders` has the addresses of those who decide, a line each.
+pub(super) const HOLD: &str = "
+CREATE TABLE held (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    carried INTEGER NOT NULL,
+    pkid TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    verdict TEXT NOT NULL,
+    spare_thread TEXT NOT NULL,
+    spare_message TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    text TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    routes TEXT NOT NULL,
+    answer_by INTEGER,
+    expires INTEGER,
+    ends INTEGER,
+    why TEXT NOT NULL,
+    deciders TEXT NOT NULL,
+    choice TEXT,
+    decided_by TEXT,
+    decided_at INTEGER,
+    reason TEXT
+) STRICT;
+CREATE INDEX held_waiting ON held (at, seq) WHERE choice IS NULL;
+CREATE INDEX held_ends ON held (ends) WHERE choice IS NULL AND ends IS NOT NULL;
+CREATE INDEX held_content ON held (digest) WHERE carried = 0;
+CREATE INDEX held_thread ON held (thread);
+
+CREATE TABLE held_blob (
+    digest BLOB NOT NULL,
+    seq INTEGER NOT NULL REFERENCES held (seq),
+    PRIMARY KEY (seq, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX held_blob_digest ON held_blob (digest);
+";
+
 /// What was closed before there was a relay.
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)

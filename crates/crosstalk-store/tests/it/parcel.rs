@@ -23,6 +23,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         answer_by: None,
         expires: None,
         blobs: Vec::new(),
+        held: None,
     }
 }
 

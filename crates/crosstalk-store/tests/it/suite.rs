@@ -9,6 +9,7 @@ pub(crate) mod carrying;
 pub(crate) mod delivering;
 pub(crate) mod filing;
 pub(crate) mod finding;
+pub(crate) mod holding;
 pub(crate) mod keeping;
 pub(crate) mod knowing;
 pub(crate) mod ruling;
@@ -166,6 +167,19 @@ macro_rules! relay_suite {
             a_person_carries_the_most_urgent_first
             questions_run_out_once
             an_answer_in_time_ends_the_wait
+        }
+        relay_suite! { $make; holding:
+            what_waits_is_nowhere_else
+            what_is_approved_comes_last
+            a_decision_is_made_once
+            a_decision_is_about_this_text
+            what_has_ended_is_not_approved
+            a_refusal_is_told
+            what_waits_is_known
+            a_verified_one_takes_the_id_of_one_that_waits
+            what_waits_does_nothing
+            attachments_wait_with_their_message
+            what_waits_too_long_is_erased
         }
         relay_suite! { $make; keeping:
             tokens_are_kept_and_revoked

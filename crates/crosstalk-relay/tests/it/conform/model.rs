@@ -252,6 +252,7 @@ impl Model {
             seq,
             at,
             by: NAME,
+            is_held: false,
         };
         let ack = acknowledgement(&receipt);
         if !self.has(Defect::LosesMessages) {

@@ -114,6 +114,9 @@ fn every_path_is_for_those_it_is_meant_for() {
         ("PUT", "/crosstalk/agents"),
     ];
     let person = [
+        ("GET", "/crosstalk/approvals"),
+        ("GET", "/crosstalk/approvals/M1"),
+        ("POST", "/crosstalk/approvals/M1"),
         ("GET", "/crosstalk/courier"),
         ("POST", "/crosstalk/courier/M1"),
     ];

@@ -9,7 +9,7 @@ use crate::sqlite::fault::Step;
 const NAMED: usize = 10;
 
 /// What must not be there: the sentence, and the ids or places that it is about, one a row.
-const RULES: [(&str, &str); 14] = [
+const RULES: [(&str, &str); 16] = [
     (
         "there is something in the store that acts by itself, which Crosstalk did not put there",
         "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')",
@@ -70,7 +70,18 @@ const RULES: [(&str, &str); 14] = [
     ),
     (
         "the uses of an attachment are counted wrongly",
-        "SELECT hex(digest) FROM blob b WHERE uses <> (SELECT count(*) FROM blob_use u WHERE u.digest = b.digest)",
+        "SELECT hex(digest) FROM blob b WHERE uses <> (SELECT count(*) FROM blob_use u WHERE u.digest = b.digest) \
+         + (SELECT count(*) FROM held_blob u WHERE u.digest = b.digest)",
+    ),
+    (
+        "a message that waits for a person has no text, or one that was decided still has it",
+        "SELECT id FROM held WHERE (choice IS NULL) <> (text <> '') OR (choice IS NULL) <> (decided_by IS NULL) \
+         OR (choice IS NULL) <> (decided_at IS NULL) OR choice NOT IN ('approved', 'refused', 'lapsed')",
+    ),
+    (
+        "a message is taken that nobody approved",
+        "SELECT h.id FROM held h JOIN intake i ON i.id = h.id AND i.digest = h.digest \
+         WHERE h.choice IS NULL OR h.choice <> 'approved'",
     ),
     (
         "a thread has another number of messages than are filed in it",

@@ -96,7 +96,7 @@ pub(super) fn advance(
         return Ok(true);
     }
     let times = match state {
-        State::Queued => return Ok(true),
+        State::Queued | State::Held => return Ok(true),
         State::Delivered => "delivered_at = coalesce(delivered_at, ?4)",
         State::Read => "delivered_at = coalesce(delivered_at, ?4), read_at = ?4",
         State::Acknowledged => "delivered_at = coalesce(delivered_at, ?4), acknowledged_at = ?4",

@@ -97,7 +97,8 @@ pub(super) fn add_blob(db: &Connection, digest: Digest, size: u64, at: Timestamp
     }
     db.prepare_cached(
         "INSERT INTO blob (digest, size, at, uses) \
-         VALUES (?1, ?2, ?3, (SELECT count(*) FROM blob_use WHERE digest = ?1))",
+         VALUES (?1, ?2, ?3, (SELECT count(*) FROM blob_use WHERE digest = ?1) \
+         + (SELECT count(*) FROM held_blob WHERE digest = ?1))",
     )?
     .execute(params![digest.0, super::number(size), at.as_millis()])?;
     Ok(true)
@@ -111,6 +112,36 @@ pub(super) fn use_blob(db: &Connection, digest: Digest, seq: i64) -> Step<()> {
     if added > 0 {
         db.prepare_cached("UPDATE blob SET uses = uses + 1 WHERE digest = ?1")?
             .execute(params![digest.0])?;
+    }
+    Ok(())
+}
+
+/// Notes that a message which is held refers to an attachment: it is not removed while it waits.
+pub(super) fn hold_blob(db: &Connection, digest: Digest, seq: i64) -> Step<()> {
+    let added = db
+        .prepare_cached("INSERT OR IGNORE INTO held_blob (digest, seq) VALUES (?1, ?2)")?
+        .execute(params![digest.0, seq])?;
+    if added > 0 {
+        db.prepare_cached("UPDATE blob SET uses = uses + 1 WHERE digest = ?1")?
+            .execute(params![digest.0])?;
+    }
+    Ok(())
+}
+
+/// The attachments that a message which is held refers to.
+pub(super) fn held_blobs(db: &Connection, seq: i64) -> Step<Vec<Digest>> {
+    let mut find = db.prepare_cached("SELECT digest FROM held_blob WHERE seq = ?1")?;
+    let rows = find.query_map(params![seq], |row| row.get(0).map(Digest))?;
+    rows.collect()
+}
+
+/// A message is not held any more, and refers to nothing as such.
+pub(super) fn release_held(db: &Connection, seq: i64) -> Step<()> {
+    for sql in [
+        "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM held_blob WHERE seq = ?1)",
+        "DELETE FROM held_blob WHERE seq = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute(params![seq])?;
     }
     Ok(())
 }

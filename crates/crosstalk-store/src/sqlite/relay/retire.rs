@@ -4,7 +4,7 @@ use crosstalk_protocol::relay::{Retention, Retired};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::{keep, progress};
+use super::{hold, keep, progress};
 use crate::sqlite::derive::{self, FILED, Filed};
 use crate::sqlite::fault::Step;
 use crate::sqlite::{course, settle};
@@ -22,6 +22,10 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     {
         let room = what.most.saturating_sub(chosen.len());
         more = aged(db, before.as_millis(), room, &mut chosen)?;
+    }
+    if let Some(before) = what.before {
+        let why = ("nobody decided for as long as messages are kept", what.now);
+        hold::give_up(db, "h.at < ?1", &before.as_millis(), why)?;
     }
     chosen.sort_unstable();
     chosen.dedup();

@@ -15,8 +15,13 @@ pub(super) fn written(admission: &Admission) -> String {
     {
         return String::new();
     }
+    lines(&admission.recipients)
+}
+
+/// The same, a line each, whoever it is.
+pub(super) fn lines(recipients: &[Recipient]) -> String {
     let line = |r: &Recipient| format!("{} {}", r.by.as_str(), r.address);
-    let lines: Vec<String> = admission.recipients.iter().map(line).collect();
+    let lines: Vec<String> = recipients.iter().map(line).collect();
     lines.join("\n")
 }
 

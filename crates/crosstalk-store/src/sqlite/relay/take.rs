@@ -11,7 +11,7 @@ use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
-use super::{close, keep, progress, route};
+use super::{close, hold, keep, progress, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
@@ -28,6 +28,18 @@ pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>>
 }
 
 fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) -> Step<Taken> {
+    match hold::again(db, admission)? {
+        Some(held) => Ok(held),
+        None => admitted(db, admission, stale),
+    }
+}
+
+/// Takes a message in that no message which is held stands in the way of.
+pub(super) fn admitted(
+    db: &Connection,
+    admission: &Admission,
+    stale: &mut BTreeSet<String>,
+) -> Step<Taken> {
     let arrival = &admission.arrival;
     if arrival.message.is_none()
         && let Some(found) = accept::by_content(db, arrival)?
@@ -36,9 +48,9 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
     }
     let ruled = admission.rule(&facts(db, admission)?);
     if ruled.is_ok()
-        && let Some(seq) = insert(db, admission)?
+        && let Some(taken) = keep(db, admission)?
     {
-        return Ok(Taken::New { seq });
+        return Ok(taken);
     }
     // There is one with its id, or it is refused: what is known is known, whatever has happened since.
     let found = accept::by_id(db, arrival.id())?;
@@ -56,13 +68,12 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
     let is_own = accept::sender(db, found.seq)?.is_none_or(|s| is_same_party(&s, &arrival.sender));
     if displaces && is_own && accept::by_id(db, &found.spare)?.is_none() {
         accept::displace(db, &found)?;
-        let seq = insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        return Ok(Taken::New { seq });
+        return keep(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows);
     }
     Ok(Taken::Refused(conflict(arrival.id())))
 }
 
-fn conflict(id: &str) -> Refusal {
+pub(super) fn conflict(id: &str) -> Refusal {
     let detail = format!(
         "The id {} belongs to another message.\nWhat to do: send it under a new id; what was sent can't be changed.",
         escape(id)
@@ -135,6 +146,14 @@ fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
     )?
     .query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?)))
     .optional()
+}
+
+/// Keeps a message, or holds it. Nothing if its id is taken.
+fn keep(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
+    match &admission.held {
+        Some(held) => hold::insert(db, admission, held),
+        None => Ok(insert(db, admission)?.map(|seq| Taken::New { seq })),
+    }
 }
 
 /// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.

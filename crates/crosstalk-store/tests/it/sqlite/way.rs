@@ -165,6 +165,7 @@ fn run(acts: Vec<Act>) {
                 let shape = |t: &Taken| match t {
                     Taken::New { .. } => "new",
                     Taken::Known { .. } => "known",
+                    Taken::Held { .. } => "held",
                     Taken::Refused(_) => "refused",
                 };
                 let taken: Vec<&str> = taken.iter().map(shape).collect();

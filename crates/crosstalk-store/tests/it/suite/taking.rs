@@ -234,6 +234,7 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Rel
         .map(|t| match t {
             Taken::New { .. } => "new",
             Taken::Known { .. } => "known",
+            Taken::Held { .. } => "held",
             Taken::Refused(_) => "refused",
         })
         .collect();

@@ -1,0 +1,118 @@
+//! What waits for a person: which messages are held, and what becomes of them (CON-060 and up).
+//!
+//! ```text
+//! admit ──> Admission { held } ──> take ──> held, on disk, seen by its sender and by those who decide
+//!                                            │
+//!            Decision, bound to the digests ─┼─ Approve ──> taken, as if it came now
+//!                                            ├─ Refuse ───> an ERROR to the sender
+//!                                            └─ Lapse ────> the same: its consent or its deadline ended first
+//! ```
+//!
+//! A held message is not among those that were taken: nothing that a relay hands out, files or does comes to it. When
+//! it is approved it goes the way of every other message, from the beginning.
+
+mod decision;
+mod port;
+
+pub use decision::{Choice, Decided, Decision, HeldMessage, Ruling, ended};
+pub use port::HoldStore;
+
+use super::delivery::{Handler, Recipient};
+use super::pattern::Pattern;
+use super::peer::{Peer, is_human};
+use super::route::Routes;
+use crate::verdict::Word;
+use crosstalk_envelope::Envelope;
+use crosstalk_envelope::registry::Intent;
+
+/// Which messages wait for a person. Everything that is said has to fit; what is left empty fits everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Why, in a few words, as those who decide read it.
+    pub why: String,
+    /// With one of these intents. A REVOKE is held only where it is named here: what is withdrawn does not wait.
+    pub intents: Vec<Intent>,
+    /// From one of these addresses.
+    pub from: Vec<Pattern>,
+    /// To one of these addresses.
+    pub to: Vec<Pattern>,
+    /// By one of these ways.
+    pub by: Vec<Handler>,
+    /// With one of these words in `Scope` of `meta: privacy`.
+    pub scopes: Vec<String>,
+    /// Only with an attachment.
+    pub attachments: bool,
+    /// With one of these verdicts about the signature.
+    pub verdicts: Vec<Word>,
+    /// Also what people send themselves.
+    pub people: bool,
+    /// The addresses of those who decide; any person, if there are none.
+    pub deciders: Vec<String>,
+}
+
+/// Why a message waits, and for whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Why.
+    pub why: String,
+    /// The addresses of those who decide; any person, if there are none.
+    pub deciders: Vec<String>,
+}
+
+/// What is looked at to tell whether a message is held.
+pub(super) struct Looked<'l> {
+    pub(super) envelope: &'l Envelope<'l>,
+    pub(super) verdict: Word,
+    pub(super) peer: &'l Peer,
+    pub(super) recipients: &'l [Recipient],
+    pub(super) routes: &'l Routes,
+}
+
+/// Whether a message is held: by the first rule that fits. What the relay itself says never is.
+pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<Held> {
+    if holds.is_empty() || looked.peer.is_itself() {
+        return None;
+    }
+    let sender = looked.envelope.sender.as_str();
+    let is_own_word = looked.peer.is_person() && is_human(looked.routes.named(sender));
+    let mut fitting = holds.iter().filter(|hold| hold.people || !is_own_word);
+    fitting.find(|hold| hold.fits(looked)).map(|hold| Held {
+        why: hold.why.clone(),
+        deciders: hold.deciders.clone(),
+    })
+}
+
+impl Hold {
+    fn fits(&self, looked: &Looked<'_>) -> bool {
+        let envelope = looked.envelope;
+        let meaning = envelope.meaning();
+        let is_asked = match (meaning, self.intents.is_empty()) {
+            (Some(Intent::Revoke), true) => false,
+            (_, true) => true,
+            (Some(meaning), false) => self.intents.contains(&meaning),
+            (None, false) => false,
+        };
+        let any = |patterns: &[Pattern], address: &str| {
+            let named = looked.routes.named(address);
+            let fits = |p: &Pattern| p.matches(address) || p.matches(named);
+            patterns.is_empty() || patterns.iter().any(fits)
+        };
+        let receiver = envelope.receiver.as_str();
+        let goes = |r: &Recipient| {
+            let is_named = looked.routes.named(receiver) == r.address && any(&self.to, receiver);
+            (is_named || any(&self.to, &r.address))
+                && (self.by.is_empty() || self.by.contains(&r.by))
+        };
+        let says = || {
+            let scopes = envelope.privacy().scopes();
+            let is_said = |word: &String| scopes.iter().any(|s| s.eq_ignore_ascii_case(word));
+            self.scopes.is_empty() || self.scopes.iter().any(is_said)
+        };
+        is_asked
+            && (self.verdicts.is_empty() || self.verdicts.contains(&looked.verdict))
+            && any(&self.from, envelope.sender.as_str())
+            && looked.recipients.iter().any(goes)
+            && says()
+            && (!self.attachments || envelope.attachments().next().is_some())
+    }
+}

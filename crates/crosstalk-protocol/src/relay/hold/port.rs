@@ -1,0 +1,38 @@
+//! What a relay asks of its store about messages that are held.
+
+use super::{Decision, HeldMessage, Ruling};
+use crate::store::StoreError;
+use crosstalk_envelope::Timestamp;
+
+/// What is kept about messages that are held. [`RelayStore::take`](super::super::RelayStore::take) holds them.
+pub trait HoldStore {
+    /// What waits for a decision, the oldest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn waiting(&self, most: usize) -> Result<Vec<HeldMessage>, StoreError>;
+
+    /// The message with an id that is held or was, whatever was decided.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
+
+    /// Carries a decision out: in one transaction it is on record, and the message or what its sender is told is taken.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing was decided then.
+    fn decide(&mut self, decision: &Decision) -> Result<Ruling, StoreError>;
+
+    /// What waits though its consent or its deadline has ended.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn lapsed(&self, now: Timestamp, most: usize) -> Result<Vec<HeldMessage>, StoreError>;
+
+    /// When the next one ends.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError>;
+}

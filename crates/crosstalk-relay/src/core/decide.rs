@@ -1,0 +1,101 @@
+//! Decisions about messages that wait for a person.
+
+use super::Relay;
+use super::writer::Job;
+use crate::delivery::report;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling};
+use crosstalk_protocol::store::StoreError;
+use tokio::sync::oneshot;
+
+/// What somebody wants to become of a message, as they have seen it.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The digests of the message that was seen: of its canonical form, and of its text byte for byte.
+    pub digests: (
+        crosstalk_envelope::meta::Digest,
+        crosstalk_envelope::meta::Digest,
+    ),
+    /// Whether it may go on.
+    pub is_approved: bool,
+    /// Why, in one line.
+    pub reason: Option<String>,
+    /// The credential of whoever decides.
+    pub by: String,
+}
+
+impl Relay {
+    /// Carries out what a person decided about a message that is held. Whether they may is asked before.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn decide(&self, held: &HeldMessage, wish: Wish) -> Result<Ruling, StoreError> {
+        let report = match (wish.is_approved, &wish.reason) {
+            (true, _) => None,
+            (false, reason) => {
+                let reason = reason.as_deref().unwrap_or("no reason was given");
+                let detail = format!(
+                    "A person refused this message: {}.\nWhat to do: change what they object to, and send it as a new \
+                     message.",
+                    escape(reason)
+                );
+                Some(Refusal::new(ErrorCode::Perm, detail))
+            }
+        };
+        let choice = match wish.is_approved {
+            true => Choice::Approve,
+            false => Choice::Refuse,
+        };
+        let decision = Decision {
+            id: held.record.id.clone(),
+            digest: wish.digests.0,
+            raw: wish.digests.1,
+            choice,
+            reason: wish.reason,
+            by: wish.by,
+            at: self.now(),
+            report: None,
+        };
+        self.carry_out(held, decision, report).await
+    }
+
+    /// Gives a message up about which nobody decided in time.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn lapse(&self, held: &HeldMessage) -> Result<Ruling, StoreError> {
+        let at = self.now();
+        let Some(refusal) = held.ended(at) else {
+            return Ok(Ruling::Unknown);
+        };
+        let reason = refusal.detail.lines().next().map(str::to_owned);
+        let decision = Decision {
+            id: held.record.id.clone(),
+            digest: held.record.digest,
+            raw: held.raw,
+            choice: Choice::Lapse,
+            reason,
+            by: Peer::itself().name,
+            at,
+            report: None,
+        };
+        self.carry_out(held, decision, Some(refusal)).await
+    }
+
+    async fn carry_out(
+        &self,
+        held: &HeldMessage,
+        mut decision: Decision,
+        report: Option<Refusal>,
+    ) -> Result<Ruling, StoreError> {
+        if let Some(text) = report.and_then(|refusal| report::declined(&held.record, &refusal)) {
+            decision.report = self.own_word(&text).await.map(Box::new);
+        }
+        let (tell, told) = oneshot::channel();
+        let job = Job::Decide(Box::new(decision), tell);
+        self.jobs.send(job).map_err(|_| self.gone())?;
+        told.await.map_err(|_| self.gone())?
+    }
+}

@@ -1,0 +1,138 @@
+//! Messages that wait for a person: what they are, and what was decided (CON-063 to CON-066).
+
+use super::answer::{self, Answer, Fault};
+use super::inbox::read_json;
+use super::media::Media;
+use super::query::{self, TEXT};
+use super::surface::Call;
+use super::view::ApprovalView;
+use crate::core::Wish;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::{Decided, HeldMessage, Peer, RelayStore, Ruling};
+use serde::Deserialize;
+use serde_json::json;
+
+/// How much text a listing has, at most one message more.
+const BYTES: usize = 4 << 20;
+/// How many are looked at for somebody who does not decide about all of them.
+const LOOKED_AT: usize = 5_000;
+
+/// Whether somebody sees what waits: those who decide, and who runs the relay.
+fn sees(peer: &Peer, held: &HeldMessage) -> bool {
+    peer.is_admin() || held.may_be_decided_by(peer).is_ok()
+}
+
+pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let limit = call.query()?.limit()?;
+    let relay = &call.site.relay;
+    let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
+    let (mut approvals, mut bytes) = (Vec::new(), 0);
+    for held in waiting.iter().filter(|h| sees(&call.caller.peer, h)) {
+        if approvals.len() == limit || bytes > BYTES {
+            break;
+        }
+        bytes += held.record.text.len();
+        approvals.push(ApprovalView::of(held));
+    }
+    Ok(answer::json(&json!({ "approvals": approvals })))
+}
+
+pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let held = find(call).await?;
+    Ok(answer::json(&ApprovalView::of(&held)))
+}
+
+/// The message that the path names, if whoever asks sees it.
+async fn find(call: &Call<'_>) -> Result<HeldMessage, Fault> {
+    let id = call.name()?;
+    let ask = move |store: &dyn RelayStore| store.held(&id);
+    let found = call.site.relay.read(ask).await?;
+    found
+        .filter(|held| sees(&call.caller.peer, held))
+        .ok_or_else(|| Fault::missing("message that waits for you to decide"))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decides {
+    digest: String,
+    raw: String,
+    decision: String,
+    reason: Option<String>,
+}
+
+pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let wish: Decides = read_json(call).await?;
+    let digest = |name: &str, text: &str| {
+        Digest::parse(text).ok_or_else(|| {
+            Fault::format(format!(
+                "`{name}` is no digest.\nWhat to do: write it as sha256: and 64 hexadecimal digits."
+            ))
+        })
+    };
+    let digests = (digest("digest", &wish.digest)?, digest("raw", &wish.raw)?);
+    let reason = wish.reason.as_deref().map(str::trim);
+    let reason = reason.filter(|r| !r.is_empty());
+    if let Some(reason) = reason {
+        query::checked("reason", reason, TEXT)?;
+    }
+    let is_approved = match (wish.decision.as_str(), reason) {
+        ("approve", _) => true,
+        ("refuse", Some(_)) => false,
+        ("refuse", None) => {
+            return Err(Fault::format(
+                "A refusal has no `reason`.\nWhat to do: say why, so that the sender can do something about it.",
+            ));
+        }
+        _ => {
+            return Err(Fault::format(
+                "`decision` is neither `approve` nor `refuse`.\nWhat to do: give one of them.",
+            ));
+        }
+    };
+    let held = find(call).await?;
+    let peer = &call.caller.peer;
+    held.may_be_decided_by(peer)
+        .map_err(|refusal| Fault::new(refusal.code, refusal.detail))?;
+    let wish = Wish {
+        digests,
+        is_approved,
+        reason: reason.map(str::to_owned),
+        by: peer.name.clone(),
+    };
+    match call.site.relay.decide(&held, wish).await? {
+        Ruling::Done(_) => {
+            tracing::info!(id = %held.record.id, by = %peer.name, approved = is_approved, "a person decided about a message");
+            show(call).await
+        }
+        Ruling::Before(decided) => Err(before(&decided)),
+        Ruling::Other => Err(conflict(
+            ErrorCode::Perm,
+            "The message that waits has other digests: it is not the one that was looked at.\nWhat to do: look at it again, \
+             and decide about what is there."
+                .into(),
+        )),
+        Ruling::Not(refusal) => Err(conflict(refusal.code, refusal.detail)),
+        Ruling::Unknown => Err(Fault::missing("message that waits for you to decide")),
+    }
+}
+
+fn before(decided: &Decided) -> Fault {
+    let detail = format!(
+        "It was {} at {} with the credential `{}`: a decision is made once.\nWhat to do: nothing, or ask the sender for a \
+         new message.",
+        decided.choice.as_str(),
+        decided.at,
+        escape(&decided.by)
+    );
+    conflict(ErrorCode::Perm, detail)
+}
+
+/// What can't be decided, or not any more.
+fn conflict(code: ErrorCode, detail: String) -> Fault {
+    Fault::new(code, detail).status(409)
+}

@@ -1,0 +1,359 @@
+//! Messages that wait for a person: beside the intake, so that nothing that looks there finds them.
+//!
+//! A row stays when it is decided, without its text: the decision is on record, the id is taken, and the same message gets
+//! the answer that it got first.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_protocol::relay::{
+    Admission, Choice, Decided, Decision, Held, HeldMessage, HoldStore, Recipient, Ruling, Taken,
+    ended,
+};
+use crosstalk_protocol::store::{Arrival, Kept, Record, Side, StoreError, Way, is_same_party};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::BTreeSet;
+
+use super::{keep, route, take};
+use crate::sqlite::SqliteStore;
+use crate::sqlite::accept;
+use crate::sqlite::course;
+use crate::sqlite::derive::{verdict_of, word};
+use crate::sqlite::fault::Step;
+
+impl HoldStore for SqliteStore {
+    fn waiting(&self, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{HELD} INDEXED BY held_waiting WHERE choice IS NULL ORDER BY at, seq LIMIT ?1"
+            );
+            let mut find = db.prepare_cached(&sql)?;
+            let rows = find.query_map(params![super::number(most)], message)?;
+            rows.collect()
+        })
+    }
+
+    fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError> {
+        self.read(|db| by_id(db, id))
+    }
+
+    fn decide(&mut self, decision: &Decision) -> Result<Ruling, StoreError> {
+        self.write(|db| decide(db, decision))
+    }
+
+    fn lapsed(&self, now: Timestamp, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{HELD} INDEXED BY held_ends WHERE choice IS NULL AND ends IS NOT NULL AND ends <= ?1 ORDER BY ends LIMIT ?2"
+            );
+            let mut find = db.prepare_cached(&sql)?;
+            let rows = find.query_map(params![now.as_millis(), super::number(most)], message)?;
+            rows.collect()
+        })
+    }
+
+    fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|db| {
+            let next = db
+                .prepare_cached(
+                    "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND ends IS NOT NULL",
+                )?
+                .query_row([], |row| row.get(0))?;
+            Ok(super::time(next))
+        })
+    }
+}
+
+/// Who gives up what nobody decided about.
+const ITSELF: &str = "relay";
+
+const HELD: &str = "SELECT * FROM held";
+
+fn by_id(db: &Connection, id: &str) -> Step<Option<HeldMessage>> {
+    let mut find = db.prepare_cached(&format!("{HELD} WHERE id = ?1"))?;
+    find.query_row(params![id], message).optional()
+}
+
+/// What a row says.
+fn message(row: &Row<'_>) -> Step<HeldMessage> {
+    let routes: String = row.get("routes")?;
+    let deciders: String = row.get("deciders")?;
+    let recipient = |(address, by): (&str, _)| Recipient {
+        address: address.to_owned(),
+        by,
+    };
+    let recipients = route::read(&routes, "")?;
+    let choice: Option<String> = row.get("choice")?;
+    let decided = match choice {
+        None => None,
+        Some(_) => Some(Decided {
+            choice: word(row, "choice", Choice::parse)?,
+            by: row.get("decided_by")?,
+            at: Timestamp::from_millis(row.get("decided_at")?),
+            reason: row.get("reason")?,
+        }),
+    };
+    let arrival = arrival(row)?;
+    Ok(HeldMessage {
+        spare: arrival.spare.clone(),
+        raw: Digest(row.get("raw")?),
+        recipients: recipients.into_iter().map(recipient).collect(),
+        peer: row.get("peer")?,
+        held: Held {
+            why: row.get("why")?,
+            deciders: deciders.lines().map(str::to_owned).collect(),
+        },
+        expires: super::time(row.get("expires")?),
+        answer_by: super::time(row.get("answer_by")?),
+        decided,
+        record: Record {
+            seq: row.get::<_, i64>("seq")?.unsigned_abs(),
+            id: row.get("id")?,
+            carries_id: row.get("carried")?,
+            thread: row.get("thread")?,
+            parent: arrival.answered().map(str::to_owned),
+            wait: arrival.wait(),
+            session: arrival.session,
+            sender: row.get("sender")?,
+            receiver: row.get("receiver")?,
+            user: arrival.user,
+            context: arrival.context,
+            intent: arrival.intent,
+            meaning: arrival.meaning,
+            at: arrival.at,
+            written_at: arrival.written_at,
+            verdict: arrival.verdict,
+            pkid: arrival.pkid,
+            side: arrival.side,
+            way: arrival.way,
+            digest: Digest(row.get("digest")?),
+            text: arrival.text,
+            received: None,
+        },
+    })
+}
+
+fn arrival(row: &Row<'_>) -> Step<Arrival> {
+    let pkid: String = row.get("pkid")?;
+    Ok(Arrival::recall(Kept {
+        text: row.get("text")?,
+        received: None,
+        verdict: word(row, "verdict", verdict_of)?,
+        pkid: (!pkid.is_empty()).then_some(pkid),
+        side: Side::Between,
+        way: Way::Relayed,
+        at: Timestamp::from_millis(row.get("at")?),
+        carried: row.get("carried")?,
+        answers: None,
+        spare: ReceivedIds {
+            thread: row.get("spare_thread")?,
+            message: row.get("spare_message")?,
+        },
+    }))
+}
+
+/// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
+pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
+    let arrival = &admission.arrival;
+    let sql = match arrival.message {
+        Some(_) => {
+            "SELECT seq, id, digest, at, sender, verdict, spare_message FROM held WHERE id = ?1"
+        }
+        None => {
+            "SELECT seq, id, digest, at, sender, verdict, spare_message FROM held WHERE carried = 0 AND digest = ?2"
+        }
+    };
+    let mut find = db.prepare_cached(sql)?;
+    let mut rows = match arrival.message {
+        Some(_) => find.query(params![arrival.id()])?,
+        None => find.query(params![rusqlite::types::Null, arrival.digest.0])?,
+    };
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let digest: [u8; 32] = row.get("digest")?;
+    if digest == arrival.digest.0 {
+        let since = Timestamp::from_millis(row.get("at")?);
+        return Ok(Some(Taken::Held {
+            since,
+            is_new: false,
+        }));
+    }
+    let sender: String = row.get("sender")?;
+    let spare: String = row.get("spare_message")?;
+    let verdict = word(row, "verdict", verdict_of)?;
+    let is_own = is_same_party(&sender, &arrival.sender);
+    if is_own && arrival.displaces(verdict, Side::Between) && by_id(db, &spare)?.is_none() {
+        let seq: i64 = row.get("seq")?;
+        db.prepare_cached("UPDATE held SET id = ?2, carried = 0 WHERE seq = ?1")?
+            .execute(params![seq, spare])?;
+        return Ok(None);
+    }
+    Ok(Some(Taken::Refused(take::conflict(arrival.id()))))
+}
+
+/// Holds a message. Nothing if its id is taken.
+pub(super) fn insert(db: &Connection, admission: &Admission, held: &Held) -> Step<Option<Taken>> {
+    let a = &admission.arrival;
+    if accept::by_id(db, a.id())?.is_some() {
+        return Ok(None);
+    }
+    let ends = [admission.expires, admission.answer_by];
+    let ends = ends.into_iter().flatten().min();
+    let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    db.prepare_cached(
+        "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, spare_message, thread, sender, \
+         receiver, text, peer, routes, answer_by, expires, ends, why, deciders) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+    )?
+    .execute(params![
+        a.id(),
+        a.message.is_some(),
+        a.pkid.as_deref().unwrap_or_default(),
+        a.digest.0,
+        Digest::of(a.text.as_bytes()).0,
+        a.at.as_millis(),
+        a.verdict.as_str(),
+        a.spare.thread,
+        a.spare.message,
+        a.thread.as_deref().unwrap_or(&a.spare.thread),
+        a.sender,
+        a.receiver,
+        a.text,
+        admission.peer,
+        route::lines(&admission.recipients),
+        millis(admission.answer_by),
+        millis(admission.expires),
+        millis(ends),
+        held.why,
+        held.deciders.join("\n"),
+    ])?;
+    let seq = db.last_insert_rowid();
+    for digest in &admission.blobs {
+        keep::hold_blob(db, *digest, seq)?;
+    }
+    Ok(Some(Taken::Held {
+        since: a.at,
+        is_new: true,
+    }))
+}
+
+/// Carries a decision out. Only inside of a transaction.
+fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
+    let Some(found) = by_id(db, &decision.id)? else {
+        return Ok(Ruling::Unknown);
+    };
+    if let Some(decided) = found.decided {
+        return Ok(Ruling::Before(decided));
+    }
+    if found.record.digest != decision.digest || found.raw != decision.raw {
+        return Ok(Ruling::Other);
+    }
+    let end = ended(found.expires, found.answer_by, decision.at);
+    let next = match (decision.choice, end) {
+        (Choice::Approve, Some(refusal)) => return Ok(Ruling::Not(refusal)),
+        (Choice::Approve, None) => Some(Box::new(released(db, &found)?)),
+        (Choice::Lapse, None) => return Ok(Ruling::Not(not_yet())),
+        (Choice::Refuse | Choice::Lapse, _) => decision.report.clone(),
+    };
+    let seq = super::number(found.record.seq);
+    let mut stale = BTreeSet::new();
+    let taken = match next {
+        None => None,
+        Some(admission) => match take::admitted(db, &admission, &mut stale)? {
+            Taken::New { seq } => Some((seq, admission)),
+            Taken::Refused(refusal) if decision.choice == Choice::Approve => {
+                return Ok(Ruling::Not(refusal));
+            }
+            Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
+        },
+    };
+    for thread in &stale {
+        course::recount(db, thread)?;
+    }
+    keep::release_held(db, seq)?;
+    let by = (
+        decision.by.as_str(),
+        decision.at,
+        decision.reason.as_deref(),
+    );
+    settle(db, seq, decision.choice, by)?;
+    Ok(Ruling::Done(taken))
+}
+
+/// Gives messages up that nobody decided about, with a reason and no report: those of a condition, in `held` as `h`.
+pub(in crate::sqlite) fn give_up(
+    db: &Connection,
+    which: &str,
+    value: &dyn rusqlite::ToSql,
+    (reason, at): (&str, Timestamp),
+) -> Step<u64> {
+    let sql = format!("SELECT h.seq FROM held h WHERE h.choice IS NULL AND {which}");
+    let mut find = db.prepare_cached(&sql)?;
+    let rows = find.query_map([value], |row| row.get(0))?;
+    let chosen = rows.collect::<Step<Vec<i64>>>()?;
+    for seq in &chosen {
+        keep::release_held(db, *seq)?;
+        settle(db, *seq, Choice::Lapse, (ITSELF, at, Some(reason)))?;
+    }
+    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+}
+
+/// Forgets what waits of a thread. What was decided stays on record.
+pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> Step<u64> {
+    let mut find =
+        db.prepare_cached("SELECT seq FROM held WHERE thread = ?1 AND choice IS NULL")?;
+    let rows = find.query_map(params![thread], |row| row.get(0))?;
+    let chosen = rows.collect::<Step<Vec<i64>>>()?;
+    for seq in &chosen {
+        keep::release_held(db, *seq)?;
+        db.prepare_cached("DELETE FROM held WHERE seq = ?1")?
+            .execute(params![seq])?;
+    }
+    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+}
+
+/// Puts a decision on record; the text is not kept.
+fn settle(
+    db: &Connection,
+    seq: i64,
+    choice: Choice,
+    (by, at, reason): (&str, Timestamp, Option<&str>),
+) -> Step<()> {
+    db.prepare_cached(
+        "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text = '', ends = NULL \
+         WHERE seq = ?1",
+    )?
+    .execute(params![seq, choice.as_str(), by, at.as_millis(), reason])?;
+    Ok(())
+}
+
+fn not_yet() -> Refusal {
+    let detail =
+        "Neither its consent nor its deadline has ended.\nWhat to do: let a person decide.";
+    Refusal::new(crosstalk_envelope::registry::ErrorCode::Perm, detail)
+}
+
+/// The message as it is taken when it is approved.
+fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
+    let record = &found.record;
+    let arrival = Arrival::recall(Kept {
+        text: record.text.clone(),
+        received: None,
+        verdict: record.verdict,
+        pkid: record.pkid.clone(),
+        side: record.side,
+        way: record.way,
+        at: record.at,
+        carried: record.carries_id,
+        answers: None,
+        spare: found.spare.clone(),
+    });
+    let recipients = found.recipients.clone();
+    Ok(Admission {
+        answer_by: found.answer_by,
+        expires: found.expires,
+        blobs: keep::held_blobs(db, super::number(record.seq))?,
+        ..Admission::recall(arrival, found.peer.clone(), recipients)
+    })
+}

@@ -1,0 +1,367 @@
+//! Messages that wait for a person.
+
+use crate::at;
+use crate::letter::{letter, nameless};
+use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_and_file, take_new};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::relay::{
+    Admission, Choice, Closing, Decision, Handler, Held, RelayStore, Retention, Ruling, State,
+    Taken,
+};
+use crosstalk_protocol::store::{Page, Search, ThreadFilter};
+
+/// The same message, which waits.
+fn held(mut parcel: Admission) -> Admission {
+    parcel.held = Some(Held {
+        why: "by exec".to_owned(),
+        deciders: vec!["human://acme.example/ann".to_owned()],
+    });
+    parcel
+}
+
+/// Takes a message in that waits.
+fn wait(store: &mut dyn RelayStore, parcel: Admission) {
+    let taken = take(store, &held(parcel));
+    assert!(
+        matches!(taken, Taken::Held { is_new: true, .. }),
+        "{taken:?}"
+    );
+}
+
+fn decision(store: &dyn RelayStore, id: &str, choice: Choice, seconds: i64) -> Decision {
+    let held = store.held(id).unwrap().unwrap();
+    Decision {
+        id: id.to_owned(),
+        digest: held.record.digest,
+        raw: held.raw,
+        choice,
+        reason: Some("because".to_owned()),
+        by: "ann".to_owned(),
+        at: at(seconds),
+        report: None,
+    }
+}
+
+fn decide(store: &mut dyn RelayStore, id: &str, choice: Choice) -> Ruling {
+    let decision = decision(store, id, choice, 50);
+    store.decide(&decision).unwrap()
+}
+
+/// Everything that a recipient, a handler or a person who looks around would find a message by.
+fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
+    let page = Page { limit: 10, skip: 0 };
+    let threads = store.threads(&ThreadFilter::default(), page).unwrap();
+    let found = store.search(&Search::parse(word).unwrap(), page).unwrap();
+    let unfiled = store.unfiled(0, 10).unwrap();
+    let is_taken = store.taken_as(id).unwrap().is_some();
+    let by_place = store.taken(&(1..9).collect::<Vec<_>>()).unwrap();
+    is_taken
+        || inbox(store, "CLAUDE").iter().any(|i| i == id)
+        || threads.items.iter().any(|t| t.id == "T1")
+        || !found.items.is_empty()
+        || !unfiled.is_empty()
+        || by_place.iter().any(|r| r.id == id)
+        || !store.courier(10).unwrap().is_empty()
+        || !store.deliveries(id).unwrap().is_empty()
+        || !store.dead(10).unwrap().is_empty()
+        || store.next_due().unwrap().is_some()
+        || store.next_deadline().unwrap().is_some()
+}
+
+pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
+    let ways = [
+        ("CLAUDE", Handler::Inbox),
+        ("GPT", Handler::CopyPaste),
+        ("agent://a.example/x", Handler::Exec),
+    ];
+    let one = || parcel(letter("M1").thread("T1").body("plums and pears")).to(&ways);
+    wait(store, one().answer_by(900));
+    assert!(!is_seen(store, "M1", "plums"));
+    file_all(store);
+    assert!(!is_seen(store, "M1", "plums"));
+    assert_eq!(store.due(at(1000), at(2000), 9).unwrap(), []);
+    assert_eq!(store.overdue(at(1000), 9).unwrap(), []);
+    for state in State::ALL {
+        let marked = store.mark("CLAUDE", &["M1".into()], state, at(9)).unwrap();
+        assert!(marked.is_empty());
+    }
+    assert_eq!(store.requeue("M1", at(9)).unwrap(), 0);
+    let waiting = store.waiting(9).unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].raw, Digest::of(one().arrival.text.as_bytes()));
+    assert_eq!(waiting[0].record.text, one().arrival.text);
+    assert_eq!(waiting[0].recipients.len(), 3);
+    let states: Vec<State> = waiting[0].deliveries().iter().map(|d| d.state).collect();
+    assert_eq!(states, [State::Held; 3]);
+
+    let ruling = decide(store, "M1", Choice::Approve);
+    assert!(
+        matches!(&ruling, Ruling::Done(Some((_, a))) if a.recipients.len() == 3),
+        "{ruling:?}"
+    );
+    file_all(store);
+    assert!(is_seen(store, "M1", "plums"));
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+    assert_eq!(store.courier(9).unwrap().len(), 1);
+    assert_eq!(store.due(at(60), at(90), 9).unwrap().len(), 1);
+    assert!(store.waiting(9).unwrap().is_empty());
+    assert_eq!(store.overdue(at(900), 9).unwrap().len(), 1);
+}
+
+/// What is approved is found by those who have read everything that came before it.
+pub(crate) fn what_is_approved_comes_last(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1")));
+    let places = take_new(store, &[parcel(letter("M2").thread("T2"))]);
+    let Ruling::Done(Some((place, _))) = decide(store, "M1", Choice::Approve) else {
+        panic!("not taken");
+    };
+    assert!(place > places[0]);
+}
+
+pub(crate) fn a_decision_is_made_once(store: &mut dyn RelayStore) {
+    let choices = [Choice::Approve, Choice::Refuse];
+    for (number, (first, second)) in choices
+        .into_iter()
+        .flat_map(|a| choices.map(|b| (a, b)))
+        .enumerate()
+    {
+        let id = format!("M{number}");
+        wait(store, parcel(letter(&id).thread("T1")));
+        // Both have looked before either decided.
+        let late = decision(store, &id, second, 60);
+        let ruling = decide(store, &id, first);
+        assert!(matches!(ruling, Ruling::Done(_)), "{ruling:?}");
+        let Ruling::Before(decided) = store.decide(&late).unwrap() else {
+            panic!("{first:?}, {second:?}");
+        };
+        assert_eq!((decided.choice, decided.at), (first, at(50)));
+        assert_eq!(
+            (decided.by.as_str(), decided.reason.as_deref()),
+            ("ann", Some("because"))
+        );
+        let kept = store.held(&id).unwrap().unwrap();
+        assert_eq!(kept.decided, Some(decided));
+        assert_eq!(kept.record.text, "");
+        let is_there = store.taken_as(&id).unwrap().is_some();
+        assert_eq!(is_there, first == Choice::Approve);
+    }
+}
+
+pub(crate) fn a_decision_is_about_this_text(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1")));
+    let right = decision(store, "M1", Choice::Approve, 50);
+    for wrong in [
+        Decision {
+            digest: Digest::of(b"x"),
+            ..right.clone()
+        },
+        Decision {
+            raw: Digest::of(b"x"),
+            ..right.clone()
+        },
+        Decision {
+            choice: Choice::Refuse,
+            raw: right.digest,
+            ..right.clone()
+        },
+    ] {
+        assert_eq!(store.decide(&wrong).unwrap(), Ruling::Other);
+    }
+    let unknown = Decision {
+        id: "M2".to_owned(),
+        ..right.clone()
+    };
+    assert_eq!(store.decide(&unknown).unwrap(), Ruling::Unknown);
+    assert_eq!(store.waiting(9).unwrap().len(), 1);
+    assert!(matches!(
+        store.decide(&right).unwrap(),
+        Ruling::Done(Some(_))
+    ));
+}
+
+pub(crate) fn what_has_ended_is_not_approved(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1")).expires(100));
+    wait(store, parcel(letter("M2").thread("T1")).answer_by(200));
+    wait(store, parcel(letter("M3").thread("T1")));
+    assert_eq!(store.next_lapse().unwrap(), Some(at(100)));
+    assert_eq!(store.lapsed(at(99), 9).unwrap(), []);
+    for (id, end, code) in [("M1", 100, "E-CONSENT"), ("M2", 200, "E-TIMEOUT")] {
+        let early = decision(store, id, Choice::Lapse, end - 1);
+        assert!(matches!(store.decide(&early).unwrap(), Ruling::Not(_)));
+        let late = decision(store, id, Choice::Approve, end);
+        let ruling = store.decide(&late).unwrap();
+        assert!(
+            matches!(&ruling, Ruling::Not(r) if r.code.as_str() == code),
+            "{ruling:?}"
+        );
+        let lapsed = store.lapsed(at(end), 9).unwrap();
+        assert_eq!(lapsed.len(), 1);
+        let lapse = decision(store, &lapsed[0].record.id, Choice::Lapse, end);
+        assert_eq!(store.decide(&lapse).unwrap(), Ruling::Done(None));
+        assert!(store.taken_as(id).unwrap().is_none());
+    }
+    assert_eq!(store.next_lapse().unwrap(), None);
+    assert_eq!(store.waiting(9).unwrap().len(), 1);
+}
+
+/// What the sender is told is taken in the same transaction.
+pub(crate) fn a_refusal_is_told(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1")));
+    let error = letter("E1").thread("T1").parent("M1").intent("ERROR");
+    let mut refusal = decision(store, "M1", Choice::Refuse, 50);
+    refusal.report = Some(Box::new(parcel(error.between("CLAUDE", "KALLE"))));
+    let ruling = store.decide(&refusal).unwrap();
+    assert!(matches!(&ruling, Ruling::Done(Some((_, a))) if a.arrival.id() == "E1"));
+    assert!(matches!(store.decide(&refusal).unwrap(), Ruling::Before(_)));
+    file_all(store);
+    assert_eq!(inbox(store, "KALLE"), ["E1"]);
+    let kept = store.held("M1").unwrap().unwrap();
+    let delivery = kept.deliveries().remove(0);
+    assert_eq!(
+        (delivery.state, delivery.failed_at),
+        (State::Failed, Some(at(50)))
+    );
+    assert_eq!(delivery.reason.as_deref(), Some("refused: because"));
+}
+
+pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
+    let since = at(3);
+    let again = Taken::Held {
+        since,
+        is_new: false,
+    };
+    let one = || parcel(letter("M1").thread("T1").at(3));
+    wait(store, one());
+    let bare = parcel(nameless().thread("T1").at(3));
+    wait(store, bare.clone());
+    for parcel in [held(one()), one(), held(bare.clone()), bare] {
+        assert_eq!(take(store, &parcel), again);
+    }
+    assert_eq!(store.waiting(9).unwrap().len(), 2);
+    // Another content under its id, whether that would wait or not.
+    let other = parcel(letter("M1").thread("T1").body("Other."));
+    for parcel in [other.clone(), held(other)] {
+        assert_eq!(refused(store, &parcel).0, "E-PERM");
+    }
+    // The answer stays the first one, whatever is decided.
+    decide(store, "M1", Choice::Approve);
+    file_all(store);
+    assert_eq!(take(store, &one()), again);
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+    let bare = store.waiting(9).unwrap().remove(0);
+    decide(store, &bare.record.id, Choice::Refuse);
+    assert_eq!(take(store, &parcel(letter("M1").thread("T1").at(3))), again);
+    // What was taken before is not held after.
+    take_and_file(store, &[parcel(letter("M5").thread("T5"))]);
+    assert!(matches!(
+        take(store, &held(parcel(letter("M5").thread("T5")))),
+        Taken::Known { .. }
+    ));
+    assert!(store.waiting(9).unwrap().is_empty());
+}
+
+pub(crate) fn a_verified_one_takes_the_id_of_one_that_waits(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1").body("Unsigned.")));
+    let signed = letter("M1").thread("T1").verdict(Word::Verified, Some("k"));
+    take_and_file(store, &[parcel(signed)]);
+    assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
+    let waiting = store.waiting(9).unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_ne!(waiting[0].record.id, "M1");
+    let id = waiting[0].record.id.clone();
+    assert!(matches!(
+        decide(store, &id, Choice::Approve),
+        Ruling::Done(Some(_))
+    ));
+    // Nobody else takes it.
+    wait(store, parcel(letter("M2").thread("T1")));
+    let thief = letter("M2")
+        .thread("T1")
+        .between("EVE", "CLAUDE")
+        .verdict(Word::Verified, Some("e"));
+    assert_eq!(refused(store, &parcel(thief)).0, "E-PERM");
+}
+
+/// What a message does, it does when it is approved.
+pub(crate) fn what_waits_does_nothing(store: &mut dyn RelayStore) {
+    take_and_file(store, &[parcel(letter("M1").thread("T1"))]);
+    let note = |id: &str| parcel(letter(id).thread("T1").intent("BROADCAST"));
+    wait(store, parcel(letter("C1").thread("T1").intent("CLOSE")));
+    wait(store, note("N0"));
+    let thread = Closing::Thread("T9".to_owned());
+    wait(
+        store,
+        parcel(
+            letter("H1")
+                .thread("T9")
+                .intent("HANDOFF")
+                .between("BOB", "GPT"),
+        ),
+    );
+    assert!(!store.is_party(&thread, "BOB").unwrap());
+    take_new(store, &[note("N1")]);
+    assert!(matches!(
+        decide(store, "C1", Choice::Approve),
+        Ruling::Done(Some(_))
+    ));
+    assert_eq!(refused(store, &note("N2")).0, "E-PERM");
+    // What came before the end and waits comes too late as well.
+    let ruling = decide(store, "N0", Choice::Approve);
+    assert!(
+        matches!(&ruling, Ruling::Not(r) if r.code.as_str() == "E-PERM"),
+        "{ruling:?}"
+    );
+    assert!(matches!(
+        decide(store, "N0", Choice::Refuse),
+        Ruling::Done(None)
+    ));
+    assert!(matches!(
+        decide(store, "H1", Choice::Approve),
+        Ruling::Done(Some(_))
+    ));
+    file_all(store);
+    assert!(store.is_party(&thread, "BOB").unwrap());
+}
+
+pub(crate) fn attachments_wait_with_their_message(store: &mut dyn RelayStore) {
+    let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+    store.add_blob(one, 3, at(1)).unwrap();
+    wait(store, parcel(letter("M1").thread("T1")).blob(one).blob(two));
+    store.add_blob(two, 3, at(1)).unwrap();
+    assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
+    decide(store, "M1", Choice::Approve);
+    assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
+    wait(
+        store,
+        parcel(letter("M2").thread("T1")).blob(Digest::of(b"three")),
+    );
+    store.add_blob(Digest::of(b"three"), 5, at(1)).unwrap();
+    decide(store, "M2", Choice::Refuse);
+    assert_eq!(
+        store.drop_blobs(at(9999), 9).unwrap(),
+        [Digest::of(b"three")]
+    );
+}
+
+pub(crate) fn what_waits_too_long_is_erased(store: &mut dyn RelayStore) {
+    wait(store, parcel(letter("M1").thread("T1").at(10)));
+    wait(store, parcel(letter("M2").thread("T1").at(20)));
+    let what = Retention {
+        before: Some(at(20)),
+        now: at(99),
+        most: 9,
+    };
+    store.retire(&what).unwrap();
+    let gone = store.held("M1").unwrap().unwrap();
+    assert_eq!(gone.record.text, "");
+    assert_eq!(gone.decided.unwrap().choice, Choice::Lapse);
+    assert_eq!(store.waiting(9).unwrap()[0].record.id, "M2");
+    assert!(matches!(
+        decide(store, "M1", Choice::Approve),
+        Ruling::Before(_)
+    ));
+    take_and_file(store, &[parcel(letter("M3").thread("T1").at(30))]);
+    assert_eq!(store.forget("T1").unwrap(), 2);
+    assert!(store.waiting(9).unwrap().is_empty() && store.held("M2").unwrap().is_none());
+}
