@@ -1,4 +1,4 @@
-//! The answer to a message that was taken: an ACK with its digest and its place in the log.
+//! The answer to a message that was taken: an ACK with its digest and its index in the log.
 
 use super::made;
 use crate::store::Arrival;
@@ -9,8 +9,8 @@ use crosstalk_envelope::Timestamp;
 pub struct Receipted<'r> {
     /// The message.
     pub arrival: &'r Arrival,
-    /// Its place in the log.
-    pub seq: u64,
+    /// Its index in the log.
+    pub index: u64,
     /// When it came first.
     pub at: Timestamp,
     /// The relay that has it: a name without white space.
@@ -23,7 +23,7 @@ pub struct Receipted<'r> {
 pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     let Receipted {
         arrival,
-        seq,
+        index,
         at,
         by,
     } = receipt;
@@ -60,7 +60,7 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
     add(&[
         "\nIndex: ",
-        &seq.to_string(),
+        &index.to_string(),
         "\nReceived-At: ",
         &at.to_string(),
     ]);

@@ -24,7 +24,7 @@ pub enum Received {
     Taken {
         /// Its id.
         id: String,
-        /// Its place in the log.
+        /// Its place among the messages.
         seq: u64,
         /// Whether it is new; else it was there before.
         is_new: bool,
@@ -212,9 +212,9 @@ impl Relay {
         let Ok(Answer { taken, admission }) = told.await else {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
-        let (seq, since, is_new) = match taken {
-            Ok(Taken::New { seq }) => (seq, at, true),
-            Ok(Taken::Known { seq, since }) => (seq, since, false),
+        let (seq, index, since, is_new) = match taken {
+            Ok(Taken::New { seq, index }) => (seq, index, at, true),
+            Ok(Taken::Known { seq, index, since }) => (seq, index, since, false),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
@@ -223,7 +223,7 @@ impl Relay {
         }
         let receipt = Receipted {
             arrival: &admission.arrival,
-            seq,
+            index,
             at: since,
             by: &self.config().name,
         };

@@ -190,7 +190,7 @@ impl Writer {
                 let new = || {
                     let pairs = batch.iter().zip(&taken);
                     pairs.filter_map(|(admission, taken)| match taken {
-                        Taken::New { seq } => Some((*seq, admission)),
+                        Taken::New { seq, .. } => Some((*seq, admission)),
                         Taken::Known { .. } | Taken::Refused(_) => None,
                     })
                 };

@@ -231,6 +231,45 @@ INSERT OR IGNORE INTO closing (kind, name, at, seq)
 SELECT 0, id, closed_at, closed_seq FROM thread WHERE closed_at IS NOT NULL;
 ";
 
+/// The log of a relay. Its entries are numbered from 0 without a gap; nothing changes them, and nothing takes them away but
+/// their details.
+///
+/// `sealed` is the salted digest of the detail. A tile has the hashes of 256 neighbours of a level, and its own; only full
+/// ones are kept. `entry` is where a message that a relay took is in the log, `renewed` where the text is that is kept of it
+/// now, if that is another one.
+pub(super) const LOG: &str = "
+ALTER TABLE intake ADD COLUMN entry INTEGER;
+ALTER TABLE intake ADD COLUMN renewed INTEGER;
+
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    id TEXT,
+    canonical BLOB,
+    raw BLOB,
+    sealed BLOB,
+    salt BLOB,
+    detail TEXT
+) STRICT;
+CREATE INDEX log_id ON log (id) WHERE kind <> 0 AND id IS NOT NULL;
+
+CREATE TABLE tile (
+    level INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    hashes BLOB NOT NULL,
+    PRIMARY KEY (level, place)
+) STRICT;
+
+CREATE TABLE checkpoint (
+    size INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    note TEXT NOT NULL
+) STRICT;
+";
+
 /// Forgets everything that is derived.
 pub(super) const EMPTY: &str = "
 DELETE FROM message;

@@ -1,7 +1,7 @@
 //! Messages on their way into a relay: known, refused, or on disk.
 //!
-//! This is what a sender waits for. For most messages it is two statements: whether the conversation is closed, and the
-//! new row.
+//! This is what a sender waits for. For most messages it is three statements: whether the conversation is closed, the
+//! new row, and its entry in the log.
 
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
@@ -15,6 +15,7 @@ use super::{close, keep, progress, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
+use crate::sqlite::log;
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
@@ -36,9 +37,9 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
     }
     let ruled = admission.rule(&facts(db, admission)?);
     if ruled.is_ok()
-        && let Some(seq) = insert(db, admission)?
+        && let Some(taken) = insert(db, admission)?
     {
-        return Ok(Taken::New { seq });
+        return Ok(taken);
     }
     // There is one with its id, or it is refused: what is known is known, whatever has happened since.
     let found = accept::by_id(db, arrival.id())?;
@@ -56,8 +57,7 @@ fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) ->
     let is_own = accept::sender(db, found.seq)?.is_none_or(|s| is_same_party(&s, &arrival.sender));
     if displaces && is_own && accept::by_id(db, &found.spare)?.is_none() {
         accept::displace(db, &found)?;
-        let seq = insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        return Ok(Taken::New { seq });
+        return insert(db, admission)?.ok_or(rusqlite::Error::QueryReturnedNoRows);
     }
     Ok(Taken::Refused(conflict(arrival.id())))
 }
@@ -85,6 +85,7 @@ fn again(
     }
     Ok(Taken::Known {
         seq: found.seq.unsigned_abs(),
+        index: log::known(db, found, arrival)?,
         since: found.since,
     })
 }
@@ -138,14 +139,14 @@ fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
 }
 
 /// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
-fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
+fn insert(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
     let a = &admission.arrival;
     let added = db
         .prepare_cached(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
-             ON CONFLICT (id) DO NOTHING",
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, entry) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+             (SELECT coalesce(max(place), -1) + 1 FROM log)) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             a.id(),
@@ -183,7 +184,10 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    Ok(Some(seq.unsigned_abs()))
+    // Its row names the next place of the log, which is this one.
+    let index = log::append(db, &log::accepted(a))?;
+    let seq = seq.unsigned_abs();
+    Ok(Some(Taken::New { seq, index }))
 }
 
 /// Whether a CLOSE that is filed closes the thread that it is filed to, other than the one that it names.
