@@ -14,6 +14,7 @@
 //! writes threads as files.
 
 pub mod archive;
+pub mod audit;
 pub mod bundle;
 pub mod chat;
 pub mod compose;

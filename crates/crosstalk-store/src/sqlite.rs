@@ -19,6 +19,7 @@ mod course;
 mod derive;
 mod fault;
 mod forget;
+mod log;
 mod migrate;
 #[cfg(test)]
 mod plan;

@@ -1,4 +1,4 @@
-//! The answer to a message that was taken: an ACK with its digest and its place in the log.
+//! The answer to a message that was taken: an ACK with its digest and its index in the log.
 
 use super::made;
 use crate::store::Arrival;
@@ -9,13 +9,13 @@ use crosstalk_envelope::Timestamp;
 pub struct Receipted<'r> {
     /// The message.
     pub arrival: &'r Arrival,
-    /// Its place in the log.
-    pub seq: u64,
+    /// Its index in the log.
+    pub index: u64,
     /// When it came first.
     pub at: Timestamp,
     /// The relay that has it: a name without white space.
     pub by: &'r str,
-    /// Whether it waits for a person: then it has no place yet.
+    /// Whether it waits for a person: then the index is that of this.
     pub is_held: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Receipted<'r> {
 pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     let Receipted {
         arrival,
-        seq,
+        index,
         at,
         by,
         is_held,
@@ -61,9 +61,9 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
         context,
     ]);
     add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
-    match is_held {
-        true => add(&["\nState: held"]),
-        false => add(&["\nIndex: ", &seq.to_string()]),
+    add(&["\nIndex: ", &index.to_string()]);
+    if *is_held {
+        add(&["\nState: held"]);
     }
     add(&["\nReceived-At: ", &at.to_string()]);
     add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);

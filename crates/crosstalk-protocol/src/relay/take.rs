@@ -10,18 +10,24 @@ use crosstalk_envelope::reply::Refusal;
 pub enum Taken {
     /// It is on disk.
     New {
-        /// Its place in the log.
+        /// Its place among the messages.
         seq: u64,
+        /// Its index in the log.
+        index: u64,
     },
     /// It was there already: the same id and the same content.
     Known {
-        /// Its place in the log.
+        /// Its place among the messages.
         seq: u64,
+        /// Its index in the log.
+        index: u64,
         /// Since when.
         since: Timestamp,
     },
     /// It is on disk and waits for a person, or did before somebody decided.
     Held {
+        /// Its index in the log: that it is held.
+        index: u64,
         /// Since when.
         since: Timestamp,
         /// Whether it just came.

@@ -677,7 +677,7 @@ fn the_same_message_gets_the_same_receipt() {
     let receipt = |at| {
         acknowledgement(&Receipted {
             arrival: &admission.arrival,
-            seq: 7,
+            index: 7,
             at,
             by: "relay.example",
             is_held: false,

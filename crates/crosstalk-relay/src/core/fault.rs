@@ -20,7 +20,7 @@ pub(super) fn answer_early(
     }
     for ((admission, answer), seq) in batch.iter().zip(answers.drain(..)).zip(last + 1..) {
         let _ = answer.send(Answer {
-            taken: Ok(Taken::New { seq }),
+            taken: Ok(Taken::New { seq, index: seq }),
             admission: Box::new(admission.clone()),
         });
     }

@@ -26,7 +26,7 @@ pub enum Received {
     Taken {
         /// Its id.
         id: String,
-        /// Its place in the log; 0 if it waits for a person.
+        /// Its place among the messages; 0 if it waits for a person.
         seq: u64,
         /// Whether it is new; else it was there before.
         is_new: bool,
@@ -232,10 +232,14 @@ impl Relay {
         let Ok(Answer { taken, admission }) = told.await else {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
-        let (seq, since, is_new, is_held) = match taken {
-            Ok(Taken::New { seq }) => (seq, at, true, false),
-            Ok(Taken::Known { seq, since }) => (seq, since, false, false),
-            Ok(Taken::Held { since, is_new }) => (0, since, is_new, true),
+        let (seq, index, since, is_new, is_held) = match taken {
+            Ok(Taken::New { seq, index }) => (seq, index, at, true, false),
+            Ok(Taken::Known { seq, index, since }) => (seq, index, since, false, false),
+            Ok(Taken::Held {
+                index,
+                since,
+                is_new,
+            }) => (0, index, since, is_new, true),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
@@ -245,7 +249,7 @@ impl Relay {
         }
         let receipt = Receipted {
             arrival: &admission.arrival,
-            seq,
+            index,
             at: since,
             by: &self.config().name,
             is_held,

@@ -199,7 +199,7 @@ impl Writer {
                 }
                 let pairs = batch.iter().zip(&taken);
                 let new = pairs.filter_map(|(admission, taken)| match taken {
-                    Taken::New { seq } => Some((*seq, admission)),
+                    Taken::New { seq, .. } => Some((*seq, admission)),
                     Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
                 });
                 self.announce(new);

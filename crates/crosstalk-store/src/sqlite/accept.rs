@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
 use super::relay::{close, progress};
-use super::{course, reference, settle};
+use super::{course, log, reference, settle};
 
 /// A message that is there and may be the one that comes, or has its id.
 pub(super) struct Known {
@@ -194,7 +194,7 @@ pub(super) fn keep_better(db: &Connection, seq: i64, arrival: &Arrival) -> Step<
         arrival.text,
         arrival.received
     ])?;
-    Ok(())
+    log::renewed(db, seq, arrival)
 }
 
 fn row(db: &Connection, seq: i64) -> Step<Filed> {

@@ -7,16 +7,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, Step};
-use super::{derive, schema};
+use super::{derive, log, schema};
 use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 4] = [schema::INTAKE, schema::DERIVED, schema::RELAY, schema::HOLD];
+const STEPS: [&str; 5] = [
+    schema::INTAKE,
+    schema::DERIVED,
+    schema::RELAY,
+    schema::LOG,
+    schema::HOLD,
+];
 /// Before this version nothing was derived.
 const DERIVING: u32 = 2;
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
+/// Before this version a relay kept no log.
+const LOGGING: u32 = 4;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -102,6 +110,9 @@ fn step(db: &Connection, from: u32) -> Step<()> {
     }
     if from < RELAYING {
         db.execute_batch(schema::CLOSED)?;
+    }
+    if from < LOGGING {
+        log::adopt(db)?;
     }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)

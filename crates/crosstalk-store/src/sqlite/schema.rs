@@ -227,7 +227,7 @@ INSERT INTO words (words, rank) VALUES ('automerge', 8);
 
 /// Messages that wait for a person. None of it is derived. A row stays when it is decided, and its text does not.
 ///
-/// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
+/// `raw` is the digest of the text byte for byte; `entry` is the index in the log that it is held; `ends` is when it can't be approved any more; `choice` is empty while
 /// nobody has decided, then `approved`, `refused` or `lapsed`. `deciders` has the addresses of those who decide, a line each.
 pub(super) const HOLD: &str = "
 CREATE TABLE held (
@@ -252,6 +252,7 @@ CREATE TABLE held (
     ends INTEGER,
     why TEXT NOT NULL,
     deciders TEXT NOT NULL,
+    entry INTEGER NOT NULL,
     choice TEXT,
     decided_by TEXT,
     decided_at INTEGER,
@@ -274,6 +275,45 @@ CREATE INDEX held_blob_digest ON held_blob (digest);
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)
 SELECT 0, id, closed_at, closed_seq FROM thread WHERE closed_at IS NOT NULL;
+";
+
+/// The log of a relay. Its entries are numbered from 0 without a gap; nothing changes them, and nothing takes them away but
+/// their details.
+///
+/// `sealed` is the salted digest of the detail. A tile has the hashes of 256 neighbours of a level, and its own; only full
+/// ones are kept. `entry` is where a message that a relay took is in the log, `renewed` where the text is that is kept of it
+/// now, if that is another one.
+pub(super) const LOG: &str = "
+ALTER TABLE intake ADD COLUMN entry INTEGER;
+ALTER TABLE intake ADD COLUMN renewed INTEGER;
+
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    id TEXT,
+    canonical BLOB,
+    raw BLOB,
+    sealed BLOB,
+    salt BLOB,
+    detail TEXT
+) STRICT;
+CREATE INDEX log_id ON log (id) WHERE kind <> 0 AND id IS NOT NULL;
+
+CREATE TABLE tile (
+    level INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    hashes BLOB NOT NULL,
+    PRIMARY KEY (level, place)
+) STRICT;
+
+CREATE TABLE checkpoint (
+    size INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    note TEXT NOT NULL
+) STRICT;
 ";
 
 /// Forgets everything that is derived.

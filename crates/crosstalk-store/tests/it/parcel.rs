@@ -78,7 +78,7 @@ pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> Taken {
 pub(crate) fn take_new(store: &mut dyn RelayStore, parcels: &[Admission]) -> Vec<u64> {
     let taken = store.take(parcels).unwrap();
     let place = |taken| match taken {
-        Taken::New { seq } => seq,
+        Taken::New { seq, .. } => seq,
         other => panic!("{other:?}"),
     };
     taken.into_iter().map(place).collect()

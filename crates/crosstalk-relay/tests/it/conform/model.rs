@@ -249,7 +249,7 @@ impl Model {
         };
         let receipt = Receipted {
             arrival: &admission.arrival,
-            seq,
+            index: seq,
             at,
             by: NAME,
             is_held: false,

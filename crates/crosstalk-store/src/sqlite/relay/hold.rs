@@ -6,6 +6,7 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_protocol::audit::{Detail, Event, EventKind};
 use crosstalk_protocol::relay::{
     Admission, Choice, Decided, Decision, Held, HeldMessage, HoldStore, Recipient, Ruling, Taken,
     ended,
@@ -20,6 +21,7 @@ use crate::sqlite::accept;
 use crate::sqlite::course;
 use crate::sqlite::derive::{verdict_of, word};
 use crate::sqlite::fault::Step;
+use crate::sqlite::log;
 
 impl HoldStore for SqliteStore {
     fn waiting(&self, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
@@ -157,10 +159,10 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
     let arrival = &admission.arrival;
     let sql = match arrival.message {
         Some(_) => {
-            "SELECT seq, id, digest, at, sender, verdict, spare_message FROM held WHERE id = ?1"
+            "SELECT seq, entry, digest, at, sender, verdict, spare_message FROM held WHERE id = ?1"
         }
         None => {
-            "SELECT seq, id, digest, at, sender, verdict, spare_message FROM held WHERE carried = 0 AND digest = ?2"
+            "SELECT seq, entry, digest, at, sender, verdict, spare_message FROM held WHERE carried = 0 AND digest = ?2"
         }
     };
     let mut find = db.prepare_cached(sql)?;
@@ -175,6 +177,7 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
     if digest == arrival.digest.0 {
         let since = Timestamp::from_millis(row.get("at")?);
         return Ok(Some(Taken::Held {
+            index: row.get::<_, i64>("entry")?.unsigned_abs(),
             since,
             is_new: false,
         }));
@@ -198,13 +201,21 @@ pub(super) fn insert(db: &Connection, admission: &Admission, held: &Held) -> Ste
     if accept::by_id(db, a.id())?.is_some() {
         return Ok(None);
     }
+    let index = log::append(
+        db,
+        &Event {
+            kind: EventKind::Held,
+            detail: Some(Detail::default().with("why", &held.why)),
+            ..log::accepted(a)
+        },
+    )?;
     let ends = [admission.expires, admission.answer_by];
     let ends = ends.into_iter().flatten().min();
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
     db.prepare_cached(
         "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, spare_message, thread, sender, \
-         receiver, text, peer, routes, answer_by, expires, ends, why, deciders) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+         receiver, text, peer, routes, answer_by, expires, ends, why, deciders, entry) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
     )?
     .execute(params![
         a.id(),
@@ -227,12 +238,14 @@ pub(super) fn insert(db: &Connection, admission: &Admission, held: &Held) -> Ste
         millis(ends),
         held.why,
         held.deciders.join("\n"),
+        index.cast_signed(),
     ])?;
     let seq = db.last_insert_rowid();
     for digest in &admission.blobs {
         keep::hold_blob(db, *digest, seq)?;
     }
     Ok(Some(Taken::Held {
+        index,
         since: a.at,
         is_new: true,
     }))
@@ -256,13 +269,15 @@ fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
         (Choice::Lapse, None) => return Ok(Ruling::Not(not_yet())),
         (Choice::Refuse | Choice::Lapse, _) => decision.report.clone(),
     };
-    let seq = super::number(found.record.seq);
+    db.execute_batch("SAVEPOINT decision")?;
+    settle(db, &found, decision)?;
     let mut stale = BTreeSet::new();
     let taken = match next {
         None => None,
         Some(admission) => match take::admitted(db, &admission, &mut stale)? {
-            Taken::New { seq } => Some((seq, admission)),
+            Taken::New { seq, .. } => Some((seq, admission)),
             Taken::Refused(refusal) if decision.choice == Choice::Approve => {
+                db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
                 return Ok(Ruling::Not(refusal));
             }
             Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
@@ -271,13 +286,7 @@ fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
     for thread in &stale {
         course::recount(db, thread)?;
     }
-    keep::release_held(db, seq)?;
-    let by = (
-        decision.by.as_str(),
-        decision.at,
-        decision.reason.as_deref(),
-    );
-    settle(db, seq, decision.choice, by)?;
+    db.execute_batch("RELEASE decision")?;
     Ok(Ruling::Done(taken))
 }
 
@@ -288,13 +297,22 @@ pub(in crate::sqlite) fn give_up(
     value: &dyn rusqlite::ToSql,
     (reason, at): (&str, Timestamp),
 ) -> Step<u64> {
-    let sql = format!("SELECT h.seq FROM held h WHERE h.choice IS NULL AND {which}");
+    let sql = format!("SELECT h.* FROM held h WHERE h.choice IS NULL AND {which}");
     let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map([value], |row| row.get(0))?;
-    let chosen = rows.collect::<Step<Vec<i64>>>()?;
-    for seq in &chosen {
-        keep::release_held(db, *seq)?;
-        settle(db, *seq, Choice::Lapse, (ITSELF, at, Some(reason)))?;
+    let rows = find.query_map([value], message)?;
+    let chosen = rows.collect::<Step<Vec<HeldMessage>>>()?;
+    for found in &chosen {
+        let lapse = Decision {
+            id: found.record.id.clone(),
+            digest: found.record.digest,
+            raw: found.raw,
+            choice: Choice::Lapse,
+            reason: Some(reason.to_owned()),
+            by: ITSELF.to_owned(),
+            at,
+            report: None,
+        };
+        settle(db, found, &lapse)?;
     }
     Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
 }
@@ -313,18 +331,39 @@ pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
 }
 
-/// Puts a decision on record; the text is not kept.
-fn settle(
-    db: &Connection,
-    seq: i64,
-    choice: Choice,
-    (by, at, reason): (&str, Timestamp, Option<&str>),
-) -> Step<()> {
+/// Puts a decision on record and into the log; the text is not kept.
+fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> Step<()> {
+    let reason = decision.reason.as_deref();
+    let detail = Detail::default().with("by", &decision.by);
+    let event = Event {
+        kind: match decision.choice {
+            Choice::Approve => EventKind::Approved,
+            Choice::Refuse => EventKind::Declined,
+            Choice::Lapse => EventKind::Failed,
+        },
+        at: decision.at,
+        id: Some(&decision.id),
+        canonical: Some(found.record.digest),
+        raw: Some(found.raw),
+        detail: Some(match reason {
+            Some(reason) => detail.with("why", reason),
+            None => detail,
+        }),
+    };
+    log::append(db, &event)?;
+    let seq = super::number(found.record.seq);
+    keep::release_held(db, seq)?;
     db.prepare_cached(
         "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text = '', ends = NULL \
          WHERE seq = ?1",
     )?
-    .execute(params![seq, choice.as_str(), by, at.as_millis(), reason])?;
+    .execute(params![
+        seq,
+        decision.choice.as_str(),
+        decision.by,
+        decision.at.as_millis(),
+        reason
+    ])?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Messages on their way into a relay: known, refused, or on disk.
 //!
-//! This is what a sender waits for. For most messages it is two statements: whether the conversation is closed, and the
-//! new row.
+//! This is what a sender waits for. For most messages it is three statements: whether the conversation is closed, the
+//! new row, and its entry in the log.
 
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
@@ -15,6 +15,7 @@ use super::{close, hold, keep, progress, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
+use crate::sqlite::log;
 
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
@@ -96,6 +97,7 @@ fn again(
     }
     Ok(Taken::Known {
         seq: found.seq.unsigned_abs(),
+        index: log::known(db, found, arrival)?,
         since: found.since,
     })
 }
@@ -152,19 +154,19 @@ fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
 fn keep(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
     match &admission.held {
         Some(held) => hold::insert(db, admission, held),
-        None => Ok(insert(db, admission)?.map(|seq| Taken::New { seq })),
+        None => insert(db, admission),
     }
 }
 
 /// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
-fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
+fn insert(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
     let a = &admission.arrival;
     let added = db
         .prepare_cached(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
-             ON CONFLICT (id) DO NOTHING",
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, entry) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+             (SELECT coalesce(max(place), -1) + 1 FROM log)) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             a.id(),
@@ -202,7 +204,10 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<u64>> {
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    Ok(Some(seq.unsigned_abs()))
+    // Its row names the next place of the log, which is this one.
+    let index = log::append(db, &log::accepted(a))?;
+    let seq = seq.unsigned_abs();
+    Ok(Some(Taken::New { seq, index }))
 }
 
 /// Whether a CLOSE that is filed closes the thread that it is filed to, other than the one that it names.

@@ -4,7 +4,7 @@ use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::{inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
-use crosstalk_protocol::relay::RelayStore as _;
+use crosstalk_protocol::relay::{RelayStore as _, Taken};
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
@@ -38,11 +38,19 @@ fn old(place: &Place, messages: usize) {
     take_back_the_relay(&db);
 }
 
-/// What version 3 and later ones added.
+/// What version 4 added, and everything after it.
+fn take_back_the_log(db: &Connection) {
+    db.execute_batch(
+        "DROP TABLE held_blob; DROP TABLE held; DROP TABLE log; DROP TABLE tile; DROP TABLE checkpoint; \
+         ALTER TABLE intake DROP COLUMN entry; ALTER TABLE intake DROP COLUMN renewed;",
+    )
+    .unwrap();
+}
+
+/// What version 3 added, and everything after it.
 fn take_back_the_relay(db: &Connection) {
+    take_back_the_log(db);
     let tables = [
-        "held_blob",
-        "held",
         "progress",
         "closing",
         "steward",
@@ -72,6 +80,11 @@ fn take_back_the_relay(db: &Connection) {
     }
 }
 
+/// The version of today.
+fn current() -> u32 {
+    version(Sqlite::new().store.path())
+}
+
 fn version(path: &Path) -> u32 {
     let db = Connection::open(path).unwrap();
     db.pragma_query_value(None, "user_version", |row| row.get(0))
@@ -97,7 +110,7 @@ fn an_old_store_is_brought_up_with_a_backup_beside_it() {
     assert_eq!(threads.items.len(), 10);
     assert_eq!(threads.items[0].messages, 4);
     assert!(store.inbox(Page::first(9)).unwrap().items.is_empty());
-    assert_eq!(version(&path), 4);
+    assert_eq!(version(&path), current());
     assert_eq!(version(&backup), 1);
     assert_eq!(
         std::fs::read(place.path().join("crosstalk.db.v1.backup")).unwrap(),
@@ -144,6 +157,36 @@ fn a_store_without_a_relay_gets_one() {
     take_and_file(&mut store, &[parcel(letter("M4").thread("T2"))]);
     assert_eq!(inbox(&store, "CLAUDE"), ["M4"]);
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
+}
+
+/// What a relay took before there was a log has entries, in the order in which it came, and the same answer as before.
+#[test]
+fn a_relay_without_a_log_gets_one() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let own = letter("M0").thread("T0").side(Side::Mine);
+    store.accept(&[own.arrival()]).unwrap();
+    let parcels = [
+        parcel(letter("M1").thread("T1")),
+        parcel(letter("M2").thread("T1")),
+    ];
+    take_and_file(&mut store, &parcels);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_log(&db);
+    db.execute_batch("PRAGMA user_version = 3").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(3));
+    for (place, parcel) in (0..).zip(&parcels) {
+        let taken = crate::parcel::take(&mut store, parcel);
+        assert!(matches!(taken, Taken::Known { index, .. } if index == place));
+    }
+    // What a person took in is the relay's when the relay takes it.
+    let taken = crate::parcel::take(&mut store, &parcel(letter("M0").thread("T0")));
+    assert!(matches!(taken, Taken::Known { index: 2, .. }), "{taken:?}");
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -225,7 +268,7 @@ fn a_newer_store_is_left_as_it_is() {
     made.store.accept(&[letter("M1").arrival()]).unwrap();
     let path = made.store.path().to_owned();
     let newer = Connection::open(&path).unwrap();
-    newer.pragma_update(None, "user_version", 7).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
     // One that has it open already notices, too.
     let fault = made.store.accept(&[letter("M2").arrival()]).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Newer, "{fault}");
@@ -240,7 +283,9 @@ fn a_newer_store_is_left_as_it_is() {
         assert_eq!(fault.fault, StoreFault::Newer);
         let said = &fault.message;
         assert!(
-            said.contains("version 7") && said.contains("up to 4") && said.contains("Update"),
+            said.contains("version 99")
+                && said.contains(&format!("up to {}", current()))
+                && said.contains("Update"),
             "{said}"
         );
     }

@@ -227,7 +227,8 @@ pub(crate) fn a_refusal_is_told(store: &mut dyn RelayStore) {
 
 pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     let since = at(3);
-    let again = Taken::Held {
+    let again = |index| Taken::Held {
+        index,
         since,
         is_new: false,
     };
@@ -235,8 +236,13 @@ pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     wait(store, one());
     let bare = parcel(nameless().thread("T1").at(3));
     wait(store, bare.clone());
-    for parcel in [held(one()), one(), held(bare.clone()), bare] {
-        assert_eq!(take(store, &parcel), again);
+    for (parcel, index) in [
+        (held(one()), 0),
+        (one(), 0),
+        (held(bare.clone()), 1),
+        (bare, 1),
+    ] {
+        assert_eq!(take(store, &parcel), again(index));
     }
     assert_eq!(store.waiting(9).unwrap().len(), 2);
     // Another content under its id, whether that would wait or not.
@@ -247,11 +253,14 @@ pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     // The answer stays the first one, whatever is decided.
     decide(store, "M1", Choice::Approve);
     file_all(store);
-    assert_eq!(take(store, &one()), again);
+    assert_eq!(take(store, &one()), again(0));
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     let bare = store.waiting(9).unwrap().remove(0);
     decide(store, &bare.record.id, Choice::Refuse);
-    assert_eq!(take(store, &parcel(letter("M1").thread("T1").at(3))), again);
+    assert_eq!(
+        take(store, &parcel(letter("M1").thread("T1").at(3))),
+        again(0)
+    );
     // What was taken before is not held after.
     take_and_file(store, &[parcel(letter("M5").thread("T5"))]);
     assert!(matches!(

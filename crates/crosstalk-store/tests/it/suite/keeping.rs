@@ -166,8 +166,9 @@ pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
     let places = take_new(store, &parcels);
     file_all(store);
     assert_eq!(retire(store, Some(10), 0, 9).messages, 2);
-    for (parcel, seq) in parcels.iter().zip(&places) {
-        assert_eq!(take(store, parcel), Taken::Known { seq: *seq, since });
+    for (index, (parcel, seq)) in (0..).zip(parcels.iter().zip(&places)) {
+        let seq = *seq;
+        assert_eq!(take(store, parcel), Taken::Known { seq, index, since });
     }
     let other = parcel(letter("M1").thread("T1").body("Other."));
     assert_eq!(refused(store, &other).0, "E-PERM");

@@ -102,6 +102,7 @@ pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
     let places = take_new(store, std::slice::from_ref(&first));
     let known = Taken::Known {
         seq: places[0],
+        index: 0,
         since: first.arrival.at,
     };
     // Later, by another peer, with other spare ids.

@@ -1,0 +1,14 @@
+//! What a relay can be held to: a log that only grows, checkpoints that it signs, proofs that anyone can check.
+//!
+//! ```text
+//! Event ── leaf ──> log ── tree ──> root ── Checkpoint ── sign ──> note          what the relay says
+//!                     │      └────> inclusion, consistency                       what proves it
+//!                     └── Bundle ── verify ──> Findings                          what an outsider checks, offline
+//! ```
+//!
+//! The tree is that of RFC 6962, checkpoints are the signed notes of C2SP. Nothing here reads a disk or a clock: hashes that
+//! are stored are asked for through a closure, times and salts are arguments.
+
+mod event;
+
+pub use event::{Detail, Event, EventKind, Leaf, LeafError};
