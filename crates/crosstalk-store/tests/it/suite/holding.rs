@@ -75,7 +75,7 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
         ("GPT", Handler::CopyPaste),
         ("agent://a.example/x", Handler::Exec),
     ];
-    let one = || parcel(letter("M1").thread("T1").body("plums and pears")).to(&ways);
+    let one = || parcel(letter("M1").thread("T1").at(1).body("plums and pears")).to(&ways);
     wait(store, one().answer_by(900));
     assert!(!is_seen(store, "M1", "plums"));
     file_all(store);
