@@ -1,4 +1,4 @@
-//! Consent: what a message says about it, what it needs, what is kept of it, and what ends it (CON-001 to CON-045).
+//! Consent: what a message says about it, what it needs, what is kept of it, and what ends it (CON-001 to CON-034).
 //!
 //! ```text
 //! Document ── Claim::of ──> Claim ── check(Policy) ──> Refusal              what can be told from the message alone
@@ -21,7 +21,7 @@ pub use ledger::{
     Cancelled, Erased, Grant, GrantFilter, LedgerStore, Party, Revocation, Terms, Withdrawal,
     Withdrawn, judge, withdraw,
 };
-pub use policy::{Border, Policy, Setting, check, check_border, check_redacted};
+pub use policy::{Border, Policy, Setting, check, check_leaving, check_redacted, is_brief};
 pub use proof::{Assurance, Proof};
 
 use crosstalk_envelope::registry::{ErrorCode, Rule};

@@ -62,6 +62,12 @@ const FORMS: &[Form] = &[
     ("check-hop", "code", "expect", "input! key! json"),
     ("relays", "private", "", "input! dns json!"),
     (
+        "consent",
+        "code at proof before-proof leaves signed border authority",
+        "expect",
+        "input! before json",
+    ),
+    (
         "redact",
         "as found only drop-signature expect code",
         "",

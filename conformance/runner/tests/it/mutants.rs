@@ -7,7 +7,7 @@ mod redact;
 use crate::case::{self, Case};
 use crate::conformance::failures;
 use crate::implementation::Ours;
-use crate::judge::{HopBy, Implementation, Known, Outcome, Relays};
+use crate::judge::{Circumstances, Consents, HopBy, Implementation, Known, Outcome, Relays};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use unicode_normalization::UnicodeNormalization as _;
@@ -122,6 +122,16 @@ impl Implementation for Mutant {
 
     fn exit(&self, text: &[u8], reading: &str) -> u8 {
         Ours.exit(&self.read(text), (self.reading)(reading))
+    }
+}
+
+impl Consents for Mutant {
+    fn consent(&self, text: &[u8], circumstances: &Circumstances<'_>) -> Result<Value, Value> {
+        // One that lets everything in says so in its answer.
+        match Ours.consent(text, circumstances) {
+            Err(findings) if (self.answer)(json!("consent")) == json!("consented") => Ok(findings),
+            checked => checked.map(self.answer),
+        }
     }
 }
 
@@ -298,6 +308,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "rewrites addresses that it finds", answer: |mut a| { if let Some(found) = a["result"].as_str() { a["result"] = found.to_lowercase().into(); } a }, ..UNBROKEN },
     Mutant { name: "numbers hops from 0", written: |_, t| String::from_utf8(t).unwrap().replace("\nHop: 2\n", "\nHop: 1\n").into_bytes(), ..UNBROKEN },
     Mutant { name: "leaves hops unsigned", written: |_, t| String::from_utf8(t).unwrap().lines().filter(|l| !l.starts_with("Hop-Signature: ")).fold(String::new(), |a, l| a + l + "\n").into_bytes(), ..UNBROKEN },
+    Mutant { name: "takes everything whatever its consent", answer: |a| if a == "consent" { "consented".into() } else { a }, ..UNBROKEN },
+    Mutant { name: "forgets what was withdrawn", answer: |mut a| { for g in a["ledger"].as_array_mut().into_iter().flatten() { if g["standing"] == "revoked" { g["standing"] = "holds".into(); } } a }, ..UNBROKEN },
+    Mutant { name: "lets a consent hold for ever", answer: |mut a| { if a["ledger"].is_array() { a["expires"] = Value::Null; } a }, ..UNBROKEN },
+    Mutant { name: "keeps sensitive texts", answer: |mut a| { if a["brief"] == true { a["brief"] = false.into(); } a }, ..UNBROKEN },
     Mutant { name: "believes every hop", answer: |a| if a == "believe" { "believed".into() } else { a }, ..UNBROKEN },
     Mutant { name: "tries relays in the order of the answer", answer: |mut a| { if let Some(relays) = a["relays"].as_array_mut() { relays.reverse(); } a }, ..UNBROKEN },
     Mutant { name: "takes silence about relays for none", answer: |mut a| { if a["result"] == "later" { a["result"] = "none".into(); } a }, ..UNBROKEN },

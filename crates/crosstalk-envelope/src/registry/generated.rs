@@ -770,6 +770,45 @@ pub static NAMESPACES: &[Namespace] = &[
         ],
     },
     Namespace {
+        name: "withdrawal",
+        summary: "What a REVOKE took with it",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Consents",
+                kind: ValueKind::List,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Erased",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Cancelled",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Passed-On",
+                kind: ValueKind::Integer,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
         name: "refusal",
         summary: "Why a NACK refuses, or a person refused an approval",
         repeats: false,
@@ -3337,6 +3376,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// CON-013: Sensitive texts that may not be kept are erased soon after everybody has them.
+    pub static CONSENT_BRIEF: Rule = Rule {
+        id: "CON-013",
+        code: None,
+        title: "Sensitive texts that may not be kept are erased soon after everybody has them",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -3624,5 +3671,6 @@ pub mod rule {
         &CONSENT_REVOKE_BY,
         &CONSENT_PERMISSION,
         &CONSENT_ERASED,
+        &CONSENT_BRIEF,
     ];
 }

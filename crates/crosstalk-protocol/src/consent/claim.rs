@@ -128,13 +128,19 @@ impl Claim {
         pii.into_iter().chain(scopes.cloned().map(Need::Scope))
     }
 
-    /// Whether it says that somebody agreed, so that it is kept in the ledger.
+    /// Whether it says that somebody agreed.
     pub fn grants(&self) -> bool {
         !self.is_revoke
             && matches!(
                 self.kind,
                 Some(ConsentKind::ExplicitYes | ConsentKind::Transferred)
             )
+    }
+
+    /// Whether it is kept in the ledger: somebody agreed, or what is said has a name by which it can be withdrawn.
+    pub(super) fn is_recorded(&self) -> bool {
+        let is_named = !self.ids.is_empty() && self.kind != Some(ConsentKind::ExplicitNo);
+        self.grants() || (is_named && !self.is_revoke)
     }
 
     /// Every consent that it names.

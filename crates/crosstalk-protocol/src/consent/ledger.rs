@@ -1,4 +1,4 @@
-//! The ledger: who granted what to whom, by which message, and what became of it (CON-020 to CON-045).
+//! The ledger: who granted what to whom, by which message, and what became of it (CON-020 to CON-034).
 
 use super::claim::{Claim, is_sensitive};
 use super::proof::{Assurance, Proof};
@@ -247,7 +247,7 @@ pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms,
     }
     terms.under.extend(claim.ids.iter().cloned());
     terms.under.extend(claim.originals.iter().cloned());
-    if claim.grants() {
+    if claim.is_recorded() {
         let mut ids = claim.ids.clone();
         if ids.is_empty() {
             ids.push(party.message.to_owned());

@@ -211,11 +211,27 @@ fn lawful(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a message may leave the organisation.
+/// Whether a message may leave the organisation, on its way to somebody.
 ///
 /// # Errors
-/// The refusal, if the policy wants an explicit consent and it has none.
-pub fn check_border(claim: Option<&Claim>, policy: &Policy) -> Result<(), Refusal> {
+/// The refusal, if its own policy forbids it, or the organisation wants an explicit consent and it has none.
+pub fn check_leaving(
+    document: &Document<'_>,
+    claim: Option<&Claim>,
+    policy: &Policy,
+    to: &str,
+) -> Result<(), Refusal> {
+    if has_policy(document, "no_third_party") {
+        return Err(refuse(
+            &rule::CONSENT_THIRD_PARTY,
+            &format!(
+                "`X-Policy: no_third_party` forbids to pass the message on to {}, which is outside of the organisation",
+                shown(to)
+            ),
+            "take the policy out, bring it there yourself, or let who runs the relay say that this route stays inside \
+             (`inside = true`)",
+        ));
+    }
     let is_free = claim.is_some_and(|c| c.grants() || c.is_revoke);
     match is_free || policy.border == Border::Sensitive {
         true => Ok(()),
@@ -227,13 +243,23 @@ pub fn check_border(claim: Option<&Claim>, policy: &Policy) -> Result<(), Refusa
     }
 }
 
+/// Whether the text of a message is not kept for long: it is sensitive, and does not say that it may be.
+pub fn is_brief(document: &Document<'_>, claim: Option<&Claim>) -> bool {
+    let is_sensitive = claim.is_some_and(|c| c.needs().next().is_some());
+    is_sensitive && !has_policy(document, "ok_to_cache")
+}
+
+fn has_policy(document: &Document<'_>, word: &str) -> bool {
+    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
+    words(policy).iter().any(|w| w == word)
+}
+
 /// Whether a message from which personal data was taken out by its own words has none that can be found.
 ///
 /// # Errors
 /// The refusal: what was found, not the data itself.
 pub fn check_redacted(document: &Document<'_>) -> Result<(), Refusal> {
-    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
-    if !words(policy).iter().any(|word| word == "pii_redacted") {
+    if !has_policy(document, "pii_redacted") {
         return Ok(());
     }
     let found = redact::find(&document.body_text(), &redact::Rules::default());

@@ -1,7 +1,7 @@
 //! May this message come in, from this peer, to this recipient: what can be decided from the message alone.
 
 use super::capability::{ANY, Directory};
-use super::delivery::{Handler, Priority, Recipient};
+use super::delivery::{Priority, Recipient};
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
 use super::made;
@@ -13,7 +13,7 @@ use crate::consent::{self, Claim, Policy, Proof, Setting};
 use crate::store::{Arrival, Kept, Side, Way};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
+use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
@@ -101,7 +101,8 @@ impl Admission {
         let document = Document::parse(&arrival.text, Reading::Strict);
         let blobs = blobs(&document.envelope());
         let priority = Priority::parse(document.meta("routing", "X-Priority"));
-        let (claim, is_brief) = (Claim::of(&document), is_brief(&document));
+        let claim = Claim::of(&document);
+        let is_brief = consent::is_brief(&document, claim.as_ref());
         Self {
             arrival,
             peer,
@@ -176,8 +177,8 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     }
     consent::check_redacted(document)?;
     let recipients = recipients(&envelope, rules)?;
-    if recipients.iter().any(|r| rules.routes.leaves(r)) {
-        consent::check_border(claim.as_ref(), policy)?;
+    for out in recipients.iter().filter(|r| rules.routes.leaves(r)) {
+        consent::check_leaving(document, claim.as_ref(), policy, &out.address)?;
     }
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
@@ -219,7 +220,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         expires: claim.as_ref().and_then(|c| c.expires),
         blobs,
         is_authority: policy.is_authority(envelope.sender.as_str()),
-        is_brief: is_brief(document),
+        is_brief: consent::is_brief(document, claim.as_ref()),
         claim: claim.map(Box::new),
         proof,
         held,
@@ -231,12 +232,6 @@ fn blobs(envelope: &Envelope<'_>) -> Vec<Digest> {
     let attachments = envelope.attachments();
     let digests = attachments.filter_map(|(_, a)| Digest::parse(a.ok()?.digest?));
     digests.collect()
-}
-
-/// Whether a message is not kept for long: it is sensitive, and does not say that it may be.
-fn is_brief(document: &Document<'_>) -> bool {
-    let is_sensitive = Claim::of(document).is_some_and(|c| c.needs().next().is_some());
-    is_sensitive && !document.envelope().routing().has_policy("ok_to_cache")
 }
 
 /// What must not be acted on does not come in.
@@ -359,33 +354,12 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
             address: address.to_owned(),
             by,
         };
-        if routing.has_policy("no_third_party") && rules.routes.leaves(&recipient) {
-            return Err(third_party(&recipient));
-        }
         let is_new = |r: &Recipient| !crate::store::is_same_party(&r.address, address);
         if recipients.iter().all(is_new) {
             recipients.push(recipient);
         }
     }
     Ok(recipients)
-}
-
-fn third_party(recipient: &Recipient) -> Refusal {
-    let where_to = match recipient.by {
-        Handler::Relay => "the relay of",
-        Handler::Exec => "the program for",
-        _ => "the endpoint of",
-    };
-    let mut refusal = refuse(
-        ErrorCode::Perm,
-        format!(
-            "`X-Policy: no_third_party` forbids to pass the message on to {where_to} {}.\nWhat to do: take the policy \
-             out, bring it there yourself, or let who runs the relay say that this route stays inside (`inside = true`).",
-            shown(&recipient.address)
-        ),
-    );
-    refusal.rule = Some((rule::CONSENT_THIRD_PARTY.id, None));
-    refusal
 }
 
 /// The person who gets an ESCALATE.
