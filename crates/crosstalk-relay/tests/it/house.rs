@@ -25,6 +25,7 @@ pub const START: i64 = 1_790_000_000_000;
 /// A running relay.
 pub struct House {
     pub addr: SocketAddr,
+    pub relay: Relay,
     pub data: TempDir,
     clock: Arc<AtomicI64>,
     stop: Option<oneshot::Sender<()>>,
@@ -160,7 +161,7 @@ impl House {
         let relay = Relay::start(setup).unwrap();
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
-        let (served, folder, tls) = (relay, data.path().to_owned(), plan.tls);
+        let (served, folder, tls) = (relay.clone(), data.path().to_owned(), plan.tls);
         let server = std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
@@ -181,6 +182,7 @@ impl House {
         let addr = told.recv().unwrap();
         Ok(Self {
             addr,
+            relay,
             data,
             clock,
             stop: Some(stop),

@@ -12,6 +12,7 @@
 )]
 
 mod conform;
+mod consent;
 mod core;
 mod delivery;
 mod house;

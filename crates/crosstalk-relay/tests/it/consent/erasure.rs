@@ -1,0 +1,151 @@
+//! After a REVOKE, nothing of what was erased is left in the data folder, and the log still proves.
+
+use super::{from_ann, plan, revoke};
+use crate::house::House;
+use crate::http::Ask;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_store::SqliteStore;
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How many bytes in a row are a trace.
+const RUN: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A body of words that stand nowhere else, long and short ones.
+fn body(name: &str) -> String {
+    let mut lines = Vec::new();
+    for number in 0..30 {
+        let digest = Digest::of(format!("{name} {number}").as_bytes()).to_string();
+        let words = digest.trim_start_matches("sha256:");
+        lines.push(format!(
+            "{} {} {}",
+            &words[..24],
+            &words[24..31],
+            &words[31..]
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Every run of bytes of the lines of a body.
+fn runs(body: &str, runs: &mut HashSet<Vec<u8>>) {
+    for line in body.lines() {
+        runs.extend(line.as_bytes().windows(RUN).map(<[u8]>::to_vec));
+    }
+}
+
+/// The files under a folder in which one of the runs is, in any case of its letters.
+fn traces(folder: &Path, runs: &HashSet<Vec<u8>>) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(traces(&path, runs));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap().to_ascii_lowercase();
+        if bytes.windows(RUN).any(|run| runs.contains(run)) {
+            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+fn under(consent: &str, to: &str, id: &str, body: &str) -> String {
+    from_ann(to, id)
+        .body(body)
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "PII", "present")
+        .meta("privacy", "Consent", "explicit_yes")
+        .meta("privacy", "Consent-ID", consent)
+        .build()
+        .unwrap()
+}
+
+/// A hand-off that quotes a message, under a consent that goes back to the one of the message.
+fn handoff(quoted: &str) -> String {
+    from_ann("agent://here.example/lab", "H1")
+        .intent("HANDOFF")
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent", "transferred_with_approval")
+        .meta("privacy", "Consent-ID", "C1-lab")
+        .meta("privacy", "Original-Consent-ID", "C1")
+        .body(format!("Please go on. This was said:\n\n{quoted}"))
+        .build()
+        .unwrap()
+}
+
+fn put_blob(house: &House, content: &[u8]) -> Digest {
+    let digest = Digest::of(content);
+    let put = Ask::new("PUT", &format!("/crosstalk/blobs/{digest}"));
+    let answer = house.ask(
+        &put.header("Content-Type", "application/octet-stream")
+            .body(content),
+    );
+    assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+    digest
+}
+
+#[test]
+fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
+    let hold = "[[hold]]\nto = \"agent://here.example/held\"\n";
+    let house = plan().config(hold).open();
+    let mut lost = HashSet::new();
+    let mut kept = HashSet::new();
+    let other = body("other");
+    runs(&other, &mut kept);
+    house.take(&under("C2", "agent://here.example/bot", "K1", &other));
+    for number in 0..40 {
+        let body = body(&format!("lost {number}"));
+        runs(&body, &mut lost);
+        let to = match number % 4 {
+            0 => "agent://here.example/held",
+            1 => "CHATGPT",
+            _ => "agent://here.example/bot",
+        };
+        house.take(&under("C1", to, &format!("M{number}"), &body));
+    }
+    house.take(&handoff(&body("lost 2")));
+    let file = body("attached");
+    runs(&file, &mut lost);
+    let digest = put_blob(&house, file.as_bytes());
+    let attached = from_ann("agent://here.example/bot", "A1")
+        .meta(
+            "attachments",
+            "A1",
+            format!("text/plain;name=a.txt;digest={digest}"),
+        )
+        .meta("privacy", "Consent", "explicit_yes")
+        .meta("privacy", "Consent-ID", "C1");
+    house.take(&attached.build().unwrap());
+    // Read by some, and found by its words.
+    assert!(house.inbox("agent://here.example/bot").len() > 10);
+    let searched = house.get(&format!("/crosstalk/search?q={}", &body("lost 2")[..20]));
+    assert_eq!(searched.status, 200);
+    assert!(!traces(house.data.path(), &lost).is_empty());
+
+    house.take(&revoke("C1", "agent://here.example/bot", "R1"));
+    let began = Instant::now();
+    loop {
+        let found = traces(house.data.path(), &lost);
+        if found.is_empty() {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "traces are left in {found:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(!traces(house.data.path(), &kept).is_empty(), "others stay");
+    assert_eq!(house.get("/crosstalk/messages/M2").status, 404);
+    assert_eq!(
+        house.get("/crosstalk/messages/H1").status,
+        404,
+        "a copy goes with it"
+    );
+    assert_eq!(house.get("/crosstalk/messages/K1").status, 200);
+    let data = house.close();
+    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(traces(data.path(), &lost), Vec::<String>::new());
+}

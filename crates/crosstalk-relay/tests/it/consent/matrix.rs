@@ -1,0 +1,353 @@
+//! Every scope × consent × time × way comes out as the tables in `spec/consent.md` say.
+
+use super::{ANN, from_ann, plan, revoke, time};
+use crate::house::{House, Plan, key};
+use crate::http::Ask;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::relay::{RelayStore as _, State};
+use crosstalk_relay::delivery::{Delivery, Setup};
+use crosstalk_relay::outbound::{Outbound, Roots};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a message can have in it, and the row of the table that is about it.
+const CONTENTS: [(&str, &str); 11] = [
+    ("", "general"),
+    ("general", "general"),
+    ("pii", "sensitive"),
+    ("medical", "sensitive"),
+    ("phi", "sensitive"),
+    ("financial", "sensitive"),
+    ("biometric", "sensitive"),
+    ("location", "sensitive"),
+    ("custom", "sensitive"),
+    ("research", "sensitive"),
+    ("PII: present", "sensitive"),
+];
+
+/// The columns of the first table.
+const KINDS: [&str; 7] = [
+    "none",
+    "implicit",
+    "other",
+    "explicit_no",
+    "explicit_yes",
+    "transferred, original not named",
+    "transferred",
+];
+
+/// The rows of the second table.
+const WHENS: [&str; 7] = [
+    "before its end",
+    "at its end",
+    "after its end",
+    "it ends while it waits",
+    "withdrawn before it comes",
+    "withdrawn while it waits",
+    "withdrawn after it was handed out",
+];
+
+const WAYS: [&str; 6] = ["inbox", "copy_paste", "file", "exec", "http", "relay"];
+
+/// How long something that has to happen may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    content: usize,
+    kind: usize,
+    when: usize,
+    way: usize,
+}
+
+impl Cell {
+    fn all() -> impl Iterator<Item = Self> {
+        let cells = (0..WAYS.len()).flat_map(|way| (0..WHENS.len()).map(move |when| (way, when)));
+        let cells = cells.flat_map(|(way, when)| (0..KINDS.len()).map(move |k| (way, when, k)));
+        cells.flat_map(|(way, when, kind)| {
+            (0..CONTENTS.len()).map(move |content| Self {
+                content,
+                kind,
+                when,
+                way,
+            })
+        })
+    }
+
+    fn id(self) -> String {
+        format!("M{}-{}-{}-{}", self.way, self.when, self.kind, self.content)
+    }
+
+    fn to(self) -> String {
+        format!("agent://here.example/{}/x", WAYS[self.way])
+    }
+
+    /// All messages of a way and a time are under one consent.
+    fn consent(self) -> String {
+        consent(self.way, self.when)
+    }
+
+    fn when(self) -> &'static str {
+        WHENS[self.when]
+    }
+
+    fn text(self) -> String {
+        let mut builder = from_ann(&self.to(), &self.id()).body(format!("This is {}.", self.id()));
+        builder = match CONTENTS[self.content].0 {
+            "" => builder,
+            "PII: present" => builder.meta("privacy", "PII", "present"),
+            scope => builder.meta("privacy", "Scope", scope),
+        };
+        let consent = match KINDS[self.kind] {
+            "none" => None,
+            "implicit" => Some("implicit"),
+            "other" => Some("certainly"),
+            "explicit_no" => Some("explicit_no"),
+            "explicit_yes" => Some("explicit_yes_2025-10-09T16:00Z"),
+            _ => Some("transferred_with_approval"),
+        };
+        if let Some(consent) = consent {
+            builder = builder.meta("privacy", "Consent", consent);
+        }
+        builder = builder.meta("privacy", "Consent-ID", self.consent());
+        if KINDS[self.kind] == "transferred" {
+            builder = builder.meta("privacy", "Original-Consent-ID", "O");
+        }
+        let end = match self.when() {
+            "at its end" => 0,
+            "after its end" => -1,
+            "it ends while it waits" => 50,
+            _ => 10_000,
+        };
+        builder
+            .meta("privacy", "Expires", time(end))
+            .build()
+            .unwrap()
+    }
+}
+
+fn consent(way: usize, when: usize) -> String {
+    format!("C{way}-{when}")
+}
+
+/// A table of the specification: what stands in which row under which heading.
+fn table(heading: &str) -> BTreeMap<(String, String), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/consent.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let cells = |line: &str| -> Vec<String> {
+        let line = line.trim().trim_start_matches('|').trim_end_matches('|');
+        line.split('|').map(|c| c.trim().to_owned()).collect()
+    };
+    let mut lines = text.lines().skip_while(|l| !l.starts_with(heading));
+    let columns = cells(lines.next().unwrap_or_else(|| panic!("no table {heading}")));
+    let rows = lines.skip(1).take_while(|l| l.starts_with('|'));
+    let mut found = BTreeMap::new();
+    for row in rows.map(cells) {
+        for (column, cell) in columns.iter().zip(&row).skip(1) {
+            found.insert((row[0].clone(), column.clone()), cell.clone());
+        }
+    }
+    found
+}
+
+struct Tables {
+    what: BTreeMap<(String, String), String>,
+    when: BTreeMap<(String, String), String>,
+}
+
+impl Tables {
+    fn read() -> Self {
+        Self {
+            what: table("| in the message |"),
+            when: table("| when |"),
+        }
+    }
+
+    fn when(&self, cell: Cell, column: &str) -> &str {
+        &self.when[&(cell.when().to_owned(), column.to_owned())]
+    }
+
+    /// What a message gets when it comes: `taken`, or the rule that refuses it. An end that has passed is named before a
+    /// consent that is missing, and after one that is denied; a withdrawal last.
+    fn at_accept(&self, cell: Cell) -> &str {
+        let row = CONTENTS[cell.content].1.to_owned();
+        let what = self.what[&(row, KINDS[cell.kind].to_owned())].as_str();
+        let when = self.when(cell, "at accept");
+        match (what, when) {
+            ("CON-002", _) => what,
+            (_, "CON-005") => when,
+            ("taken", _) => when,
+            _ => what,
+        }
+    }
+
+    fn is_handed_out(&self, cell: Cell) -> bool {
+        self.at_accept(cell) == "taken" && self.when(cell, "handed out") == "yes"
+    }
+}
+
+fn relay(other: &House, out: &Path) -> House {
+    let out = out.display();
+    let port = other.addr.port();
+    let config = format!(
+        "[[route]]\nto = \"agent://here.example/copy_paste/*\"\nby = \"copy_paste\"\n\
+         [[route]]\nto = \"agent://here.example/file/*\"\nby = \"file\"\nfolder = \"{out}/file\"\n\
+         [[route]]\nto = \"agent://here.example/exec/*\"\nby = \"exec\"\ninput = \"envelope\"\n\
+         command = [\"sh\", \"-c\", \"cat > {out}/exec/$$\"]\n\
+         [[route]]\nto = \"agent://here.example/http/*\"\nby = \"http\"\nallow_private = true\n\
+         url = \"http://127.0.0.1:{port}/crosstalk/receive\"\n\
+         [[route]]\nto = \"agent://here.example/relay/*\"\nby = \"relay\"\nallow_private = true\n\
+         url = \"http://127.0.0.1:{port}/\"\n"
+    );
+    plan().config(&config).open()
+}
+
+/// The ids of the messages in the files of a folder.
+fn in_folder(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    let id = |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let document = Document::parse(&text, Reading::Strict);
+        document.envelope().message.unwrap().to_owned()
+    };
+    files.map(id).collect()
+}
+
+/// Everything that an address gets.
+fn in_inbox(house: &House, address: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let path = format!("/crosstalk/inbox?for={address}&limit=100&after={cursor}");
+        let page = house
+            .ask(&Ask::get(&path).accept("application/json"))
+            .json();
+        let ids = crate::house::ids(&page["messages"]);
+        if ids.is_empty() {
+            return found;
+        }
+        found.extend(ids);
+        cursor = page["cursor"].as_str().unwrap().to_owned();
+    }
+}
+
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_cell_of_the_tables_holds_over_every_way() {
+    let tables = Tables::read();
+    let out = tempfile::tempdir().unwrap();
+    for folder in ["file", "exec"] {
+        std::fs::create_dir(out.path().join(folder)).unwrap();
+    }
+    let other = Plan::default().pin(super::KEY, &key(), ANN).open();
+    let house = relay(&other, out.path());
+    let everything = "general, pii, medical, financial, biometric, location, custom, research";
+    let original = from_ann("agent://here.example/inbox/origin", "O")
+        .meta("privacy", "Scope", everything)
+        .meta("privacy", "Consent", "explicit_yes")
+        .meta("privacy", "Consent-ID", "O");
+    house.take(&original.build().unwrap());
+    let withdraw = |when: &str| {
+        let when = WHENS.iter().position(|w| *w == when).unwrap();
+        for (way, name) in WAYS.iter().enumerate() {
+            let to = format!("agent://here.example/{name}/x");
+            house.take(&revoke(&consent(way, when), &to, &format!("R{way}-{when}")));
+        }
+    };
+
+    withdraw("withdrawn before it comes");
+    let mut taken = Vec::new();
+    for cell in Cell::all() {
+        let answer = house.ask(&Ask::send(&cell.text()));
+        let document = Document::parse(answer.text(), Reading::Strict);
+        let came = document.meta("error", "Rule").unwrap_or("taken");
+        assert_eq!(came, tables.at_accept(cell), "{cell:?} {}", answer.text());
+        assert_eq!(answer.status == 200, came == "taken", "{cell:?}");
+        if came == "taken" {
+            taken.push(cell);
+        }
+    }
+    withdraw("withdrawn while it waits");
+    house.later(100);
+    assert!(
+        in_inbox(&house, ANN).len() >= 6 * 28,
+        "those whose messages were cancelled are told"
+    );
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let inside = runtime.enter();
+    let setup = Setup {
+        work: out.path().join("work"),
+        outbound: Outbound::new(None, Roots::system()),
+    };
+    let delivery = Delivery::start(&house.relay, setup);
+    let store = house.store();
+    for cell in taken.iter().filter(|c| c.way > 1) {
+        eventually(&format!("{cell:?} waits for ever"), || {
+            let ways = store.deliveries(&cell.id()).unwrap();
+            ways.iter().all(|d| d.state != State::Queued)
+        });
+    }
+    let courier = house.ask(&Ask::get("/crosstalk/courier?limit=500").accept("application/json"));
+    for (way, name) in WAYS.iter().enumerate() {
+        let address = format!("agent://here.example/{name}/x");
+        let mut handed_out = match *name {
+            "inbox" => in_inbox(&house, &address),
+            "copy_paste" => crate::house::ids(&courier.json()["messages"])
+                .into_iter()
+                .collect(),
+            "file" | "exec" => in_folder(&out.path().join(name)),
+            _ => in_inbox(&other, &address),
+        };
+        handed_out.retain(|id| id.starts_with('M'));
+        let wanted = taken
+            .iter()
+            .filter(|c| c.way == way && tables.is_handed_out(**c));
+        let wanted: BTreeSet<String> = wanted.map(|c| c.id()).collect();
+        assert_eq!(handed_out, wanted, "{name}");
+        assert!(!wanted.is_empty());
+    }
+
+    withdraw("withdrawn after it was handed out");
+    for cell in &taken {
+        let is_there = house.store().taken_as(&cell.id()).unwrap().is_some();
+        let wanted = tables.when(*cell, "text afterwards");
+        // What has ended is erased by and by; it is not shown until then.
+        let shown = house
+            .get(&format!("/crosstalk/messages/{}", cell.id()))
+            .status
+            == 200;
+        assert_eq!(shown, wanted == "kept", "{cell:?}");
+        if cell.when() != "it ends while it waits" {
+            assert_eq!(is_there, wanted == "kept", "{cell:?}");
+        }
+    }
+    // The relay that had got it was told, and has erased it as well.
+    let last = WHENS.len() - 1;
+    for cell in taken
+        .iter()
+        .filter(|c| WAYS[c.way] == "relay" && c.when == last)
+    {
+        eventually(&format!("{cell:?} is still at the other relay"), || {
+            other.store().taken_as(&cell.id()).unwrap().is_none()
+        });
+    }
+    let relay = WAYS.iter().position(|w| *w == "relay").unwrap();
+    eventually("the confirmation of the other relay", || {
+        let ways = store.deliveries(&format!("R{relay}-{last}")).unwrap();
+        ways.iter().any(|d| d.state == State::Delivered)
+    });
+    runtime.block_on(delivery.stop(Duration::from_secs(5)));
+    drop(inside);
+}

@@ -1,0 +1,237 @@
+//! Who withdraws what, and what they and others are told (threat 21).
+
+use super::{ANN, KEY, as_revoke, from_ann, plan, revoke};
+use crate::house::{House, Plan, key, letter, secret, signed};
+use crate::http::{Answer, Ask};
+use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
+use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_protocol::relay::{RelayStore as _, Role};
+use std::time::{Duration, Instant};
+
+const BOT: &str = "agent://here.example/bot";
+
+fn grant(id: &str, consent: &str) -> String {
+    from_ann(BOT, id)
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent", "explicit_yes_2025-10-09T16:00Z")
+        .meta("privacy", "Consent-ID", consent)
+        .build()
+        .unwrap()
+}
+
+fn rule(answer: &Answer) -> String {
+    let document = Document::parse(answer.text(), Reading::Strict);
+    document.meta("error", "Rule").unwrap_or("taken").to_owned()
+}
+
+fn holds(house: &House, consent: &str) -> bool {
+    let grant = house.store().grant(consent).unwrap().unwrap();
+    grant.revoked.is_none()
+}
+
+fn mallory() -> PrivateKey {
+    PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap()
+}
+
+/// Nobody but who granted withdraws a consent, and only with a signature that counts. What is refused changes nothing.
+#[test]
+fn a_consent_is_withdrawn_by_who_gave_it_alone() {
+    const MALLORY: &str = "human://here.example/mallory";
+    let house = plan()
+        .pin("mallory@here.example", &mallory(), MALLORY)
+        .token("ann", Role::Person, &[ANN])
+        .token("mallory", Role::Person, &[MALLORY])
+        .token("wild", Role::Agent, &["*"])
+        .open();
+    let sent = house.ask(&Ask::send(grant("M1", "C1")).token(&secret("ann")));
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    let own = as_revoke(from_ann(BOT, "R1").meta("revocation", "Consent-ID", "C1"));
+    let theirs = letter(MALLORY, BOT, "R1").meta("revocation", "Consent-ID", "C1");
+    let theirs = as_revoke(theirs);
+    let to_a_name = as_revoke(from_ann("BOT", "R1").meta("revocation", "Consent-ID", "C1"));
+    let cases = [
+        ("unsigned", own.clone(), "ann", "INT-012"),
+        (
+            "by another",
+            signed(&theirs, &mallory(), "mallory@here.example"),
+            "mallory",
+            "CON-032",
+        ),
+        (
+            "in the name of Ann",
+            signed(&own, &mallory(), "mallory@here.example"),
+            "mallory",
+            "TRU",
+        ),
+        (
+            "to a name, good for anybody",
+            signed(&to_a_name, &key(), KEY),
+            "ann",
+            "CON-031",
+        ),
+    ];
+    for (about, text, token, wanted) in cases {
+        let answer = house.ask(&Ask::send(&text).token(&secret(token)));
+        assert_eq!(answer.status, 403, "{about}: {}", answer.text());
+        if wanted != "TRU" {
+            assert_eq!(rule(&answer), wanted, "{about}: {}", answer.text());
+        }
+        assert!(holds(&house, "C1"), "{about}");
+        let path = format!("/crosstalk/inbox?for={BOT}");
+        let inbox = house.ask(&Ask::get(&path).token(&secret("wild")));
+        assert!(inbox.text().contains("Are they ripe?"), "{about}");
+    }
+    let answer = house.ask(&Ask::send(revoke("C1", BOT, "R2")).token(&secret("ann")));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(!holds(&house, "C1"));
+}
+
+/// A key that came by first contact withdraws nothing, unless the person at this machine hands it in.
+#[test]
+fn first_contact_alone_withdraws_nothing() {
+    let (keys, id) = (mallory(), "ann@here.example");
+    let announced = |text: &str| {
+        let document = Document::parse(text, Reading::Strict);
+        let public = keys.public().to_record();
+        let block = [("Key-ID", id.to_owned()), ("Public-Key", public)];
+        let signer = crosstalk_envelope::signing::Signer {
+            key: &keys,
+            pkid: id,
+            at: crosstalk_envelope::Timestamp::from_millis(crate::house::START),
+            key_block: &block,
+        };
+        signer.sign(&document).unwrap()
+    };
+    let house = Plan::default()
+        .config("name = \"here.example\"")
+        .token("ann", Role::Person, &[ANN])
+        .open();
+    let first = house.ask(&Ask::send(announced(&grant("M1", "C1"))).token(&secret("ann")));
+    assert_eq!(first.status, 200, "{}", first.text());
+    let unsigned = as_revoke(from_ann(BOT, "R1").meta("revocation", "Consent-ID", "C1"));
+    let answer = house.ask(&Ask::send(signed(&unsigned, &keys, id)).token(&secret("ann")));
+    assert_eq!(
+        (answer.status, rule(&answer).as_str()),
+        (403, "CON-031"),
+        "{}",
+        answer.text()
+    );
+    assert!(holds(&house, "C1"));
+}
+
+/// What was waiting is cancelled, its sender is told, and who withdrew it gets a confirmation.
+#[test]
+fn a_withdrawal_is_confirmed_and_told() {
+    let house = plan().open();
+    house.take(&grant("M1", "C1"));
+    let other = letter("agent://here.example/scout", BOT, "M2")
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent", "explicit_yes")
+        .meta("privacy", "Consent-ID", "C1");
+    house.take(&other.build().unwrap());
+    house.take(&revoke("C1", BOT, "R1"));
+    let began = Instant::now();
+    let confirmation = loop {
+        let inbox = house.get(&format!("/crosstalk/inbox?for={ANN}"));
+        if inbox.text().contains("meta: withdrawal") {
+            break inbox.text().to_owned();
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "{}",
+            inbox.text()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for line in [
+        "Consents: C1",
+        "Erased: 2",
+        "Cancelled: 2",
+        "Passed-On: 0",
+        "parent: R1",
+    ] {
+        assert!(confirmation.contains(line), "{line}: {confirmation}");
+    }
+    let scout = house.get("/crosstalk/inbox?for=agent://here.example/scout");
+    for line in ["Code: E-CONSENT", "parent: M2", "intent: ERROR"] {
+        assert!(scout.text().contains(line), "{line}: {}", scout.text());
+    }
+    let dead = house.store().dead(10).unwrap();
+    assert_eq!(dead.len(), 2);
+    assert!(dead.iter().all(|d| {
+        d.delivery
+            .reason
+            .as_deref()
+            .unwrap()
+            .starts_with("E-CONSENT")
+    }));
+    // What failed for want of consent is not queued again.
+    assert_eq!(house.store().requeue("M1", house.relay.now()).unwrap(), 0);
+}
+
+/// An authority withdraws a token, which ends before the answer comes.
+#[test]
+fn a_permission_ends_at_once() {
+    let house = plan()
+        .config("[consent]\nauthorities = [\"human://here.example/ann\"]")
+        .token("ann", Role::Person, &[ANN])
+        .token("ci", Role::Agent, &[BOT])
+        .open();
+    let look = Ask::get(&format!("/crosstalk/inbox?for={BOT}")).token(&secret("ci"));
+    assert_eq!(house.ask(&look).status, 200);
+    let text = as_revoke(from_ann(BOT, "R1").meta("revocation", "Permission", "token:ci"));
+    let answer = house.ask(&Ask::send(signed(&text, &key(), KEY)).token(&secret("ann")));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(house.ask(&look).status, 401);
+}
+
+/// `no_third_party` stays inside, unless the route does; sensitive texts go when everybody has them.
+#[test]
+fn what_must_not_leave_does_not() {
+    let routes = "[[route]]\nto = \"agent://here.example/out\"\nby = \"exec\"\ncommand = [\"true\"]\n\
+                  [[route]]\nto = \"agent://here.example/in\"\nby = \"exec\"\ncommand = [\"true\"]\ninside = true\n";
+    let house = plan().config(routes).open();
+    for (to, wanted) in [("out", "CON-012"), ("in", "taken"), ("box", "taken")] {
+        let text = from_ann(&format!("agent://here.example/{to}"), &format!("M-{to}"));
+        let text = text
+            .meta("routing", "X-Policy", "no_third_party")
+            .build()
+            .unwrap();
+        assert_eq!(rule(&house.ask(&Ask::send(text))), wanted, "{to}");
+    }
+}
+
+/// A sensitive message is erased some time after it was acknowledged, unless it may be kept.
+#[test]
+fn sensitive_texts_are_not_kept_for_long() {
+    use crosstalk_protocol::relay::{Retention, State};
+    let house = plan().open();
+    for (id, policy) in [("M1", None), ("M2", Some("ok_to_cache")), ("M3", None)] {
+        let mut letter = from_ann(BOT, id).meta("privacy", "Scope", "medical").meta(
+            "privacy",
+            "Consent",
+            "explicit_yes",
+        );
+        if let Some(policy) = policy {
+            letter = letter.meta("routing", "X-Policy", policy);
+        }
+        house.take(&letter.build().unwrap());
+    }
+    house.inbox(BOT);
+    let now = house.relay.now();
+    let mut store = house.store();
+    let read = ["M1".to_owned(), "M2".to_owned()];
+    store.mark(BOT, &read, State::Acknowledged, now).unwrap();
+    house.later(3600);
+    let later = house.relay.now();
+    let what = Retention {
+        before: None,
+        now: later,
+        brief_before: Some(later),
+        most: 10,
+    };
+    assert_eq!(store.retire(&what).unwrap().messages, 1);
+    for (id, is_there) in [("M1", false), ("M2", true), ("M3", true)] {
+        assert_eq!(store.taken_as(id).unwrap().is_some(), is_there, "{id}");
+    }
+}
