@@ -55,7 +55,7 @@ fn wish(held: &HeldMessage, is_approved: bool) -> Wish {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_rogue_agent_wants_done_waits_for_a_person() {
-    for intent in ["REQUEST", "HANDOFF", "BROADCAST", "NACK", "ERROR", "ACK"] {
+    for intent in ["REQUEST", "HANDOFF", "BROADCAST", "NACK", "ACK"] {
         let post = Post::start(&house(&envelope(
             "bot://rogue",
             "tool://shell",
@@ -167,7 +167,7 @@ async fn what_nobody_decides_about_ends_with_its_deadline() {
     let post = Post::start(&house(""));
     let end = crosstalk_envelope::Timestamp::from_millis(super::START + 60_000);
     let text = message("F1", "bot://x", "tool://shell", "REQUEST")
-        .meta("routing", "Deadline", end.to_string())
+        .meta("routing", "X-Deadline", end.to_string())
         .build()
         .unwrap();
     post.send(&text).await;
