@@ -85,7 +85,7 @@ impl Refuse {
 }
 
 impl How {
-    fn connect(&self, console: &Console) -> Result<Remote, Failure> {
+    fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
         self.through.connect(&Config::open(console)?, None)
     }
 

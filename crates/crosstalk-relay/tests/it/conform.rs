@@ -56,7 +56,6 @@ async fn a_good_relay_passes_all_of_it() {
         Some(server::ADMIN),
         true,
         &[
-            "for-now",
             "hold-unseen",
             "hold-receipt",
             "hold-agent",
@@ -66,6 +65,7 @@ async fn a_good_relay_passes_all_of_it() {
             "hold-once",
             "hold-refused",
             "hold-ended",
+            "for-now",
         ],
     )
     .await;

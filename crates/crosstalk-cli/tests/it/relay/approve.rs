@@ -89,3 +89,35 @@ fn what_is_refused_goes_nowhere_and_its_sender_reads_why() {
         serde_json::json!({"schema": "crosstalk.approvals/1", "approvals": []})
     );
 }
+
+/// The suite of relays, by rule, against one that holds what the suite wants held: as the person at this machine, and
+/// as an administrator who makes the credentials that it takes.
+#[test]
+fn the_rules_of_approvals_hold() {
+    let ann = Person::new("approve-conform", "ann");
+    let config = ann.home.path("relay.toml");
+    std::fs::write(&config, "[[hold]]\nscopes = [\"conform-hold\"]\n").unwrap();
+    let config = config.to_str().unwrap();
+    let data = ann.home.path("relay");
+    let relay = Relay::start_at(&data, &["--config", config]);
+    let rules: Vec<String> = (60..68).map(|n| format!("CON-0{n}")).collect();
+    let run = |relay: &Relay, more: &[&str]| {
+        let only = rules.join(",");
+        let words = ["conform", &relay.url, "--format", "json", "--only", &only];
+        let ended = ann.run(&[&words[..], more].concat());
+        assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+        ended.out.matches("\"skipped\"").count()
+    };
+    let local = run(&relay, &[]);
+    relay.stop();
+    let data = data.to_str().unwrap();
+    let words = [
+        "token", "create", "ops", "--role", "admin", "--for", "*", "--data", data,
+    ];
+    let file = ann.home.path("ops.token");
+    std::fs::write(&file, ann.does(&words).out).unwrap();
+    let relay = Relay::start_at(data.as_ref(), &["--config", config]);
+    let admin = run(&relay, &["--token-file", file.to_str().unwrap()]);
+    // Where there are no credentials, nobody is an agent.
+    assert_eq!(admin + 1, local);
+}
