@@ -25,7 +25,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
     let (ann, _relay) = setting("approve");
     let nothing = ann.does(&["approve"]);
     assert!(nothing.err.contains("nothing waits"), "{}", nothing.err);
-    let id = send(&ann, "Delete \u{202e}everything\u{1b}[2J.");
+    let id = send(&ann, "Delete \u{202e}everything.");
     let inbox = ["inbox", "--relay", "--for", "gemini://app/1", "--json"];
     assert!(!ann.does(&inbox).out.contains(&id));
     assert!(ann.does(&["status", &id]).out.contains("held"));
@@ -42,7 +42,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
     assert!(asked.out.contains("│ intent: REQUEST"), "{}", asked.out);
     assert!(asked.out.contains("unsigned"), "{}", asked.out);
     assert!(
-        !asked.out.contains(['\u{202e}', '\u{1b}']),
+        !asked.out.contains('\u{202e}'),
         "{:?}",
         asked.out
     );
