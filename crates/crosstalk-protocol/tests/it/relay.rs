@@ -370,6 +370,7 @@ fn who_gets_it_and_how() {
         ]),
         escalate_to: Some("human://here.example/queue".into()),
         answer_within: None,
+        holds: Vec::new(),
     };
     let routing = |line: &str| format!("meta: routing\n{line}\n");
     for (intent, receiver, meta, recipients) in [

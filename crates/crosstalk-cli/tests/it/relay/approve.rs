@@ -41,11 +41,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
     assert!(asked.err.contains("--yes"), "{}", asked.err);
     assert!(asked.out.contains("│ intent: REQUEST"), "{}", asked.out);
     assert!(asked.out.contains("unsigned"), "{}", asked.out);
-    assert!(
-        !asked.out.contains('\u{202e}'),
-        "{:?}",
-        asked.out
-    );
+    assert!(!asked.out.contains('\u{202e}'), "{:?}", asked.out);
     let other = format!("sha256:{}", "0".repeat(64));
     let wrong = ann.run(&["approve", &id, "--yes", "--raw", &other]);
     assert_eq!(wrong.code, 14, "{}", wrong.err);
