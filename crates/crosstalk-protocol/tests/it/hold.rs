@@ -31,9 +31,13 @@ fn let_in(from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) -> Admission 
         "ERROR" | "ACK" => "parent: 01M7B00000000000000000000P\n",
         _ => "",
     };
+    let meta = match intent {
+        "ERROR" => "meta: error\nCode: E-PERM\nReason: no\n",
+        _ => "",
+    };
     let text = format!(
         "[[{from}→claude://code/api v1]]\nuser: u\nthread: 01M7C00000000000000000000T\n{parent}message: \
-         01M7D00000000000000000000M\ncontext: c\nintent: {intent}\nbody: |\n  Hello.\nsig: none\n[[END]]\n"
+         01M7D00000000000000000000M\ncontext: c\nintent: {intent}\n{meta}body: |\n  Hello.\nsig: none\n[[END]]\n"
     );
     let mut document = Document::parse(&text, Reading::Strict);
     document.check();

@@ -319,7 +319,14 @@ fn a_decision_is_made_once_and_about_this_text() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let decide = |n: usize| {
             let name = ["ann", "bob", "ops"][n % 3];
-            let wish = body(&sent, if n % 2 == 0 { "approve" } else { "refuse" });
+            let wish = body(
+                &sent,
+                if n.is_multiple_of(2) {
+                    "approve"
+                } else {
+                    "refuse"
+                },
+            );
             let house = &house;
             scope.spawn(move || decide(house, name, "M1", &wish).status)
         };
