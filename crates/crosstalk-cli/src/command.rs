@@ -1,6 +1,7 @@
 //! The commands, one module each: read the input, call the library, render the answer.
 
 mod address;
+mod approve;
 mod backup;
 mod build;
 mod canonical;
@@ -75,6 +76,8 @@ pub(crate) enum Command {
     Forget(forget::Forget),
     Listen(listen::Listen),
     Carry(carry::Carry),
+    Approve(approve::Approve),
+    Refuse(approve::Refuse),
     Status(status::Status),
     Relay(relay::Relay),
     Serve(serve::Serve),
@@ -130,6 +133,8 @@ impl Command {
             Self::Forget(command) => command.run(console),
             Self::Listen(command) => command.run(console),
             Self::Carry(command) => command.run(console),
+            Self::Approve(command) => command.run(console),
+            Self::Refuse(command) => command.run(console),
             Self::Status(command) => command.run(console),
             Self::Relay(command) => command.run(console),
             Self::Serve(command) => command.run(console),

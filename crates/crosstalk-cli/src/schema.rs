@@ -57,6 +57,10 @@ pub(crate) const RELAY_INBOX: &str = "crosstalk.relay-inbox/1";
 pub(crate) const LISTEN: &str = "crosstalk.listen/1";
 /// The name and version of what `crosstalk status --json` prints.
 pub(crate) const STATUS: &str = "crosstalk.status/1";
+/// The name and version of what `crosstalk approve --json` prints without an id.
+pub(crate) const APPROVALS: &str = "crosstalk.approvals/1";
+/// The name and version of what `crosstalk approve ID --json` and `crosstalk refuse --json` print.
+pub(crate) const APPROVAL: &str = "crosstalk.approval/1";
 /// The name and version of what `crosstalk dead --json` prints.
 pub(crate) const DEAD: &str = "crosstalk.dead/1";
 /// The name and version of what `crosstalk fsck --json` prints.
@@ -113,6 +117,10 @@ pub(crate) enum Form {
     Listen,
     /// crosstalk.status/1: of `status --json`
     Status,
+    /// crosstalk.approvals/1: of `approve --json`
+    Approvals,
+    /// crosstalk.approval/1: of `approve ID --json` and `refuse --json`
+    Approval,
     /// crosstalk.dead/1: of `dead --json`
     Dead,
     /// crosstalk.fsck/1: of `fsck --json`
@@ -148,6 +156,8 @@ impl Form {
             Self::RelayInbox => relay::inbox(),
             Self::Listen => relay::listen(),
             Self::Status => relay::status(),
+            Self::Approvals => relay::approvals(),
+            Self::Approval => relay::approval(),
             Self::Dead => relay::dead(),
             Self::Fsck => relay::fsck(),
             Self::Conform => conform(),

@@ -18,6 +18,7 @@
 //! ```
 
 mod answer;
+mod approval;
 mod blob;
 mod error;
 mod stream;
@@ -26,6 +27,7 @@ pub use answer::{
     Acked, AgentInfo, Blob, DeliveryStatus, Inbox, Letter, Message, Messages, NewToken, Node,
     Resolved, Status, Thread, ThreadTree, Token,
 };
+pub use approval::{Approval, Goal, Made, Verdict};
 pub use error::{ClientError, Refused};
 pub(crate) use error::{one_line, refusal};
 pub use stream::Stream;

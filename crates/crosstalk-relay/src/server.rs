@@ -218,6 +218,12 @@ pub async fn serve<F: Future<Output = ()>>(
     let listen = listener.local_addr()?;
     let config = relay.config();
     let tokens = relay.read(|store| store.tokens()).await?;
+    if tokens.is_empty() && !relay.config().holds.is_empty() {
+        tracing::warn!(
+            "messages wait for a person, and without tokens every program on this machine counts as one: make tokens \
+             with `crosstalk token create`"
+        );
+    }
     let credentials = Credentials::new(listen.ip().is_loopback(), tokens);
     if credentials.is_shut() {
         return Err(ServeError::NoCredentials(listen));

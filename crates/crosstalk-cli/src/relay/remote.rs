@@ -10,11 +10,13 @@ use crosstalk_relay::client::{Blocking, Client, ClientError, Inbox, Sent};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// A message that waits at a relay for a person.
+pub(crate) use crosstalk_relay::client::Approval as Held;
 /// How far a message is on its way to somebody.
 pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
 /// A message at a relay.
 pub(crate) use crosstalk_relay::client::Message as Waiting;
-use crosstalk_relay::client::{Letter, Status};
+use crosstalk_relay::client::{Letter, Status, Verdict};
 
 /// The relay of this machine, where nothing else is configured.
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
@@ -208,6 +210,33 @@ impl Remote {
     pub(crate) fn carried(&self, id: &str, to: &str, failed: Option<&str>) -> Result<(), Trouble> {
         self.ask(async |c| c.carried(id, to, failed).await)
             .map(drop)
+    }
+
+    /// What waits for whoever asks to decide.
+    pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, Trouble> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.ask(async |c| c.approvals(limit).await)
+    }
+
+    /// A message that waits, or what was decided about it.
+    pub(crate) fn approval(&self, id: &str) -> Result<Held, Trouble> {
+        self.ask(async |c| c.approval(id).await)
+    }
+
+    /// Approves a message by the digests of what was seen, or refuses it with a reason.
+    pub(crate) fn decide(
+        &self,
+        id: &str,
+        digest: Digest,
+        raw: Digest,
+        refused: Option<&str>,
+    ) -> Result<Held, Trouble> {
+        let verdict = Verdict {
+            digest,
+            raw,
+            refused,
+        };
+        self.ask(async |c| c.decide(id, &verdict).await)
     }
 
     /// Deliveries that were given up.

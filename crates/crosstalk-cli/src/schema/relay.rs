@@ -1,7 +1,7 @@
 //! The schemas of the commands of a relay.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{DEAD, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
+use super::{APPROVAL, APPROVALS, DEAD, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
 use serde_json::{Value, json};
 
 fn list(items: Value) -> Value {
@@ -13,7 +13,7 @@ fn number() -> Value {
 }
 
 fn states() -> Value {
-    json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed"]})
+    json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed", "held"]})
 }
 
 /// What became of a message at a relay, as part of crosstalk.sent/1.
@@ -110,6 +110,40 @@ pub(super) fn status() -> Value {
             "schema": {"const": STATUS},
             "id": text(), "thread": text(), "sender": text(), "deliveries": list(delivery),
         }),
+    )
+}
+
+/// A message that waits for a person, or did.
+fn waiting() -> Value {
+    let goal = object(json!({"to": text(), "by": text()}));
+    let made = maybe_object(json!({
+        "decision": {"enum": ["approved", "refused", "lapsed"]}, "by": text(), "at": text(), "reason": maybe(),
+    }));
+    json!({
+        "id": text(), "thread": text(), "from": text(), "to": text(), "intent": maybe(), "received_at": text(),
+        "signature": text(), "pkid": maybe(), "handed_in_by": text(), "recipients": list(goal), "why": text(),
+        "deciders": list(text()), "ends_at": maybe(), "digest": text(), "raw": text(), "envelope": maybe(),
+        "decided": made,
+    })
+}
+
+pub(super) fn approvals() -> Value {
+    form(
+        APPROVALS,
+        "What `crosstalk approve --json` prints: what waits for a person, the oldest first.",
+        json!({"schema": {"const": APPROVALS}, "approvals": list(object(waiting()))}),
+    )
+}
+
+pub(super) fn approval() -> Value {
+    let mut all = waiting();
+    if let Some(map) = all.as_object_mut() {
+        map.insert("schema".into(), json!({"const": APPROVAL}));
+    }
+    form(
+        APPROVAL,
+        "What `crosstalk approve ID --json` and `crosstalk refuse --json` print: the message, and what was decided.",
+        all,
     )
 }
 

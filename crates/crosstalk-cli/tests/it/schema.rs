@@ -106,6 +106,8 @@ fn the_schema_can_refuse() {
         "relay-inbox",
         "listen",
         "status",
+        "approvals",
+        "approval",
         "dead",
         "fsck",
     ];

@@ -981,6 +981,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 hop: false,
             },
             Key {
+                name: "State",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
                 name: "Received-At",
                 kind: ValueKind::Time,
                 values: &[],
@@ -3384,6 +3390,70 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// CON-060: Who gets a message does not see it while it waits for a person.
+    pub static HOLD_UNSEEN: Rule = Rule {
+        id: "CON-060",
+        code: None,
+        title: "Who gets a message does not see it while it waits for a person",
+        help: "",
+        drops: false,
+    };
+    /// CON-061: The ACK of a message that waits says so, and stays the same.
+    pub static HOLD_RECEIPT: Rule = Rule {
+        id: "CON-061",
+        code: None,
+        title: "The ACK of a message that waits says so, and stays the same",
+        help: "",
+        drops: false,
+    };
+    /// CON-062: Only a person decides, by a credential of their own, and not about their own message.
+    pub static HOLD_PEOPLE: Rule = Rule {
+        id: "CON-062",
+        code: None,
+        title: "Only a person decides, by a credential of their own, and not about their own message",
+        help: "",
+        drops: false,
+    };
+    /// CON-063: What waits is listed exactly as it came, with its digests.
+    pub static HOLD_LISTED: Rule = Rule {
+        id: "CON-063",
+        code: None,
+        title: "What waits is listed exactly as it came, with its digests",
+        help: "",
+        drops: false,
+    };
+    /// CON-064: What is approved is taken in the transaction that records it.
+    pub static HOLD_DECIDED: Rule = Rule {
+        id: "CON-064",
+        code: None,
+        title: "What is approved is taken in the transaction that records it",
+        help: "",
+        drops: false,
+    };
+    /// CON-065: A decision is about exactly one message and is made once.
+    pub static HOLD_ONCE: Rule = Rule {
+        id: "CON-065",
+        code: None,
+        title: "A decision is about exactly one message and is made once",
+        help: "",
+        drops: false,
+    };
+    /// CON-066: The sender of a message that a person refused is told why.
+    pub static HOLD_REFUSED: Rule = Rule {
+        id: "CON-066",
+        code: None,
+        title: "The sender of a message that a person refused is told why",
+        help: "",
+        drops: false,
+    };
+    /// CON-067: What has run out while it waited is not approved.
+    pub static HOLD_ENDED: Rule = Rule {
+        id: "CON-067",
+        code: None,
+        title: "What has run out while it waited is not approved",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -3672,5 +3742,13 @@ pub mod rule {
         &CONSENT_PERMISSION,
         &CONSENT_ERASED,
         &CONSENT_BRIEF,
+        &HOLD_UNSEEN,
+        &HOLD_RECEIPT,
+        &HOLD_PEOPLE,
+        &HOLD_LISTED,
+        &HOLD_DECIDED,
+        &HOLD_ONCE,
+        &HOLD_REFUSED,
+        &HOLD_ENDED,
     ];
 }

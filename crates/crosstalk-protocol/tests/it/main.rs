@@ -17,6 +17,7 @@ mod conversation;
 mod damage;
 mod domain;
 mod forgery;
+mod hold;
 mod mutation;
 mod redact;
 mod relay;

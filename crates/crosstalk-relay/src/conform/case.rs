@@ -3,6 +3,7 @@
 mod batch;
 mod blob;
 mod delivery;
+mod hold;
 mod hop;
 mod inbox;
 mod intent;
@@ -31,6 +32,7 @@ pub(super) const ALL: &[&[Case]] = &[
     blob::CASES,
     who::CASES,
     hop::CASES,
+    hold::CASES,
 ];
 
 /// A case from its name, its rule, what it shows and the function that runs it.

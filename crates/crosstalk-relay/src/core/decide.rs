@@ -6,6 +6,7 @@ use crate::delivery::report;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling};
 use crosstalk_protocol::store::StoreError;
 use tokio::sync::oneshot;
@@ -58,7 +59,22 @@ impl Relay {
             at: self.now(),
             report: None,
         };
-        self.carry_out(held, decision, report).await
+        let ruling = self.carry_out(held, decision, report).await?;
+        if choice == Choice::Approve && matches!(ruling, Ruling::Done(_)) {
+            self.learn_from(held).await;
+        }
+        Ok(ruling)
+    }
+
+    /// What a message proves about keys is taken over once it goes on; no key is pinned because a person let it pass.
+    async fn learn_from(&self, held: &HeldMessage) {
+        if held.record.pkid.is_none() {
+            return;
+        }
+        let document = Document::parse(&held.record.text, Reading::Strict);
+        let at = self.now();
+        let judged = self.shared.judge(&document, at).await;
+        self.shared.learn(&document, &judged, &Peer::stranger(), at);
     }
 
     /// Gives a message up about which nobody decided in time.

@@ -51,7 +51,24 @@ pub(crate) async fn need_conformance(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_good_relay_passes_all_of_it() {
     let url = server::start(Defect::None).await;
-    need_conformance(&url, Some(server::ADMIN), true, &["for-now"]).await;
+    need_conformance(
+        &url,
+        Some(server::ADMIN),
+        true,
+        &[
+            "hold-unseen",
+            "hold-receipt",
+            "hold-agent",
+            "hold-listed",
+            "hold-approved",
+            "hold-other",
+            "hold-once",
+            "hold-refused",
+            "hold-ended",
+            "for-now",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

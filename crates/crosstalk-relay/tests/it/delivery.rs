@@ -10,6 +10,7 @@ mod giving_up;
 mod http;
 mod outbound;
 mod passing_on;
+mod rogue;
 mod watch;
 
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp};

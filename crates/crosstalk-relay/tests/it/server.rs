@@ -1,6 +1,7 @@
 //! The HTTP server over real sockets.
 
 mod access;
+mod approval;
 mod batch;
 mod blob;
 mod code;

@@ -54,7 +54,12 @@ async fn no_token(p: &Probe) -> Step {
 }
 
 /// A new token; the name and the secret.
-async fn make(p: &Probe, what: &str, role: &str, address: &str) -> Step<(String, String)> {
+pub(super) async fn make(
+    p: &Probe,
+    what: &str,
+    role: &str,
+    address: &str,
+) -> Step<(String, String)> {
     if !p.wire.has_token() {
         // The first token of a relay that needs none would lock its owner out.
         return skipped("it makes tokens, which it does only with a token of an administrator");

@@ -92,7 +92,7 @@ fn first_contact_alone_withdraws_nothing() {
     let (keys, id) = (mallory(), "ann@here.example");
     let announced = |text: &str| {
         let document = Document::parse(text, Reading::Strict);
-        let public = keys.public().to_record();
+        let public = keys.public().record();
         let block = [("Key-ID", id.to_owned()), ("Public-Key", public)];
         let signer = crosstalk_envelope::signing::Signer {
             key: &keys,

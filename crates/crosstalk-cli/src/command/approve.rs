@@ -1,0 +1,240 @@
+//! `crosstalk approve` and `crosstalk refuse`: what waits at a relay for a person.
+
+use crate::config::Config;
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::paragraph::wrap;
+use crate::relay::remote::{Held, Remote, Through};
+use crate::schema::{APPROVAL, APPROVALS};
+use crate::view;
+use clap::Args;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, ErrorCode, Reading};
+use serde_json::json;
+use std::io::{IsTerminal as _, Write as _};
+
+/// Let a message go on that waits at a relay for a person; without an id, list what waits
+///
+/// The message is shown exactly as it came. What is approved is this text and no other, and it is approved once.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 nobody to ask, 10 no\nsuch message waits or the relay can't be reached, 11 its consent has ended,\n14 no permission or decided before, 16 its deadline has passed."
+)]
+pub(crate) struct Approve {
+    /// The message
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// How many are listed at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Stop a message that waits at a relay for a person; its sender is told why
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 nobody to ask, 10 no such message\nwaits or the relay can't be reached, 14 no permission or decided before."
+)]
+pub(crate) struct Refuse {
+    /// The message
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why, in one line: the sender reads it
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Args, Debug)]
+struct How {
+    /// Only if the text has this digest: `raw` of `crosstalk approve --json`
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    raw: Option<Digest>,
+    /// Don't ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON of the form crosstalk.approval/1; of a list, crosstalk.approvals/1
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    through: Through,
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    Digest::parse(text).ok_or_else(|| "write it as sha256: and 64 hexadecimal digits".to_owned())
+}
+
+impl Approve {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        match &self.id {
+            Some(id) => self.how.decide(console, id, None),
+            None => self.how.list(console, self.limit),
+        }
+    }
+}
+
+impl Refuse {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        self.how.decide(console, &self.id, Some(&self.reason))
+    }
+}
+
+impl How {
+    fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
+        self.through.connect(&Config::open(console)?, None)
+    }
+
+    fn list(&self, console: &mut Console, limit: u32) -> Result<Exit, Failure> {
+        let waiting = self.connect(console)?.approvals(limit)?;
+        if self.json {
+            let value = json!({"schema": APPROVALS, "approvals": waiting});
+            console.data(json::pretty(&value)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        if waiting.is_empty() {
+            console.talk("nothing waits for you to decide\n")?;
+        }
+        for held in &waiting {
+            console.show(&head(held))?;
+        }
+        if !waiting.is_empty() {
+            console.talk("`crosstalk approve ID` shows one of them, and asks\n")?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn decide(
+        &self,
+        console: &mut Console,
+        id: &str,
+        refused: Option<&str>,
+    ) -> Result<Exit, Failure> {
+        let remote = self.connect(console)?;
+        let held = remote.approval(id)?;
+        let Some(text) = &held.envelope else {
+            return Err(before(&held));
+        };
+        // What was seen is what is decided about: the digests are made of the text that is shown.
+        let raw = Digest::of(text.as_bytes());
+        let document = Document::parse(text, Reading::Strict);
+        let canonical = document.digest().map_err(|_| unreadable(id))?;
+        if self.raw.is_some_and(|wanted| wanted != raw) {
+            return Err(Failure::Refused(
+                ErrorCode::Perm,
+                format!("`{id}` has another text than the one that is meant: its digest is {raw}"),
+            ));
+        }
+        if !self.json {
+            console.show(&head(&held))?;
+            console.show(&exactly(text))?;
+            console.show(&format!("  {}\n", styled(DIM, &raw.to_string())))?;
+        }
+        if !self.yes && !confirmed(console, refused.is_some())? {
+            console.talk("nothing was decided\n")?;
+            return Ok(Exit::FAILURE);
+        }
+        let decided = remote.decide(id, canonical, raw, refused)?;
+        if self.json {
+            let mut value = json::value(&decided)?;
+            json::set(&mut value, "schema", Some(APPROVAL));
+            console.data(json::pretty(&value)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        console.talk(match refused {
+            None => "approved: it is on its way\n",
+            Some(_) => "refused: its sender is told why\n",
+        })?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Who wants what from whom, and why it waits.
+fn head(held: &Held) -> String {
+    let signature = match held.signature.as_str() {
+        "verified" => styled(GREEN, "verified"),
+        "unsigned" => styled(YELLOW, "unsigned"),
+        other => styled(RED, &view::line(other)),
+    };
+    let key = held.pkid.as_ref();
+    let key = key.map_or(String::new(), |k| format!(" by {}", view::line(k)));
+    let goals: Vec<String> = held
+        .recipients
+        .iter()
+        .map(|g| format!("{} by {}", view::line(&g.to), view::line(&g.by)))
+        .collect();
+    let mut more = vec![
+        format!("goes to {}", goals.join(", ")),
+        format!("waits because of this: {}", view::line(&held.why)),
+        format!(
+            "came {} with the credential `{}`",
+            view::line(&held.received_at),
+            view::line(&held.handed_in_by)
+        ),
+    ];
+    if !held.deciders.is_empty() {
+        more.push(format!(
+            "for {} to decide",
+            view::line(&held.deciders.join(", "))
+        ));
+    }
+    if let Some(end) = &held.ends_at {
+        more.push(format!("until {}", view::line(end)));
+    }
+    let mut out = format!(
+        "{}  {} → {}  {}  {signature}{key}\n",
+        styled(BOLD, &view::line(&held.id)),
+        view::line(&held.from),
+        view::line(&held.to),
+        view::line(held.intent.as_deref().unwrap_or("no intent")),
+    );
+    for line in more {
+        out.push_str(&format!("  {}\n", wrap(&line, 2, 2)));
+    }
+    out
+}
+
+/// A text as it is, behind a line that nothing in it can look like.
+fn exactly(text: &str) -> String {
+    let line = |line: &str| format!("  {} {}\n", styled(DIM, "│"), escape(line));
+    text.lines().map(line).collect()
+}
+
+fn before(held: &Held) -> Failure {
+    let message = match &held.decided {
+        Some(made) => format!(
+            "`{}` was {} at {} with the credential `{}`: a decision is made once",
+            held.id, made.decision, made.at, made.by
+        ),
+        None => format!("`{}` has no text any more", held.id),
+    };
+    Failure::Refused(ErrorCode::Perm, message)
+}
+
+fn unreadable(id: &str) -> Failure {
+    Failure::Refused(
+        ErrorCode::Format,
+        format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
+    )
+}
+
+fn confirmed(console: &mut Console, is_refusal: bool) -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    let word = if is_refusal { "Refuse" } else { "Approve" };
+    if !stdin.is_terminal() {
+        return Err(Failure::Usage(format!(
+            "there is nobody to ask: say --yes to {} it",
+            word.to_lowercase()
+        )));
+    }
+    console.talk(&format!("{word} it? [y/N] "))?;
+    std::io::stderr().flush().map_err(Failure::of_output)?;
+    let mut answer = String::new();
+    let read = stdin.read_line(&mut answer);
+    read.map_err(|e| Failure::Io("stdin".into(), e))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+}

@@ -1,0 +1,230 @@
+//! What waits for a person, and who decides.
+
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::relay::{
+    Admission, Candidate, Held, HeldMessage, Hold, Pattern, Peer, Recipient, Role, Rules, State,
+    acknowledgement, admit,
+};
+use crosstalk_protocol::relay::{Handler, Receipted};
+use crosstalk_protocol::store::{Record, Side, Wait, Way};
+use crosstalk_protocol::{Question, Trust, Word, verify};
+
+fn now() -> Timestamp {
+    Timestamp::parse("2026-11-16T08:00:00Z").unwrap()
+}
+
+fn peer(name: &str, role: Role, addresses: &[&str]) -> Peer {
+    Peer {
+        name: name.into(),
+        role,
+        addresses: addresses
+            .iter()
+            .map(|a| Pattern::parse(a).unwrap())
+            .collect(),
+        domain: None,
+        is_local: false,
+    }
+}
+
+fn let_in(from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) -> Admission {
+    let parent = match intent {
+        "ERROR" | "ACK" => "parent: 01M7B00000000000000000000P\n",
+        _ => "",
+    };
+    let meta = match intent {
+        "ERROR" => "meta: error\nCode: E-PERM\nReason: no\n",
+        _ => "",
+    };
+    let text = format!(
+        "[[{from}→claude://code/api v1]]\nuser: u\nthread: 01M7C00000000000000000000T\n{parent}message: \
+         01M7D00000000000000000000M\ncontext: c\nintent: {intent}\n{meta}body: |\n  Hello.\nsig: none\n[[END]]\n"
+    );
+    let mut document = Document::parse(&text, Reading::Strict);
+    document.check();
+    let verdict = verify(&document, &Trust::default(), &Question::at(now()));
+    let candidate = Candidate {
+        document: &document,
+        verdict: &verdict,
+        proof: crosstalk_protocol::consent::Proof::default(),
+        peer,
+        at: now(),
+    };
+    let rules = Rules {
+        holds,
+        ..Rules::default()
+    };
+    admit(candidate, &rules).unwrap()
+}
+
+fn everything() -> Hold {
+    Hold {
+        why: "all".into(),
+        ..Hold::default()
+    }
+}
+
+#[test]
+fn what_the_relay_says_and_what_people_say_does_not_wait() {
+    let agent = peer("relay", Role::Agent, &["*"]);
+    let ann = peer(
+        "ann",
+        Role::Person,
+        &["human://acme.example/ann", "bot://x"],
+    );
+    let human = "human://acme.example/ann";
+    for (from, intent, peer, held) in [
+        ("bot://x", "REQUEST", &agent, true),
+        ("bot://x", "ERROR", &agent, true),
+        ("bot://x", "ACK", &agent, true),
+        ("bot://x", "ERROR", &Peer::itself(), false),
+        ("bot://x", "ERROR", &Peer::local(), true),
+        (human, "REQUEST", &ann, false),
+        ("bot://x", "REQUEST", &ann, true),
+    ] {
+        let admission = let_in(from, intent, peer, vec![everything()]);
+        assert_eq!(
+            admission.held.is_some(),
+            held,
+            "{from} {intent} {}",
+            peer.name
+        );
+    }
+    let strict = Hold {
+        people: true,
+        ..everything()
+    };
+    assert!(let_in(human, "REQUEST", &ann, vec![strict]).held.is_some());
+    assert!(let_in(human, "REQUEST", &ann, Vec::new()).held.is_none());
+}
+
+#[test]
+fn the_first_rule_that_fits_counts() {
+    let agent = peer("ci", Role::Agent, &["*"]);
+    let rule = |why: &str, intent| Hold {
+        why: why.into(),
+        intents: vec![intent],
+        deciders: vec![format!("human://acme.example/{why}")],
+        ..Hold::default()
+    };
+    let rules = || {
+        vec![
+            rule("one", Intent::Handoff),
+            rule("two", Intent::Request),
+            everything(),
+        ]
+    };
+    for (intent, why) in [("REQUEST", "two"), ("HANDOFF", "one"), ("BROADCAST", "all")] {
+        let held = let_in("bot://x", intent, &agent, rules()).held.unwrap();
+        assert_eq!(held.why, why);
+        assert_eq!(held.deciders.is_empty(), why == "all");
+    }
+}
+
+#[test]
+fn the_receipt_says_that_it_waits() {
+    let agent = peer("ci", Role::Agent, &["*"]);
+    let admission = let_in("bot://x", "REQUEST", &agent, vec![everything()]);
+    for (is_held, state) in [(true, Some("held")), (false, None)] {
+        let text = acknowledgement(&Receipted {
+            arrival: &admission.arrival,
+            index: 7,
+            at: now(),
+            by: "relay.example",
+            is_held,
+        });
+        let mut document = Document::parse(&text, Reading::Strict);
+        document.check();
+        assert!(document.is_accepted(), "{:?}", document.diagnostics());
+        assert_eq!(document.meta("receipt", "State"), state);
+        assert_eq!(document.meta("receipt", "Index"), Some("7"));
+    }
+}
+
+fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
+    let agent = peer(by, Role::Agent, &["*"]);
+    let admission = let_in("bot://x", "REQUEST", &agent, Vec::new());
+    let a = admission.arrival;
+    HeldMessage {
+        raw: a.digest,
+        spare: a.spare.clone(),
+        recipients: vec![Recipient {
+            address: "claude://code/api".into(),
+            by: Handler::Exec,
+        }],
+        peer: by.into(),
+        held: Held {
+            why: "all".into(),
+            deciders: deciders.iter().map(|d| (*d).to_owned()).collect(),
+        },
+        expires: None,
+        answer_by: None,
+        decided: None,
+        record: Record {
+            expires: None,
+            seq: 1,
+            id: a.id().into(),
+            carries_id: true,
+            thread: "T".into(),
+            parent: None,
+            session: None,
+            sender: from.into(),
+            receiver: a.receiver.clone(),
+            user: None,
+            context: None,
+            intent: None,
+            meaning: None,
+            at: now(),
+            written_at: None,
+            verdict: Word::Unsigned,
+            pkid: None,
+            side: Side::Between,
+            way: Way::Relayed,
+            wait: Wait::Nobody,
+            digest: a.digest,
+            text: a.text.clone(),
+            received: None,
+        },
+    }
+}
+
+/// Threat 38: whose credential decides about what.
+#[test]
+fn who_decides() {
+    let ann = "human://acme.example/ann";
+    let agent = peer("ci", Role::Agent, &["*"]);
+    let wild = peer("wild", Role::Person, &["*"]);
+    let person = peer("ann", Role::Person, &[ann, "bot://x"]);
+    let other = peer("bob", Role::Person, &["human://acme.example/bob"]);
+    let admin = peer("ops", Role::Admin, &[]);
+    let relay = Peer {
+        domain: Some("acme.example".into()),
+        ..peer("acme.example", Role::Agent, &[])
+    };
+    let plain = || waiting("bot://x", "ci", &[]);
+    for (held, peer, may) in [
+        (plain(), &agent, false),
+        (plain(), &relay, false),
+        (plain(), &Peer::stranger(), false),
+        (plain(), &person, true),
+        (plain(), &other, true),
+        (plain(), &admin, true),
+        (plain(), &Peer::local(), true),
+        (waiting("bot://x", "ann", &[]), &person, false),
+        (waiting("bot://x", "ops", &[]), &admin, false),
+        (waiting("bot://x", "local", &[]), &Peer::local(), true),
+        (waiting(ann, "phone", &[]), &person, false),
+        (waiting(ann, "phone", &[]), &wild, false),
+        (waiting(ann, "phone", &[]), &other, true),
+        (waiting("bot://x", "ci", &[ann]), &person, true),
+        (waiting("bot://x", "ci", &[ann]), &other, false),
+        (waiting("bot://x", "ci", &[ann]), &admin, true),
+        (waiting("bot://x", "ci", &[ann]), &agent, false),
+    ] {
+        let came = held.may_be_decided_by(peer);
+        assert_eq!(came.is_ok(), may, "{} {:?}", peer.name, held.held.deciders);
+        if let Err(refusal) = came {
+            assert!(refusal.detail.contains("What to do"), "{}", refusal.detail);
+        }
+    }
+    assert_eq!(plain().deliveries()[0].state, State::Held);
+}
