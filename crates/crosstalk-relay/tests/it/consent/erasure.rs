@@ -90,7 +90,7 @@ fn put_blob(house: &House, content: &[u8]) -> Digest {
 
 #[test]
 fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
-    let hold = "[[hold]]\nto = \"agent://here.example/held\"\n";
+    let hold = "[[hold]]\nto = [\"agent://here.example/held\"]\npeople = true\n";
     let house = plan().config(hold).open();
     let mut lost = HashSet::new();
     let mut kept = HashSet::new();

@@ -68,7 +68,7 @@ impl Play {
         let sent = self.sent.load(Ordering::SeqCst).max(1) as u64;
         let recent = sent.saturating_sub(dice.roll(600.min(sent)) + 1);
         let place = recent.saturating_sub(dice.roll(50));
-        let path = match dice.roll(5) {
+        let path = match dice.roll(16) {
             0 => format!("/crosstalk/messages/M{recent}"),
             1 => format!("/crosstalk/threads/T-M{recent}"),
             2 => format!("/crosstalk/search?q=w{}", recent / 7),
