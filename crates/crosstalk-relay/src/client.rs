@@ -20,6 +20,7 @@
 mod answer;
 mod blob;
 mod error;
+mod poll;
 mod stream;
 
 pub use answer::{

@@ -4,11 +4,13 @@
 mod fault;
 mod judge;
 mod pending;
+pub(crate) mod poll;
 mod readers;
 mod receive;
 mod waiting;
 mod writer;
 
+pub use poll::Standing;
 pub use readers::Open;
 pub use receive::{Received, unread};
 
@@ -75,6 +77,7 @@ pub(crate) struct Shared {
     pending: Pending,
     bells: Bells,
     answers: Answers,
+    polls: poll::Polls,
     /// Something was filed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
@@ -99,6 +102,7 @@ impl Shared {
             self.bells.ring(address);
         }
         let arrival = &admission.arrival;
+        self.polls.came(arrival);
         let answers = matches!(
             arrival.meaning,
             Some(Intent::Respond | Intent::Error | Intent::Nack)
@@ -150,6 +154,7 @@ impl Relay {
             pending: Pending::left(setup.writer.as_ref())?,
             bells: Bells::default(),
             answers: Answers::default(),
+            polls: poll::Polls::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),

@@ -695,6 +695,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 values: &[],
                 hop: false,
             },
+            Key {
+                name: "Range",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
         ],
     },
     Namespace {
@@ -718,6 +724,63 @@ pub static NAMESPACES: &[Namespace] = &[
             },
             Key {
                 name: "Confidence",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "For",
+                kind: ValueKind::Address,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Corrects",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "collation",
+        summary: "What came out of a POLL, in the RESPOND to who asked",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Poll",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Outcome",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Quorum",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,

@@ -18,6 +18,7 @@ mod damage;
 mod domain;
 mod forgery;
 mod mutation;
+mod poll;
 mod redact;
 mod relay;
 mod sample;

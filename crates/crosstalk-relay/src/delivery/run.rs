@@ -7,8 +7,8 @@ use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
-use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
-use crosstalk_protocol::relay::{Attempt, Due, Handler as By, RelayStore, authority};
+use crosstalk_envelope::{Document, ErrorCode, Intent, Reading, Timestamp};
+use crosstalk_protocol::relay::{Attempt, Due, Expectation, Handler as By, RelayStore, authority};
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -241,7 +241,9 @@ impl Dispatcher {
         let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
         match self.relay.write_filed(overdue).await {
             Ok(overdue) => {
-                for expectation in &overdue {
+                // What came out of a poll says who has not answered.
+                let asked = |e: &&Expectation| e.record.meaning != Some(Intent::Poll);
+                for expectation in overdue.iter().filter(asked) {
                     Metrics::count(&self.relay.metrics().timed_out);
                     report::unanswered(&self.relay, expectation).await;
                 }
