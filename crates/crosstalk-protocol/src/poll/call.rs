@@ -229,6 +229,12 @@ impl Call {
         }
     }
 
+    /// Who signed it, where the signature holds: the key id and the key.
+    pub(super) fn signer(&self) -> Option<String> {
+        let pkid = self.pkid.as_deref()?;
+        Some(super::ballot::signer(pkid, self.key.as_ref()))
+    }
+
     /// Whether answers are compared with options.
     pub(super) fn has_options(&self) -> bool {
         !self.options.is_empty() && !matches!(self.kind, Kind::Open | Kind::Other(_))

@@ -143,8 +143,9 @@ fn learn_keys(slips: &mut [Slip<'_>], call: &Call) {
         keys.insert((party(&call.initiator), pkid.clone()), Some(key.clone()));
     }
     for slip in slips.iter() {
-        if let (Some(pkid), Some(key)) = (slip.signer(), carried_key(slip.document)) {
-            let name = (party(&slip.from), pkid.to_owned());
+        let pkid = slip.pkid.clone().filter(|_| holds(slip.word));
+        if let (Some(pkid), Some(key)) = (pkid, carried_key(slip.document)) {
+            let name = (party(&slip.from), pkid);
             let entry = keys.entry(name).or_insert_with(|| Some(key.clone()));
             // Two keys under one id: nobody can tell which is right.
             if entry.as_ref().is_some_and(|k| *k != key) {
@@ -188,16 +189,10 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
         drop(&mut slips, Why::UnclearSender, detail, &|_| true);
     }
     // What is signed is not put aside by what anybody could have written.
-    let mut signers: BTreeSet<String> = slips
-        .iter()
-        .filter_map(|s| s.signer().map(str::to_owned))
-        .collect();
+    let mut signers: BTreeSet<String> = slips.iter().filter_map(Slip::signer).collect();
     if signers.len() > 1 {
         let vouched = |s: &&Slip<'_>| s.verdict == Some(Word::Verified);
-        let believed = slips
-            .iter()
-            .filter(vouched)
-            .filter_map(|s| s.signer().map(str::to_owned));
+        let believed = slips.iter().filter(vouched).filter_map(Slip::signer);
         let believed: BTreeSet<String> = believed.collect();
         if believed.len() == 1 {
             signers = believed;
@@ -209,7 +204,7 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
     if signers.len() == 1 {
         let detail = "it is not signed with the key that signed another answer of this sender";
         drop(&mut slips, Why::Unsigned, detail, &|s| {
-            !s.signer().is_some_and(|k| signers.contains(k))
+            !s.signer().is_some_and(|k| signers.contains(&k))
         });
     }
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
@@ -352,7 +347,7 @@ fn judged(
         return Err("it is no correction".into());
     };
     let key = match (is_same_party(&slip.from, &call.initiator), slip.voter) {
-        (true, _) => call.pkid.as_deref(),
+        (true, _) => call.signer(),
         (_, Voter::Exact(place)) if is_human(&slip.from) => own
             .iter()
             .find(|(voter, _)| *voter == place)

@@ -151,6 +151,10 @@ fn what_is_signed_is_not_put_aside_by_what_anybody_can_write() {
         whys(&collation),
         [("ANN", "several-keys"), ("ANN", "several-keys")]
     );
+    // A key under the id of another is another key.
+    let under = signed(&choice("ANN", 40, "B"), 2, "ann@example.com", true);
+    let collation = collated(&[asked.clone(), mine.clone(), under]);
+    assert_eq!(choices(&collation), []);
     // Whoever knows keys says which one is right.
     let documents = parsed(&texts);
     let mut papers: Vec<Paper<'_>> = documents.iter().map(Paper::of).collect();
@@ -303,9 +307,9 @@ fn a_signed_poll_is_corrected_by_its_key_alone() {
 fn answers_that_name_no_message_or_a_made_up_one_are_not_lost() {
     let asked = poll(&["CLAUDE", "GEMINI", "ANN"], FIELDS);
     let parent = format!("parent: {POLL}\n");
-    let nameless = choice("CLAUDE", 1, "A").replace(&parent, "");
+    let nameless = answer("CLAUDE", "", "Choice: A", "x").replace(&parent, "");
     let made_up = choice("GEMINI", 2, "B").replace(POLL, "01K74V8QF8570V52F7A8GSBCV2");
-    let elsewhere = choice("ANN", 3, "B")
+    let elsewhere = answer("ANN", "", "Choice: B", "x")
         .replace(&parent, "")
         .replace(THREAD, "01K74V8QF8570V52F7A8GSBCV2");
     let collation = collated(&[asked.clone(), nameless, made_up.clone(), elsewhere]);
