@@ -242,9 +242,10 @@ impl Relay {
         self.shared.work.notified().await;
     }
 
-    /// Says that there may be work for handlers, though nothing was filed: a dead letter was queued again.
+    /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.
     pub fn wake(&self) {
         self.shared.work.notify_one();
+        self.shared.polls.wake();
     }
 
     /// Asks the store something.

@@ -89,6 +89,11 @@ impl Polls {
         }
     }
 
+    /// There may be something to do.
+    pub(super) fn wake(&self) {
+        self.bell.notify_one();
+    }
+
     fn ring(&self) {
         self.bell.notify_one();
         self.changes.send_modify(|n| *n = n.wrapping_add(1));

@@ -9,4 +9,5 @@ mod inbox;
 mod limit;
 mod message;
 mod operation;
+mod poll;
 mod receive;
