@@ -2,6 +2,7 @@
 
 mod keys;
 mod names;
+mod poll;
 mod redact;
 mod relay;
 

@@ -1,5 +1,5 @@
 //! An answer to a poll: a ballot, prose, a correction by a person, or the word that somebody does not vote
-//! (POL-010 to POL-018).
+//! (POL-005, POL-010 to POL-013).
 
 use super::call::Call;
 use super::choice::Choice;

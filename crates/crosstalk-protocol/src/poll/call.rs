@@ -1,4 +1,4 @@
-//! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-006).
+//! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-004).
 
 use super::electorate::electorate;
 use super::quorum::Quorum;

@@ -143,22 +143,11 @@ impl Standing {
     }
 }
 
-/// What a poll is counted by besides its envelopes.
-#[derive(Clone, Copy)]
-struct Terms {
-    /// Whether hops of this relay prove when something came.
-    has_key: bool,
-    /// How long a poll without a deadline is open, in milliseconds.
-    within: Option<i64>,
-}
-
 impl Relay {
-    fn terms(&self) -> Terms {
-        let within = self.rules().answer_within;
-        Terms {
-            has_key: self.shared.key.is_some(),
-            within: within.and_then(|w| i64::try_from(w.as_millis()).ok()),
-        }
+    /// How long a poll without a deadline is open, in milliseconds.
+    fn poll_within(&self) -> Option<i64> {
+        let within = self.rules().answer_within?;
+        i64::try_from(within.as_millis()).ok()
     }
 
     /// How a poll stands; nothing if there is none with this id that this relay counts.
@@ -176,8 +165,8 @@ impl Relay {
     ) -> Result<Option<Standing>, StoreError> {
         // What was taken before counts, filed or not.
         self.write_filed(|_| Ok(())).await?;
-        let (id, terms) = (id.to_owned(), self.terms());
-        self.read(move |store| standing(store, &id, at, terms))
+        let (id, within) = (id.to_owned(), self.poll_within());
+        self.read(move |store| standing(store, &id, at, within))
             .await
     }
 
@@ -293,7 +282,7 @@ fn standing(
     store: &dyn RelayStore,
     id: &str,
     at: Option<Timestamp>,
-    terms: Terms,
+    within: Option<i64>,
 ) -> Result<Option<Standing>, StoreError> {
     let Some(record) = store
         .taken_as(id)?
@@ -332,7 +321,8 @@ fn standing(
     let mut papers = vec![Paper::of(&poll)];
     papers.extend(records.iter().map(|(document, at)| Paper {
         document,
-        hop: terms.has_key.then_some(*at),
+        // The hop of this relay, when it leaves.
+        hop: Some(*at),
         verdict: None,
     }));
     let Ok(collation) = collate(&papers, Some(id), at.or(closed_at)) else {
@@ -340,13 +330,10 @@ fn standing(
     };
     let deadline = collation.call().deadline;
     let ends_at = deadline.or_else(|| {
-        let within = terms.within?;
-        Some(Timestamp::from_millis(
-            record.at.as_millis().saturating_add(within),
-        ))
+        let millis = record.at.as_millis().saturating_add(within?);
+        Some(Timestamp::from_millis(millis))
     });
-    // Without hops that prove when something came, what comes later can't change a result.
-    let is_outdated = terms.has_key && closed_at.is_some() && {
+    let is_outdated = closed_at.is_some() && {
         let texts = collation
             .to_envelopes(Some(&record.thread))
             .unwrap_or_default();

@@ -122,6 +122,7 @@ fn parties_see_a_poll_and_who_asked_ends_it() {
     assert_eq!((status, &closed["state"]), (200, &"closed".into()));
     assert_eq!(closed["outcome"], "Monolith");
     // What comes later does not change it, and it is told once.
+    house.later(1);
     take(
         &house,
         "claude",
