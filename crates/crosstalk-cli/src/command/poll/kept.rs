@@ -61,10 +61,12 @@ impl KeptPoll {
         })
     }
 
-    /// When it was closed here.
+    /// When it was closed, here or at a relay.
     pub(super) fn closed_at(&self) -> Option<Timestamp> {
         self.records.iter().rev().find_map(|record| {
-            let is_own = record.way == Way::Sent && record.parent.as_deref() == Some(&self.id);
+            // Made here, or fetched from a relay: anybody can write one and have it pasted.
+            let is_own = matches!(record.way, Way::Sent | Way::Relayed)
+                && record.parent.as_deref() == Some(&self.id);
             let document = Document::parse(&record.text, Reading::Paste);
             let at = document.meta("collation", "At").and_then(Timestamp::parse);
             at.filter(|_| is_own && is_result(&document))
