@@ -147,7 +147,7 @@ impl<'p> Slip<'p> {
             ..Question::at(Timestamp::from_millis(0))
         };
         self.word = verify(self.document, &Trust::default(), &question).word();
-        self.key = Some(key.clone());
+        self.key = Some(*key);
     }
 
     /// Whether it names a message: by its id, or by the digest of its canonical form.

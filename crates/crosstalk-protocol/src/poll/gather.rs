@@ -140,13 +140,13 @@ fn distinct(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'_>> {
 fn learn_keys(slips: &mut [Slip<'_>], call: &Call) {
     let mut keys: BTreeMap<(String, String), Option<PublicKey>> = BTreeMap::new();
     if let (Some(pkid), Some(key)) = (&call.pkid, &call.key) {
-        keys.insert((party(&call.initiator), pkid.clone()), Some(key.clone()));
+        keys.insert((party(&call.initiator), pkid.clone()), Some(*key));
     }
     for slip in slips.iter() {
         let pkid = slip.pkid.clone().filter(|_| holds(slip.word));
         if let (Some(pkid), Some(key)) = (pkid, carried_key(slip.document)) {
             let name = (party(&slip.from), pkid);
-            let entry = keys.entry(name).or_insert_with(|| Some(key.clone()));
+            let entry = keys.entry(name).or_insert(Some(key));
             // Two keys under one id: nobody can tell which is right.
             if entry.as_ref().is_some_and(|k| *k != key) {
                 *entry = None;

@@ -28,7 +28,7 @@ fn key_of(relay: &Relay) -> String {
     let command = command.env("CROSSTALK_HOME", relay.data());
     let listed = command.args(["key", "list", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    listed["keys"][0]["public_key"].as_str().unwrap().to_owned()
+    listed["keys"][0]["public"].as_str().unwrap().to_owned()
 }
 
 #[test]
