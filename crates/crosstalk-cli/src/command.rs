@@ -32,6 +32,7 @@ mod name;
 mod parse;
 mod passing;
 pub(crate) mod paste;
+mod poll;
 mod prompt;
 mod redact;
 mod relay;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Show(show::Show),
     Search(search::Search),
     Watch(watch::Watch),
+    Poll(poll::Poll),
     Escalate(escalate::Escalate),
     Handoff(handoff::Handoff),
     Close(close::Close),
@@ -125,6 +127,7 @@ impl Command {
             Self::Show(command) => command.run(console),
             Self::Search(command) => command.run(console),
             Self::Watch(command) => command.run(console),
+            Self::Poll(command) => command.run(console),
             Self::Escalate(command) => command.run(console),
             Self::Handoff(command) => command.run(console),
             Self::Close(command) => command.run(console),

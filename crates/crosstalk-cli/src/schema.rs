@@ -1,6 +1,7 @@
 //! The JSON Schemas of the answers.
 
 mod conversation;
+mod poll;
 mod relay;
 mod settings;
 mod signing;
@@ -99,6 +100,8 @@ pub(crate) enum Form {
     Import,
     /// crosstalk.export/1: of `export --format json`
     Export,
+    /// crosstalk.poll/1: of `poll status`, `poll collate` and `poll close` with --json
+    Poll,
     /// crosstalk.config/1: of `config show --json`
     Config,
     /// crosstalk.names/1: of `name --json`
@@ -147,6 +150,7 @@ impl Form {
             Self::Search => conversation::search(),
             Self::Import => conversation::import(),
             Self::Export => conversation::export(),
+            Self::Poll => poll::poll(),
             Self::Config => settings::config(),
             Self::Names => settings::names(),
             Self::Resolve => settings::resolve(),

@@ -1,4 +1,4 @@
-//! Polls: who is asked, which answers count, what comes out (POL-001 to POL-043).
+//! Polls: who is asked, which answers count, what comes out (POL-001 to POL-042).
 //!
 //! ```text
 //! Paper, Paper, … ──┬── Call      the POLL: type, options, quorum, deadline, who is invited

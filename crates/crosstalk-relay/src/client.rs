@@ -21,6 +21,7 @@ mod answer;
 mod approval;
 mod blob;
 mod error;
+mod poll;
 mod stream;
 
 pub use answer::{

@@ -5,6 +5,7 @@ mod decide;
 mod fault;
 mod judge;
 mod pending;
+pub(crate) mod poll;
 mod readers;
 mod receive;
 mod waiting;
@@ -12,6 +13,7 @@ mod withdrawal;
 mod writer;
 
 pub use decide::Wish;
+pub use poll::Standing;
 pub use readers::Open;
 pub use receive::{Received, unread};
 
@@ -78,6 +80,7 @@ pub(crate) struct Shared {
     pending: Pending,
     bells: Bells,
     answers: Answers,
+    polls: poll::Polls,
     /// Something was filed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
@@ -106,6 +109,7 @@ impl Shared {
             self.bells.ring(address);
         }
         let arrival = &admission.arrival;
+        self.polls.came(arrival);
         let answers = matches!(
             arrival.meaning,
             Some(Intent::Respond | Intent::Error | Intent::Nack)
@@ -157,6 +161,7 @@ impl Relay {
             pending: Pending::left(setup.writer.as_ref())?,
             bells: Bells::default(),
             answers: Answers::default(),
+            polls: poll::Polls::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
@@ -246,9 +251,10 @@ impl Relay {
         self.shared.work.notified().await;
     }
 
-    /// Says that there may be work for handlers, though nothing was filed: a dead letter was queued again.
+    /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.
     pub fn wake(&self) {
         self.shared.work.notify_one();
+        self.shared.polls.wake();
     }
 
     /// Asks the store something.

@@ -14,6 +14,7 @@ mod exec;
 mod file;
 mod http;
 mod lane;
+mod poll;
 mod relay;
 mod reply;
 pub(crate) mod report;
@@ -137,7 +138,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts to deliver, and to look into the folders that are watched.
+    /// Starts to deliver, to close polls, and to look into the folders that are watched.
     pub fn start(relay: &Relay, setup: Setup) -> Self {
         let (stop, stopped) = signal::channel(None);
         let mut tasks = vec![tokio::spawn(run::run(
@@ -145,6 +146,7 @@ impl Delivery {
             setup,
             stopped.clone(),
         ))];
+        tasks.push(tokio::spawn(poll::run(relay.clone(), stopped.clone())));
         for watch in &relay.config().watches {
             let (relay, watch) = (relay.clone(), watch.clone());
             tasks.push(tokio::spawn(watch::run(relay, watch, stopped.clone())));

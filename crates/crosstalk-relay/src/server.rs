@@ -24,6 +24,7 @@ mod media;
 mod message;
 mod operation;
 mod pace;
+mod poll;
 mod query;
 mod receive;
 mod seat;

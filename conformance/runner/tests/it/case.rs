@@ -61,6 +61,7 @@ const FORMS: &[Form] = &[
     ("hop", "seed algorithm pkid", "at by", "input! output!"),
     ("check-hop", "code", "expect", "input! key! json"),
     ("relays", "private", "", "input! dns json!"),
+    ("collate", "at poll expect code", "", "input! json output"),
     (
         "consent",
         "code at proof before-proof leaves signed border authority",

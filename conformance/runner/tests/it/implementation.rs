@@ -3,6 +3,7 @@
 mod consent;
 mod keys;
 mod names;
+mod poll;
 mod redact;
 mod relay;
 

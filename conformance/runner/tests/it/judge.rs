@@ -2,11 +2,13 @@
 
 mod consent;
 mod keys;
+mod poll;
 mod redact;
 mod relay;
 
 pub(crate) use consent::{Circumstances, Consents};
 pub(crate) use keys::{Asked, Keys, Signed, Signer};
+pub(crate) use poll::{Count, Polls};
 pub(crate) use redact::{Cleaned, Redact, Wanted};
 pub(crate) use relay::{HopBy, Relays};
 
@@ -30,7 +32,7 @@ pub(crate) struct Known<'c> {
 }
 
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub(crate) trait Implementation: Keys + Redact + Relays + Consents {
+pub(crate) trait Implementation: Keys + Polls + Redact + Relays + Consents {
     /// The report on a text; `one`: one envelope is expected.
     fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
     /// The canonical form of the strict reading.
@@ -100,6 +102,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
             let code = tested.exit(input()?, case.get("reading"));
             equal(case.get("exit"), &code.to_string())
         }
+        "collate" => poll::judge(case, tested),
         "redact" => redact::judge(case, tested),
         "consent" => consent::judge(case, tested),
         "hop" | "check-hop" | "relays" => relay::judge(case, tested),

@@ -7,7 +7,9 @@ mod redact;
 use crate::case::{self, Case};
 use crate::conformance::failures;
 use crate::implementation::Ours;
-use crate::judge::{Circumstances, Consents, HopBy, Implementation, Known, Outcome, Relays};
+use crate::judge::{
+    Circumstances, Consents, Count, HopBy, Implementation, Known, Outcome, Polls, Relays,
+};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use unicode_normalization::UnicodeNormalization as _;
@@ -132,6 +134,13 @@ impl Consents for Mutant {
             Err(findings) if (self.answer)(json!("consent")) == json!("consented") => Ok(findings),
             checked => checked.map(self.answer),
         }
+    }
+}
+
+impl Polls for Mutant {
+    fn collate(&self, text: &[u8], count: &Count<'_>) -> Result<(Value, Vec<u8>), Value> {
+        let (json, envelopes) = Ours.collate(&self.read(text), count)?;
+        Ok(((self.answer)(json), (self.written)(text, envelopes)))
     }
 }
 
@@ -314,6 +323,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "keeps sensitive texts", answer: |mut a| { if a["brief"] == true { a["brief"] = false.into(); } a }, ..UNBROKEN },
     Mutant { name: "believes every hop", answer: |a| if a == "believe" { "believed".into() } else { a }, ..UNBROKEN },
     Mutant { name: "tries relays in the order of the answer", answer: |mut a| { if let Some(relays) = a["relays"].as_array_mut() { relays.reverse(); } a }, ..UNBROKEN },
+    Mutant { name: "counts the late", text: |t| t.replace("\nDeadline: 20", "\nX-Later: 20"), ..UNBROKEN },
+    Mutant { name: "asks for no quorum", text: |t| t.replace("\nQuorum: ", "\nX-Quorum: "), ..UNBROKEN },
+    Mutant { name: "takes the first of a tie", text: |t| t.replace("\nOptions: ", "\nTies: first-listed\nOptions: "), ..UNBROKEN },
+    Mutant { name: "hides what it did not count", answer: |mut a| { if a["not_counted"].is_array() { a["not_counted"] = json!([]); } a }, ..UNBROKEN },
+    Mutant { name: "takes the most first places for the outcome", answer: |mut a| { if a["pairwise"].is_object() { a["outcome"] = a["tally"].as_object().and_then(|t| t.iter().max_by_key(|(_, n)| n.as_u64())).map_or(Value::Null, |(o, _)| o.clone().into()); } a }, ..UNBROKEN },
+    Mutant { name: "invites the receiver", text: |t| t.replace("Targets: [", "Targets: [\"TEAM\", "), ..UNBROKEN },
+    Mutant { name: "reads no prose", answer: |mut a| { if let Some(all) = a["counted"].as_array_mut() { all.retain(|c| c["read_from"] != "first-line"); } a }, ..UNBROKEN },
     Mutant { name: "takes silence about relays for none", answer: |mut a| { if a["result"] == "later" { a["result"] = "none".into(); } a }, ..UNBROKEN },
     Mutant { name: "finds every body intact", answer: |mut a| { if a["diagnosis"].is_string() { a = json!({"diagnosis": "intact", "lines": []}); } a }, ..UNBROKEN },
     Mutant { name: "writes no marks", answer: |mut a| { if let Some(map) = a.as_object_mut() { map.remove("Marks"); } a }, ..UNBROKEN },

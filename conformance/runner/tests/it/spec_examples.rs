@@ -2,7 +2,8 @@
 
 use crate::case;
 use crate::implementation::Ours;
-use crate::judge::Implementation as _;
+use crate::judge::{Count, Implementation as _, Polls as _};
+use crate::subset::subset;
 
 /// A fenced block whose info string begins with `crosstalk`.
 struct Example {
@@ -131,4 +132,31 @@ fn a_wrong_tag_is_noticed() {
     ] {
         assert!(check(tag, &text).is_some(), "{tag}: {text}");
     }
+}
+
+#[test]
+fn the_worked_poll_comes_out_as_it_is_told() {
+    let path = case::root().join("spec/polls.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let examples = examples_of("polls.md", &document);
+    let told = document
+        .split("```text\n")
+        .find(|t| t.starts_with("{\"outcome\""));
+    let told = told.unwrap().split("```").next().unwrap();
+    let told = serde_json::from_str(told).unwrap();
+    let count = Count {
+        poll: None,
+        at: None,
+    };
+    let texts = |places: &[usize]| -> String {
+        let texts = places.iter().map(|n| examples[*n].text.as_str());
+        texts.collect()
+    };
+    let (came, _) = Ours.collate(texts(&[2, 0, 1]).as_bytes(), &count).unwrap();
+    subset(&told, &came).unwrap();
+    // What it says in prose is not clear, and then a person says it.
+    let unclear =
+        texts(&[0, 1, 2, 3]).replace("Monolith, because", "I would not take the monolith:");
+    let (came, _) = Ours.collate(unclear.as_bytes(), &count).unwrap();
+    assert_eq!(came["tally"]["MICROSERVICES"], 1, "{came}");
 }

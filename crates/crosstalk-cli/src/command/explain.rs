@@ -137,6 +137,7 @@ fn page(rule: &Rule) -> &'static str {
         Some("SIG") => "signing.md",
         Some("TRU") => "trust.md",
         Some("RED") => "redaction.md",
+        Some("POL") => "polls.md",
         Some("HTP") => "http.md",
         _ => "envelope.md",
     }

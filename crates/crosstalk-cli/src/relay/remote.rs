@@ -76,6 +76,11 @@ impl Through {
         Ok(remote)
     }
 
+    /// Whether a relay is named.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.relay.is_some()
+    }
+
     /// The relay that is named, else another one.
     pub(crate) fn or(&self, relay: &str, token_file: Option<&Path>) -> Self {
         match self.relay {
@@ -183,6 +188,16 @@ impl Remote {
     /// How far a message is.
     pub(crate) fn status(&self, id: &str) -> Result<Status, Trouble> {
         self.ask(async |c| c.status(id).await)
+    }
+
+    /// How a poll stands.
+    pub(crate) fn poll(&self, id: &str) -> Result<serde_json::Value, Trouble> {
+        self.ask(async |c| c.poll(id).await)
+    }
+
+    /// Closes a poll. Its result.
+    pub(crate) fn close_poll(&self, id: &str) -> Result<serde_json::Value, Trouble> {
+        self.ask(async |c| c.close_poll(id).await)
     }
 
     /// Hands a file over.

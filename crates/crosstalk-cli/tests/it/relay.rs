@@ -7,6 +7,7 @@ mod client;
 mod form;
 mod operate;
 mod outbox;
+mod poll;
 
 use crate::run::{Ended, Home, binary};
 use std::io::{BufRead as _, BufReader, Read as _};

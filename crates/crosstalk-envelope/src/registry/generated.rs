@@ -695,6 +695,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 values: &[],
                 hop: false,
             },
+            Key {
+                name: "Range",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
         ],
     },
     Namespace {
@@ -718,6 +724,63 @@ pub static NAMESPACES: &[Namespace] = &[
             },
             Key {
                 name: "Confidence",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "For",
+                kind: ValueKind::Address,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Corrects",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+        ],
+    },
+    Namespace {
+        name: "collation",
+        summary: "What came out of a POLL, in the RESPOND to who asked",
+        repeats: false,
+        hop: false,
+        numbered: None,
+        keys: &[
+            Key {
+                name: "Poll",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Digest",
+                kind: ValueKind::Digest,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "At",
+                kind: ValueKind::Time,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Outcome",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Reason",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Quorum",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
@@ -3454,6 +3517,182 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// POL-001: meta: poll says how a POLL is counted.
+    pub static POLL_KEYS: Rule = Rule {
+        id: "POL-001",
+        code: None,
+        title: "meta: poll says how a POLL is counted",
+        help: "",
+        drops: false,
+    };
+    /// POL-002: Those in Targets are invited, each once.
+    pub static POLL_INVITED: Rule = Rule {
+        id: "POL-002",
+        code: None,
+        title: "Those in Targets are invited, each once",
+        help: "",
+        drops: false,
+    };
+    /// POL-003: A quorum is a number, a number of a number, or a percentage.
+    pub static POLL_QUORUM: Rule = Rule {
+        id: "POL-003",
+        code: None,
+        title: "A quorum is a number, a number of a number, or a percentage",
+        help: "",
+        drops: false,
+    };
+    /// POL-004: A deadline that can't be read leaves a poll without an outcome.
+    pub static POLL_DEADLINE: Rule = Rule {
+        id: "POL-004",
+        code: None,
+        title: "A deadline that can't be read leaves a poll without an outcome",
+        help: "",
+        drops: false,
+    };
+    /// POL-005: An answer is a RESPOND to the poll.
+    pub static POLL_ANSWER: Rule = Rule {
+        id: "POL-005",
+        code: None,
+        title: "An answer is a RESPOND to the poll",
+        help: "",
+        drops: false,
+    };
+    /// POL-006: An answer is that of the invited address that its sender is.
+    pub static POLL_VOTER: Rule = Rule {
+        id: "POL-006",
+        code: None,
+        title: "An answer is that of the invited address that its sender is",
+        help: "",
+        drops: false,
+    };
+    /// POL-010: A ballot names its choice in the form of the type.
+    pub static POLL_CHOICE: Rule = Rule {
+        id: "POL-010",
+        code: None,
+        title: "A ballot names its choice in the form of the type",
+        help: "",
+        drops: false,
+    };
+    /// POL-011: An abstention chooses nothing.
+    pub static POLL_ABSTAIN: Rule = Rule {
+        id: "POL-011",
+        code: None,
+        title: "An abstention chooses nothing",
+        help: "",
+        drops: false,
+    };
+    /// POL-012: Prose is a ballot only if its first line says one thing.
+    pub static POLL_PROSE: Rule = Rule {
+        id: "POL-012",
+        code: None,
+        title: "Prose is a ballot only if its first line says one thing",
+        help: "",
+        drops: false,
+    };
+    /// POL-013: A person says how an answer is to be read.
+    pub static POLL_CORRECTION: Rule = Rule {
+        id: "POL-013",
+        code: None,
+        title: "A person says how an answer is to be read",
+        help: "",
+        drops: false,
+    };
+    /// POL-020: The last ballot before the deadline counts.
+    pub static POLL_LAST: Rule = Rule {
+        id: "POL-020",
+        code: None,
+        title: "The last ballot before the deadline counts",
+        help: "",
+        drops: false,
+    };
+    /// POL-021: The same message counts once, and an id stands for one.
+    pub static POLL_SAME: Rule = Rule {
+        id: "POL-021",
+        code: None,
+        title: "The same message counts once, and an id stands for one",
+        help: "",
+        drops: false,
+    };
+    /// POL-022: What is signed is not put aside by what is not.
+    pub static POLL_SIGNED: Rule = Rule {
+        id: "POL-022",
+        code: None,
+        title: "What is signed is not put aside by what is not",
+        help: "",
+        drops: false,
+    };
+    /// POL-023: What does not count is listed, with the reason.
+    pub static POLL_LISTED: Rule = Rule {
+        id: "POL-023",
+        code: None,
+        title: "What does not count is listed, with the reason",
+        help: "",
+        drops: false,
+    };
+    /// POL-030: Plurality, approval and score take the option with the most.
+    pub static POLL_MOST: Rule = Rule {
+        id: "POL-030",
+        code: None,
+        title: "Plurality, approval and score take the option with the most",
+        help: "",
+        drops: false,
+    };
+    /// POL-031: Majority is more than half, consensus all of those that do not abstain.
+    pub static POLL_MAJORITY: Rule = Rule {
+        id: "POL-031",
+        code: None,
+        title: "Majority is more than half, consensus all of those that do not abstain",
+        help: "",
+        drops: false,
+    };
+    /// POL-032: Ranked polls are counted by Schulze.
+    pub static POLL_RANKED: Rule = Rule {
+        id: "POL-032",
+        code: None,
+        title: "Ranked polls are counted by Schulze",
+        help: "",
+        drops: false,
+    };
+    /// POL-033: A tie has no outcome, or the option that is listed first.
+    pub static POLL_TIES: Rule = Rule {
+        id: "POL-033",
+        code: None,
+        title: "A tie has no outcome, or the option that is listed first",
+        help: "",
+        drops: false,
+    };
+    /// POL-034: Without an outcome, the reason says why.
+    pub static POLL_NO_OUTCOME: Rule = Rule {
+        id: "POL-034",
+        code: None,
+        title: "Without an outcome, the reason says why",
+        help: "",
+        drops: false,
+    };
+    /// POL-040: A collation is JSON of the form crosstalk.poll/1.
+    pub static POLL_JSON: Rule = Rule {
+        id: "POL-040",
+        code: None,
+        title: "A collation is JSON of the form crosstalk.poll/1",
+        help: "",
+        drops: false,
+    };
+    /// POL-041: A collation is an envelope to who asked.
+    pub static POLL_ENVELOPE: Rule = Rule {
+        id: "POL-041",
+        code: None,
+        title: "A collation is an envelope to who asked",
+        help: "",
+        drops: false,
+    };
+    /// POL-042: What came later than a time is left out.
+    pub static POLL_AT: Rule = Rule {
+        id: "POL-042",
+        code: None,
+        title: "What came later than a time is left out",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -3750,5 +3989,27 @@ pub mod rule {
         &HOLD_ONCE,
         &HOLD_REFUSED,
         &HOLD_ENDED,
+        &POLL_KEYS,
+        &POLL_INVITED,
+        &POLL_QUORUM,
+        &POLL_DEADLINE,
+        &POLL_ANSWER,
+        &POLL_VOTER,
+        &POLL_CHOICE,
+        &POLL_ABSTAIN,
+        &POLL_PROSE,
+        &POLL_CORRECTION,
+        &POLL_LAST,
+        &POLL_SAME,
+        &POLL_SIGNED,
+        &POLL_LISTED,
+        &POLL_MOST,
+        &POLL_MAJORITY,
+        &POLL_RANKED,
+        &POLL_TIES,
+        &POLL_NO_OUTCOME,
+        &POLL_JSON,
+        &POLL_ENVELOPE,
+        &POLL_AT,
     ];
 }

@@ -1,5 +1,5 @@
 //! An answer to a poll: a ballot, prose, a correction by a person, or the word that somebody does not vote
-//! (POL-010 to POL-018).
+//! (POL-005, POL-010 to POL-013).
 
 use super::call::Call;
 use super::choice::Choice;
@@ -32,6 +32,8 @@ pub(super) struct Slip<'p> {
     pub(super) verdict: Option<Word>,
     /// The key id that it names.
     pub(super) pkid: Option<String>,
+    /// The key that was handed over with it, or with another message of its sender.
+    key: Option<PublicKey>,
     pub(super) confidence: Option<String>,
     pub(super) body: String,
     /// The message that it names as its parent, where that is not the poll.
@@ -107,6 +109,7 @@ impl<'p> Slip<'p> {
             word,
             verdict: paper.verdict,
             pkid,
+            key: carried_key(document),
             confidence: envelope
                 .vote()
                 .and_then(|v| v.confidence)
@@ -126,9 +129,10 @@ impl<'p> Slip<'p> {
         (self.time(), self.message.as_deref(), self.digest.0)
     }
 
-    /// The key id that signed it, where the signature holds.
-    pub(super) fn signer(&self) -> Option<&str> {
-        self.pkid.as_deref().filter(|_| holds(self.word))
+    /// Who signed it, where the signature holds: the key id and the key, since anybody can use any id.
+    pub(super) fn signer(&self) -> Option<String> {
+        let pkid = self.pkid.as_deref().filter(|_| holds(self.word))?;
+        Some(signer(pkid, self.key.as_ref()))
     }
 
     /// Whether it must not be acted on.
@@ -143,6 +147,7 @@ impl<'p> Slip<'p> {
             ..Question::at(Timestamp::from_millis(0))
         };
         self.word = verify(self.document, &Trust::default(), &question).word();
+        self.key = Some(*key);
     }
 
     /// Whether it names a message: by its id, or by the digest of its canonical form.
@@ -194,6 +199,12 @@ pub(super) fn own_verdict(document: &Document<'_>) -> (Word, Option<String>) {
     let question = Question::at(Timestamp::from_millis(0));
     let verdict = verify(document, &Trust::default(), &question);
     (verdict.word(), verdict.pkid().map(str::to_owned))
+}
+
+/// A key with its id.
+pub(super) fn signer(pkid: &str, key: Option<&PublicKey>) -> String {
+    // An id that is the key itself comes without one.
+    format!("{pkid} {}", key.map(PublicKey::record).unwrap_or_default())
 }
 
 /// The key that an envelope carries.

@@ -1,4 +1,4 @@
-//! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-006).
+//! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-004).
 
 use super::electorate::electorate;
 use super::quorum::Quorum;
@@ -227,6 +227,12 @@ impl Call {
             key: super::ballot::carried_key(document),
             pkid: pkid.filter(|_| super::ballot::holds(word)),
         }
+    }
+
+    /// Who signed it, where the signature holds: the key id and the key.
+    pub(super) fn signer(&self) -> Option<String> {
+        let pkid = self.pkid.as_deref()?;
+        Some(super::ballot::signer(pkid, self.key.as_ref()))
     }
 
     /// Whether answers are compared with options.

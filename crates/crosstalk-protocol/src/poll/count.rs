@@ -1,4 +1,4 @@
-//! From choices to an outcome (POL-030 to POL-037).
+//! From choices to an outcome (POL-030 to POL-034).
 
 use super::call::{Call, Kind, Ties};
 use super::choice::Choice;

@@ -1,4 +1,4 @@
-//! Who is invited, and whose ballot a message is (POL-006, POL-007).
+//! Who is invited, and whose ballot a message is (POL-002, POL-006).
 
 use crate::store::{is_same_party, may_answer};
 use crosstalk_envelope::Address;

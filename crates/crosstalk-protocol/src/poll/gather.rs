@@ -1,4 +1,4 @@
-//! Which answers count: one ballot for each who is invited, the last in time (POL-020 to POL-028).
+//! Which answers count: one ballot for each who is invited, the last in time (POL-013, POL-020 to POL-023).
 
 use super::ballot::{Says, Slip, carried_key, holds};
 use super::call::Call;
@@ -140,12 +140,13 @@ fn distinct(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'_>> {
 fn learn_keys(slips: &mut [Slip<'_>], call: &Call) {
     let mut keys: BTreeMap<(String, String), Option<PublicKey>> = BTreeMap::new();
     if let (Some(pkid), Some(key)) = (&call.pkid, &call.key) {
-        keys.insert((party(&call.initiator), pkid.clone()), Some(key.clone()));
+        keys.insert((party(&call.initiator), pkid.clone()), Some(*key));
     }
     for slip in slips.iter() {
-        if let (Some(pkid), Some(key)) = (slip.signer(), carried_key(slip.document)) {
-            let name = (party(&slip.from), pkid.to_owned());
-            let entry = keys.entry(name).or_insert_with(|| Some(key.clone()));
+        let pkid = slip.pkid.clone().filter(|_| holds(slip.word));
+        if let (Some(pkid), Some(key)) = (pkid, carried_key(slip.document)) {
+            let name = (party(&slip.from), pkid);
+            let entry = keys.entry(name).or_insert(Some(key));
             // Two keys under one id: nobody can tell which is right.
             if entry.as_ref().is_some_and(|k| *k != key) {
                 *entry = None;
@@ -188,16 +189,10 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
         drop(&mut slips, Why::UnclearSender, detail, &|_| true);
     }
     // What is signed is not put aside by what anybody could have written.
-    let mut signers: BTreeSet<String> = slips
-        .iter()
-        .filter_map(|s| s.signer().map(str::to_owned))
-        .collect();
+    let mut signers: BTreeSet<String> = slips.iter().filter_map(Slip::signer).collect();
     if signers.len() > 1 {
         let vouched = |s: &&Slip<'_>| s.verdict == Some(Word::Verified);
-        let believed = slips
-            .iter()
-            .filter(vouched)
-            .filter_map(|s| s.signer().map(str::to_owned));
+        let believed = slips.iter().filter(vouched).filter_map(Slip::signer);
         let believed: BTreeSet<String> = believed.collect();
         if believed.len() == 1 {
             signers = believed;
@@ -209,7 +204,7 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
     if signers.len() == 1 {
         let detail = "it is not signed with the key that signed another answer of this sender";
         drop(&mut slips, Why::Unsigned, detail, &|s| {
-            !s.signer().is_some_and(|k| signers.contains(k))
+            !s.signer().is_some_and(|k| signers.contains(&k))
         });
     }
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
@@ -352,7 +347,7 @@ fn judged(
         return Err("it is no correction".into());
     };
     let key = match (is_same_party(&slip.from, &call.initiator), slip.voter) {
-        (true, _) => call.pkid.as_deref(),
+        (true, _) => call.signer(),
         (_, Voter::Exact(place)) if is_human(&slip.from) => own
             .iter()
             .find(|(voter, _)| *voter == place)

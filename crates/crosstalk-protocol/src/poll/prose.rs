@@ -1,4 +1,4 @@
-//! An answer in prose, read with one conservative rule (POL-014): a first line that is a choice, or that begins with one
+//! An answer in prose, read with one conservative rule (POL-012): a first line that is a choice, or that begins with one
 //! option and says nothing against it. What else it may mean is for a person to say.
 
 use super::call::{Call, Kind};

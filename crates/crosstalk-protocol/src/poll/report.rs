@@ -1,4 +1,4 @@
-//! The result of a poll as an envelope to who asked, and to where answers go (POL-041 to POL-043).
+//! The result of a poll as an envelope to who asked, and to where answers go (POL-041).
 
 use super::collation::{Collation, Counted, NotCounted};
 use crate::store::is_same_party;

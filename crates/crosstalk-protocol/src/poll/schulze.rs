@@ -1,4 +1,4 @@
-//! The Schulze method: whoever beats everybody else by the strongest paths of pairwise wins (POL-033).
+//! The Schulze method: whoever beats everybody else by the strongest paths of pairwise wins (POL-032).
 
 /// How many ballots prefer the first to the second.
 pub(super) type Pairwise = Vec<Vec<u64>>;

@@ -19,6 +19,7 @@ mod domain;
 mod forgery;
 mod hold;
 mod mutation;
+mod poll;
 mod redact;
 mod relay;
 mod sample;

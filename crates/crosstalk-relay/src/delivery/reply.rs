@@ -103,14 +103,20 @@ pub(super) async fn take(
     }
 }
 
-/// In whose name is answered: as the message addresses the recipient, or, if it was sent to several, by the address.
+/// In whose name is answered: as the message addresses the recipient, or, if it was sent to several, as it names the one.
 fn speaker(relay: &Relay, job: &Job) -> String {
     let rules = relay.rules();
-    let receiver = &job.record.receiver;
-    match is_same_party(rules.routes.named(receiver), &job.to) {
-        true => receiver.clone(),
-        false => job.to.clone(),
+    let is_it = |name: &str| is_same_party(rules.routes.named(name), &job.to);
+    if is_it(&job.record.receiver) {
+        return job.record.receiver.clone();
     }
+    let document = Document::parse(&job.record.text, Reading::Strict);
+    let routing = document.envelope().routing();
+    let mut targets = routing.target_list().into_iter();
+    let named = targets.find(|t| is_it(t)).map(Into::into);
+    // Others are not asked by name.
+    let is_poll = job.record.meaning == Some(Intent::Poll);
+    named.filter(|_| is_poll).unwrap_or_else(|| job.to.clone())
 }
 
 /// The RESPOND with a plain text.

@@ -7,9 +7,9 @@ use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
-use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
+use crosstalk_envelope::{Document, ErrorCode, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority,
+    Attempt, Delivery, Due, Expectation, Handler as By, RelayStore, Ruling, State, authority,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -244,7 +244,9 @@ impl Dispatcher {
         let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
         match self.relay.write_filed(overdue).await {
             Ok(overdue) => {
-                for expectation in &overdue {
+                // What came out of a poll says who has not answered.
+                let asked = |e: &&Expectation| e.record.meaning != Some(Intent::Poll);
+                for expectation in overdue.iter().filter(asked) {
                     Metrics::count(&self.relay.metrics().timed_out);
                     report::unanswered(&self.relay, expectation).await;
                 }

@@ -5,8 +5,8 @@ use super::body;
 use super::connection::Line;
 use super::credential::{self, Caller};
 use super::{
-    Site, approval, blob, courier, directory, inbox, media, message, operation, query, receive,
-    thread, token,
+    Site, approval, blob, courier, directory, inbox, media, message, operation, poll, query,
+    receive, thread, token,
 };
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
@@ -58,6 +58,9 @@ enum Does {
     Decide,
     Courier,
     Carried,
+    Polls,
+    Poll,
+    ClosePoll,
     Dead,
     Requeue,
     Tokens,
@@ -75,7 +78,7 @@ type Methods = &'static [(Method, Does, Right)];
 type Path = (&'static str, Methods);
 
 /// Every path. `{}` is one part of it, with a name in it.
-static SURFACE: [Path; 24] = [
+static SURFACE: [Path; 27] = [
     (
         "/crosstalk/receive",
         &[(Method::POST, Does::Receive, Right::Stranger)],
@@ -142,6 +145,18 @@ static SURFACE: [Path; 24] = [
     (
         "/crosstalk/courier/{}",
         &[(Method::POST, Does::Carried, Right::Person)],
+    ),
+    (
+        "/crosstalk/polls",
+        &[(Method::GET, Does::Polls, Right::Known)],
+    ),
+    (
+        "/crosstalk/polls/{}",
+        &[(Method::GET, Does::Poll, Right::Known)],
+    ),
+    (
+        "/crosstalk/polls/{}/close",
+        &[(Method::POST, Does::ClosePoll, Right::Known)],
     ),
     (
         "/crosstalk/dead",
@@ -370,6 +385,9 @@ async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
         Does::Decide => approval::decide(call).await,
         Does::Courier => courier::waiting(call).await,
         Does::Carried => courier::carried(call).await,
+        Does::Polls => poll::polls(call).await,
+        Does::Poll => poll::poll(call).await,
+        Does::ClosePoll => poll::close(call).await,
         Does::Dead => courier::dead(call).await,
         Does::Requeue => courier::requeue(call).await,
         Does::Tokens => token::list(call).await,

@@ -10,10 +10,11 @@ mod giving_up;
 mod http;
 mod outbound;
 mod passing_on;
+mod poll;
 mod rogue;
 mod watch;
 
-use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
+use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, Entry, Peer, State};
@@ -137,11 +138,21 @@ impl Post {
     }
 
     fn with(config: &str, names: Option<Arc<Names>>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::open(config, names, tempfile::tempdir().unwrap(), None, START)
+    }
+
+    /// One in a folder, with a key for its hops, at a time.
+    fn open(
+        config: &str,
+        names: Option<Arc<Names>>,
+        folder: TempDir,
+        key: Option<PrivateKey>,
+        start: i64,
+    ) -> Self {
         let config = config.replace("FOLDER", folder.path().to_str().unwrap());
         let config = Config::parse(&config).unwrap();
         let path = folder.path().join("relay.db");
-        let clock = Arc::new(AtomicI64::new(START));
+        let clock = Arc::new(AtomicI64::new(start));
         let hand = Arc::clone(&clock);
         let resolver = names.map(|n| n as Arc<dyn Resolver>);
         let relay = Relay::start(Parts {
@@ -150,7 +161,7 @@ impl Post {
             open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
             resolver: resolver.clone(),
             keyring: Box::new(Keys::default()),
-            key: None,
+            key,
             clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::SeqCst))),
         })
         .unwrap();

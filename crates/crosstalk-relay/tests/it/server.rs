@@ -10,4 +10,5 @@ mod inbox;
 mod limit;
 mod message;
 mod operation;
+mod poll;
 mod receive;

@@ -45,7 +45,7 @@ const RULES: [(&str, &str); 16] = [
     (
         "a message that was erased is still filed or on its way",
         "SELECT id FROM intake i WHERE text = '' AND (EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
-         OR EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq))",
+         OR EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state = 0))",
     ),
     (
         "a delivery, a question or an attachment belongs to no message",

@@ -1,0 +1,112 @@
+//! `crosstalk poll close`: counts a poll, keeps the result, and ends it.
+
+use super::chart;
+use super::kept::KeptPoll;
+use crate::clock;
+use crate::console::Console;
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::outgoing::arrival;
+use crate::relay::remote::Through;
+use crate::view;
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
+use crosstalk_protocol::store::Store as _;
+
+/// Close a poll: count what came, keep the result, and show it
+///
+/// Of a poll that was sent by paste, the result is kept here in its thread. A relay closes its polls by itself when the
+/// deadline has passed or everybody has answered; with --relay or --remote it does so now, and sends the result.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk poll close last\n  crosstalk poll close 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 closed, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 only who asked closes it."
+)]
+pub(super) struct Close {
+    /// The poll, its thread, or `last`
+    #[arg(value_name = "POLL")]
+    poll: String,
+    /// Only what came before this time counts; else all that came until now, or until the deadline
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    at: Option<Timestamp>,
+    /// Let the relay of the settings close it
+    #[arg(long, conflicts_with = "at")]
+    remote: bool,
+    /// Print JSON of the form crosstalk.poll/1
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    through: Through,
+}
+
+impl Close {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let kept = KeptPoll::find(console, &desk, &self.poll)?;
+        let shown = match self.remote || self.through.is_named() {
+            true => {
+                let id = kept.map_or_else(|| self.poll.clone(), |k| k.id);
+                self.through.connect(&desk.config, None)?.close_poll(&id)?
+            }
+            false => {
+                let none = || {
+                    Failure::Failed(format!(
+                        "no poll here begins with `{}`: --remote lets the relay close it",
+                        self.poll
+                    ))
+                };
+                self.here(console, &desk, &kept.ok_or_else(none)?)?
+            }
+        };
+        match self.json {
+            true => console.data(json::pretty(&shown)?)?,
+            false => console.show(&chart::draw(console, &shown))?,
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn here(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        kept: &KeptPoll,
+    ) -> Result<serde_json::Value, Failure> {
+        let before = kept.closed_at();
+        let at = match (before, self.at) {
+            (Some(closed), None) => closed,
+            (_, Some(at)) => at,
+            (None, None) => end(kept)?,
+        };
+        let collation = kept.collate(Some(at))?;
+        let envelopes = collation.to_envelopes(Some(&kept.thread));
+        let envelopes =
+            envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
+        let batch: Vec<_> = envelopes
+            .iter()
+            .map(|text| arrival(text, None, clock::now()))
+            .collect();
+        let mut store = desk.store(console)?;
+        store.accept(&batch)?;
+        for text in &envelopes {
+            let document = Document::parse(text, Reading::Strict);
+            let id = document.envelope().message.unwrap_or_default();
+            console.talk(&format!(
+                "The result for {} is kept as {}.\n",
+                escape(document.receiver()),
+                view::short(&store, id)?
+            ))?;
+        }
+        let mut shown = json::value(&collation)?;
+        json::set(&mut shown, "state", Some("closed"));
+        Ok(shown)
+    }
+}
+
+/// Up to when answers count: the deadline, if it has passed, else now. What was written in this second counts.
+fn end(kept: &KeptPoll) -> Result<Timestamp, Failure> {
+    let now = Timestamp::from_millis(clock::now().as_millis().saturating_add(1000));
+    let deadline = kept.collate(None)?.call().deadline;
+    Ok(deadline.filter(|end| *end <= now).unwrap_or(now))
+}

@@ -1,0 +1,100 @@
+//! `crosstalk poll collate`: the result of a poll from text files alone.
+
+use super::chart;
+use crate::clock;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{Files, Input};
+use crate::json;
+use clap::Args;
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
+use crosstalk_protocol::poll::{Paper, PollError, collate};
+use crosstalk_protocol::relay::check_hop;
+use std::path::Path;
+
+/// Count a poll from text files: the poll and its answers, in any order
+///
+/// Needs nothing but the files: no store, no relay, no clock. The same files give the same bytes, in whatever order.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk poll collate poll.crosstalk answers/*.crosstalk\n  crosstalk export 01K74V6R0074 | crosstalk poll collate --json\n  crosstalk poll collate --at 2025-10-10T12:00Z --envelope thread.crosstalk > result.crosstalk\n\nExit codes: 0 counted, with an outcome or without, 1 a file can't be read,\n2 wrong usage, 12 no poll among the envelopes, or more than one."
+)]
+pub(super) struct Collate {
+    #[command(flatten)]
+    files: Files,
+    /// The poll, if there are several: its id
+    #[arg(long, value_name = "ID")]
+    poll: Option<String>,
+    /// Only what came before this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    at: Option<Timestamp>,
+    /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came; may be given again
+    #[arg(long, value_name = "RECORD", value_parser = key)]
+    relay_key: Vec<PublicKey>,
+    /// Print the result as the envelope that goes to who asked
+    #[arg(long, conflicts_with = "json")]
+    envelope: bool,
+    /// Print JSON of the form crosstalk.poll/1
+    #[arg(long)]
+    json: bool,
+}
+
+fn key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::parse_record(text).map_err(|e| e.to_string())
+}
+
+impl Collate {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut inputs = Vec::new();
+        match self.files.files.is_empty() {
+            true => inputs.push(Input::read(Path::new("-"), console)?),
+            false => {
+                for path in &self.files.files {
+                    inputs.push(Input::read(path, console)?);
+                }
+            }
+        }
+        let mut documents = Vec::new();
+        for input in &inputs {
+            let (_, scan) = input.scan(Reading::Paste);
+            if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
+                let what = format!("{}: not counted: {}", input.shown_name(), fault.message);
+                console.warning(&what)?;
+            }
+            documents.extend(scan.documents);
+        }
+        let papers: Vec<Paper<'_>> = documents
+            .iter()
+            .map(|document| Paper {
+                hop: self.hop(document),
+                ..Paper::of(document)
+            })
+            .collect();
+        let collation = collate(&papers, self.poll.as_deref(), self.at).map_err(|error| {
+            let advice = match error {
+                PollError::Several(_) => ": name it with --poll ID",
+                _ => "",
+            };
+            Failure::Refused(ErrorCode::Format, format!("{error}{advice}"))
+        })?;
+        if self.json {
+            console.data(json::pretty(&collation)?)?;
+        } else if self.envelope {
+            let envelopes = collation.to_envelopes(None);
+            let envelopes =
+                envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
+            console.text(&envelopes.join("\n"))?;
+        } else {
+            let view = json::value(&collation)?;
+            console.show(&chart::draw(console, &view))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    /// When a relay whose key is known got a message.
+    fn hop(&self, document: &Document<'_>) -> Option<Timestamp> {
+        let proven = |key: &PublicKey| check_hop(document, key).ok().map(|hop| hop.received_at);
+        self.relay_key.iter().filter_map(proven).min()
+    }
+}

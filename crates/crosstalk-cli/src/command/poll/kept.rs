@@ -1,0 +1,98 @@
+//! A poll that is kept here, with its answers.
+
+use crate::clock;
+use crate::console::Console;
+use crate::desk::{self, Desk, Reference};
+use crate::failure::Failure;
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::poll::{Collation, Paper, collate, is_result};
+use crosstalk_protocol::store::{Record, Way};
+use crosstalk_store::SqliteStore;
+
+/// A poll and everything in its thread.
+pub(super) struct KeptPoll {
+    pub(super) id: String,
+    pub(super) thread: String,
+    records: Vec<Record>,
+}
+
+impl KeptPoll {
+    /// The poll that a reference means: itself, or the latest of its thread. Nothing if nothing of this name is kept here.
+    pub(super) fn find(
+        console: &mut Console,
+        desk: &Desk,
+        reference: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(store) = desk.messages(console)? else {
+            return Ok(None);
+        };
+        let found = match desk::reference(&store, reference) {
+            Ok(found) => found,
+            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(_) => return Ok(None),
+        };
+        Self::of(&store, found).map(Some)
+    }
+
+    fn of(store: &SqliteStore, found: Reference) -> Result<Self, Failure> {
+        let (thread, wanted) = match found {
+            Reference::Thread(thread) => (thread.id.clone(), None),
+            Reference::Message(record) => {
+                let is_poll = record.meaning == Some(Intent::Poll);
+                (record.thread.clone(), is_poll.then(|| record.id.clone()))
+            }
+        };
+        let records = desk::everything(store, &thread)?;
+        let latest = || {
+            let mut polls = records
+                .iter()
+                .rev()
+                .filter(|r| r.meaning == Some(Intent::Poll));
+            polls.next().map(|r| r.id.clone())
+        };
+        let id = wanted.or_else(latest);
+        let id = id.ok_or_else(|| {
+            Failure::Failed("there is no poll in this thread: `crosstalk poll new` asks one".into())
+        })?;
+        Ok(Self {
+            id,
+            thread,
+            records,
+        })
+    }
+
+    /// When it was closed, here or at a relay.
+    pub(super) fn closed_at(&self) -> Option<Timestamp> {
+        self.records.iter().rev().find_map(|record| {
+            // Made here, or fetched from a relay: anybody can write one and have it pasted.
+            let is_own = matches!(record.way, Way::Sent | Way::Relayed)
+                && record.parent.as_deref() == Some(&self.id);
+            let document = Document::parse(&record.text, Reading::Paste);
+            let at = document.meta("collation", "At").and_then(Timestamp::parse);
+            at.filter(|_| is_own && is_result(&document))
+        })
+    }
+
+    /// What is counted: all that came, or what came before a time.
+    pub(super) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
+        let documents: Vec<(Document<'_>, &Record)> = self
+            .records
+            .iter()
+            .map(|r| (Document::parse(&r.text, Reading::Paste), r))
+            .collect();
+        let papers: Vec<Paper<'_>> = documents
+            .iter()
+            .map(|(document, record)| Paper {
+                verdict: Some(record.verdict),
+                ..Paper::of(document)
+            })
+            .collect();
+        collate(&papers, Some(&self.id), at).map_err(|e| Failure::Failed(e.to_string()))
+    }
+
+    /// Whether it is over: closed here, or its deadline has passed.
+    pub(super) fn is_over(&self, collation: &Collation) -> bool {
+        let deadline = collation.call().deadline;
+        self.closed_at().is_some() || deadline.is_some_and(|end| end <= clock::now())
+    }
+}

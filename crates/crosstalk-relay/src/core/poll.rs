@@ -1,0 +1,371 @@
+//! Polls that were handed in here: which ones there are, how they stand, and when they are closed.
+//!
+//! A relay counts the polls that came to it first, not those that another relay passed on. What closes a poll is the
+//! result that this relay keeps of it: there is no other state, and whoever has the envelopes can count again.
+
+use super::{Received, Relay};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::poll::{Call, Collation, Paper, collate, is_result};
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// How many messages of a thread are looked at in one go.
+const PORTION: usize = 256;
+/// How many answers of a poll are counted.
+const ANSWERS: usize = 20_000;
+
+/// What came to polls since somebody looked.
+pub(super) struct Polls {
+    known: Mutex<Known>,
+    bell: Notify,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Whether those of before the start are known.
+    is_complete: bool,
+    /// The poll by its id and by its thread.
+    of: HashMap<String, String>,
+    touched: BTreeSet<String>,
+}
+
+impl Default for Polls {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            bell: Notify::new(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Polls {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message was taken: a poll, or an answer to one.
+    pub(super) fn came(&self, arrival: &Arrival) {
+        match arrival.meaning {
+            Some(Intent::Poll) => self.put(arrival.id(), arrival.thread.as_deref(), true),
+            Some(Intent::Respond | Intent::Nack) => self.answered(arrival),
+            _ => {}
+        }
+    }
+
+    fn put(&self, id: &str, thread: Option<&str>, is_new: bool) {
+        let mut known = self.known();
+        known.of.insert(id.to_owned(), id.to_owned());
+        if let Some(thread) = thread {
+            known.of.insert(thread.to_owned(), id.to_owned());
+        }
+        if is_new {
+            known.touched.insert(id.to_owned());
+            drop(known);
+            self.ring();
+        }
+    }
+
+    fn answered(&self, arrival: &Arrival) {
+        let names = [arrival.answered(), arrival.thread.as_deref()];
+        let mut known = self.known();
+        let poll = names
+            .iter()
+            .flatten()
+            .find_map(|n| known.of.get(*n))
+            .cloned();
+        let poll = match known.is_complete {
+            true => poll,
+            false => poll.or_else(|| arrival.answered().map(str::to_owned)),
+        };
+        if let Some(poll) = poll {
+            known.touched.insert(poll);
+            drop(known);
+            self.ring();
+        }
+    }
+
+    /// There may be something to do.
+    pub(super) fn wake(&self) {
+        self.bell.notify_one();
+    }
+
+    fn ring(&self) {
+        self.bell.notify_one();
+        self.changes.send_modify(|n| *n = n.wrapping_add(1));
+    }
+}
+
+/// How a poll stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The POLL.
+    pub record: Record,
+    /// What is counted so far, or was when it was closed.
+    pub collation: Collation,
+    /// Up to when answers counted, once it is closed.
+    pub closed_at: Option<Timestamp>,
+    /// When it is closed at the latest.
+    pub ends_at: Option<Timestamp>,
+    /// Whether the answers that came before it was closed are not those that its result was made of.
+    is_outdated: bool,
+}
+
+impl Standing {
+    /// When it has to be closed, if that time has come: the deadline has passed, or everybody has answered.
+    fn closes(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.closed_at.is_some() {
+            return self.closed_at.filter(|_| self.is_outdated);
+        }
+        let is_over = self.ends_at.filter(|end| *end <= now);
+        let is_full = self.collation.is_complete();
+        is_over.or_else(|| self.collation.after_last().filter(|_| is_full))
+    }
+
+    /// What may be shown of it now.
+    pub fn shown(&self) -> Collation {
+        match self.closed_at {
+            Some(_) => self.collation.clone(),
+            None => self.collation.clone().while_open(),
+        }
+    }
+
+    /// `open` or `closed`.
+    pub fn state(&self) -> &'static str {
+        match self.closed_at {
+            Some(_) => "closed",
+            None => "open",
+        }
+    }
+}
+
+impl Relay {
+    /// How long a poll without a deadline is open, in milliseconds.
+    fn poll_within(&self) -> Option<i64> {
+        let within = self.rules().answer_within?;
+        i64::try_from(within.as_millis()).ok()
+    }
+
+    /// How a poll stands; nothing if there is none with this id that this relay counts.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+        self.poll_at(id, None).await
+    }
+
+    async fn poll_at(
+        &self,
+        id: &str,
+        at: Option<Timestamp>,
+    ) -> Result<Option<Standing>, StoreError> {
+        // What was taken before counts, filed or not.
+        self.write_filed(|_| Ok(())).await?;
+        let (id, within) = (id.to_owned(), self.poll_within());
+        self.read(move |store| standing(store, &id, at, within))
+            .await
+    }
+
+    /// Closes a poll if its time has come: its result is sent, once. How it stands then.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn settle_poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+        let Some(standing) = self.poll(id).await? else {
+            return Ok(None);
+        };
+        match standing.closes(self.now()) {
+            Some(at) => self.close_poll(id, at).await,
+            None => Ok(Some(standing)),
+        }
+    }
+
+    /// Closes a poll now: what came before a time counts, and the result is sent.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn close_poll(
+        &self,
+        id: &str,
+        at: Timestamp,
+    ) -> Result<Option<Standing>, StoreError> {
+        let Some(mut standing) = self.poll_at(id, Some(at)).await? else {
+            return Ok(None);
+        };
+        standing.closed_at = Some(at);
+        let thread = standing.record.thread.as_str();
+        match standing.collation.to_envelopes(Some(thread)) {
+            Ok(texts) => {
+                for text in texts {
+                    match self.say(&text).await {
+                        Received::Taken { .. } => {}
+                        // Trouble that passes.
+                        Received::Refused {
+                            refusal,
+                            status: 503,
+                            ..
+                        } => {
+                            return Err(StoreError {
+                                fault: StoreFault::Busy,
+                                message: refusal.detail,
+                            });
+                        }
+                        Received::Refused { refusal, .. } => {
+                            tracing::warn!(
+                                id,
+                                code = refusal.code.as_str(),
+                                "the result of a poll could not be sent"
+                            );
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(id, reason = %error, "the result of a poll could not be written")
+            }
+        }
+        self.shared.polls.ring();
+        Ok(Some(standing))
+    }
+
+    /// The ids of polls, the latest first, in parts; filed ones only.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn polls(&self, page: Page) -> Result<(Vec<Record>, bool), StoreError> {
+        let Ok(search) = Search::parse("intent:poll") else {
+            return Ok((Vec::new(), false));
+        };
+        let find = move |store: &dyn RelayStore| {
+            let listing = store.search(&search, page)?;
+            Ok((listing.items, listing.more))
+        };
+        let (mut records, more) = self.read(find).await?;
+        records.retain(|r| r.meaning == Some(Intent::Poll));
+        Ok((records, more))
+    }
+
+    /// Notes polls of before the start, so that answers to them are noticed.
+    pub(crate) fn knows_polls(&self, records: &[Record], is_all: bool) {
+        for record in records {
+            self.shared
+                .polls
+                .put(&record.id, Some(&record.thread), false);
+        }
+        if is_all {
+            self.shared.polls.known().is_complete = true;
+        }
+    }
+
+    /// The polls to which something came since the last call.
+    pub(crate) fn touched_polls(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.shared.polls.known().touched)
+    }
+
+    /// Waits until something comes to a poll.
+    pub(crate) async fn poll_bell(&self) {
+        self.shared.polls.bell.notified().await;
+    }
+
+    /// Changes whenever something comes to a poll, or one is closed.
+    pub(crate) fn poll_changes(&self) -> watch::Receiver<u64> {
+        self.shared.polls.changes.subscribe()
+    }
+}
+
+/// How a poll stands, or stood at a time.
+fn standing(
+    store: &dyn RelayStore,
+    id: &str,
+    at: Option<Timestamp>,
+    within: Option<i64>,
+) -> Result<Option<Standing>, StoreError> {
+    let Some(record) = store
+        .taken_as(id)?
+        .filter(|r| r.meaning == Some(Intent::Poll))
+    else {
+        return Ok(None);
+    };
+    let poll = Document::parse(&record.text, Reading::Strict);
+    if poll.envelope().hops().next().is_some() || !record.carries_id {
+        return Ok(None);
+    }
+    let (mut records, mut results, mut after) = (Vec::new(), Vec::new(), None);
+    while records.len() < ANSWERS {
+        let listing = store.messages(&record.thread, after, PORTION)?;
+        after = listing.items.last().map(|r| r.seq);
+        for answer in listing.items {
+            if !matches!(answer.meaning, Some(Intent::Respond | Intent::Nack)) {
+                continue;
+            }
+            let document = Document::parse(&answer.text, Reading::Strict).into_owned();
+            if own_result(&document, &answer, id) {
+                results.push((
+                    document.meta("collation", "At").and_then(Timestamp::parse),
+                    answer.id,
+                ));
+            } else {
+                records.push((document, answer.at));
+            }
+        }
+        if !listing.more || after.is_none() {
+            break;
+        }
+    }
+    // The latest result is the one that counts: an earlier one was made before everything was known.
+    let closed_at = results.iter().rev().find_map(|(at, _)| *at);
+    let mut papers = vec![Paper::of(&poll)];
+    papers.extend(records.iter().map(|(document, at)| Paper {
+        document,
+        // The hop of this relay, when it leaves.
+        hop: Some(*at),
+        verdict: None,
+    }));
+    let Ok(collation) = collate(&papers, Some(id), at.or(closed_at)) else {
+        return Ok(None);
+    };
+    let deadline = collation.call().deadline;
+    let ends_at = deadline.or_else(|| {
+        let millis = record.at.as_millis().saturating_add(within?);
+        Some(Timestamp::from_millis(millis))
+    });
+    let is_outdated = closed_at.is_some() && {
+        let texts = collation
+            .to_envelopes(Some(&record.thread))
+            .unwrap_or_default();
+        texts.iter().any(|text| {
+            let result = Document::parse(text, Reading::Strict);
+            let id = result.envelope().message;
+            !results.iter().any(|(_, known)| Some(known.as_str()) == id)
+        })
+    };
+    Ok(Some(Standing {
+        record,
+        collation,
+        closed_at,
+        ends_at,
+        is_outdated,
+    }))
+}
+
+/// Whether a message is the result of a poll by this relay: nobody else hands one in without a hop.
+fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
+    is_result(document)
+        && record.parent.as_deref() == Some(poll)
+        && document.envelope().hops().next().is_none()
+}
+
+/// Whether a message that somebody hands in claims to be a result of this relay.
+pub(super) fn claims_result(document: &Document<'_>) -> bool {
+    is_result(document) && document.envelope().hops().next().is_none()
+}
+
+/// Who may close a poll besides who runs the relay.
+pub(crate) fn initiator(standing: &Standing) -> &str {
+    let call: &Call = standing.collation.call();
+    &call.initiator
+}

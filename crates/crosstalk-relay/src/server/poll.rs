@@ -1,0 +1,209 @@
+//! Polls: a list of them, how one stands, live if that is wanted, and the end of one.
+//!
+//! Parties of a poll see how it stands: who asked, who is asked, and who runs the relay. What somebody wrote besides the
+//! choice was written to who asked, and is seen by nobody else.
+
+use super::Site;
+use super::answer::{self, Answer, Fault, json_text};
+use super::body::Body;
+use super::credential::Caller;
+use super::media::Media;
+use super::sight::{self, Sight};
+use super::surface::Call;
+use crate::core::Standing;
+use crate::core::poll::initiator;
+use bytes::Bytes;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{Page, Record};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often something is said on a stream, so that everybody in between knows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How many polls are looked at for somebody who does not see all of them.
+const LOOKED_AT: usize = 2_000;
+
+pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let (limit, sight) = (call.query()?.limit()?, Sight::of(call));
+    call.site.settle().await;
+    let relay = call.site.relay.clone();
+    let (mut seen, mut skip) = (Vec::new(), 0);
+    while seen.len() < limit && skip < LOOKED_AT {
+        let page = Page {
+            limit: sight::PORTION,
+            skip,
+        };
+        let (records, more) = relay.polls(page).await?;
+        skip += sight::PORTION;
+        for record in records {
+            if seen.len() < limit && sees(call.site, &sight, &record).await? {
+                seen.push(record);
+            }
+        }
+        if !more {
+            break;
+        }
+    }
+    let mut list = Vec::with_capacity(seen.len());
+    for record in seen {
+        if let Some(standing) = relay.poll(&record.id).await? {
+            let quorum = standing.collation.quorum;
+            list.push(json!({
+                "message": record.id,
+                "thread": record.thread,
+                "from": record.sender,
+                "context": record.context,
+                "state": standing.state(),
+                "ends_at": standing.ends_at.map(|t| t.to_string()),
+                "closed_at": standing.closed_at.map(|t| t.to_string()),
+                "invited": standing.collation.poll.invited.len(),
+                "quorum": quorum,
+                "outcome": standing.shown().outcome,
+            }));
+        }
+    }
+    Ok(answer::json(&json!({ "polls": list })))
+}
+
+/// Whether somebody sees a poll.
+async fn sees(site: &Site, sight: &Sight, record: &Record) -> Result<bool, Fault> {
+    let (sight, record, now) = (sight.clone(), record.clone(), site.relay.now());
+    let ask =
+        move |store: &dyn RelayStore| Ok(!record.has_run_out(now) && sight.sees(store, &record)?);
+    Ok(site.relay.read(ask).await?)
+}
+
+/// The poll with an id, if whoever asks sees it.
+async fn find(site: &Site, sight: &Sight, id: &str) -> Result<Standing, Fault> {
+    let found = site.relay.poll(id).await?;
+    let standing = found.ok_or_else(missing)?;
+    match sees(site, sight, &standing.record).await? {
+        true => Ok(standing),
+        false => Err(missing()),
+    }
+}
+
+fn missing() -> Fault {
+    Fault::missing("such poll")
+}
+
+/// How a poll stands, as somebody sees it.
+fn view(standing: &Standing, sight: &Sight) -> Value {
+    let mut collation = standing.shown();
+    if !sight.is_admin() && !sight.reads(initiator(standing)) {
+        for ballot in &mut collation.counted {
+            (ballot.answer, ballot.confidence) = (String::new(), None);
+        }
+        for other in &mut collation.not_counted {
+            other.answer = String::new();
+        }
+        if standing.collation.call().options.is_empty() {
+            // All that was said is what was chosen.
+            collation.agreement = Vec::new();
+            collation.counted.iter_mut().for_each(|b| b.choice = None);
+        }
+    }
+    let mut view = serde_json::to_value(&collation).unwrap_or_default();
+    if let Some(object) = view.as_object_mut() {
+        let time = |t: Option<Timestamp>| t.map(|t| t.to_string());
+        object.insert("state".into(), standing.state().into());
+        object.insert("thread".into(), standing.record.thread.clone().into());
+        object.insert("ends_at".into(), time(standing.ends_at).into());
+        object.insert("closed_at".into(), time(standing.closed_at).into());
+    }
+    view
+}
+
+pub(super) async fn poll(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    let media = call.media(&[Media::Json, Media::Events])?;
+    let (id, sight) = (call.name()?, Sight::of(call));
+    let standing = find(call.site, &sight, &id).await?;
+    if media == Media::Json {
+        return Ok(answer::json(&view(&standing, &sight)));
+    }
+    let reading = Reading {
+        site: Arc::clone(call.site),
+        caller: call.caller.clone(),
+        sight,
+        id,
+    };
+    let (send, body) = Body::stream(&call.line.pace, None);
+    tokio::spawn(async move {
+        // If nobody listens any more, nothing is left to do.
+        let _ = reading.tell(send).await;
+    });
+    Ok(answer::of(Media::Events, body))
+}
+
+/// Somebody who watches a poll.
+struct Reading {
+    site: Arc<Site>,
+    caller: Caller,
+    sight: Sight,
+    id: String,
+}
+
+impl Reading {
+    /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
+    async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
+        let relay = &self.site.relay;
+        let mut changes = relay.poll_changes();
+        let say = |text: String| async { send.send(text.into()).await.ok() };
+        say("retry: 2000\n: crosstalk\n\n".into()).await?;
+        let (mut last, mut number) = (String::new(), 0_u64);
+        while !self.site.is_closing() && !relay.is_stopping() {
+            changes.mark_unchanged();
+            // Whoever waited may have lost the right to it meanwhile.
+            self.site
+                .credentials
+                .still(&self.caller, relay.now())
+                .ok()?;
+            let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
+            let data = json_text(&view(&standing, &self.sight));
+            if data != last {
+                number += 1;
+                say(format!("event: tally\nid: {number}\ndata: {data}\n\n")).await?;
+                last = data;
+            }
+            if standing.closed_at.is_some() {
+                return Some(());
+            }
+            tokio::select! {
+                changed = changes.changed() => changed.ok()?,
+                () = self.site.closed() => return Some(()),
+                () = send.closed() => return None,
+                () = tokio::time::sleep(HEARTBEAT) => say(": still here\n\n".into()).await?,
+            }
+        }
+        Some(())
+    }
+}
+
+pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let (id, sight) = (call.name()?, Sight::of(call));
+    let standing = find(call.site, &sight, &id).await?;
+    if !sight.is_admin() && !sight.reads(initiator(&standing)) {
+        return Err(Fault::forbidden(
+            "Only who asked closes a poll, or who runs the relay.\nWhat to do: use the credential of who asked, or wait for \
+             the deadline.",
+        ));
+    }
+    let relay = &call.site.relay;
+    let standing = match standing.closed_at {
+        Some(_) => standing,
+        None => relay
+            .close_poll(&id, soon(relay.now()))
+            .await?
+            .ok_or_else(missing)?,
+    };
+    Ok(answer::json(&view(&standing, &sight)))
+}
+
+/// The next moment: what came in this one counts.
+fn soon(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis(now.as_millis().saturating_add(1))
+}
