@@ -10,5 +10,15 @@
 //! are stored are asked for through a closure, times and salts are arguments.
 
 mod event;
+mod note;
+mod port;
+mod proof;
+mod tree;
 
 pub use event::{Detail, Event, EventKind, Leaf, LeafError};
+pub use note::{Checkpoint, Fork, Note, NoteError, NoteKey};
+pub use port::{LogEntry, LogQuery, LogStore, Sealed};
+pub use proof::{Receipt, ReceiptError};
+pub use tree::{
+    Hash, Hashes, Tree, consistency, extends, inclusion, is_included, leaf_hash, node_hash, root,
+};

@@ -184,8 +184,7 @@ fn insert(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    // Its row names the next place of the log, which is this one.
-    let index = log::append(db, &log::accepted(a))?;
+    let index = log::accept(db, seq, a)?;
     let seq = seq.unsigned_abs();
     Ok(Some(Taken::New { seq, index }))
 }
