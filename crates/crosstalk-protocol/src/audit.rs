@@ -9,6 +9,8 @@
 //! The tree is that of RFC 6962, checkpoints are the signed notes of C2SP. Nothing here reads a disk or a clock: hashes that
 //! are stored are asked for through a closure, times and salts are arguments.
 
+pub mod bundle;
+
 mod event;
 mod note;
 mod port;

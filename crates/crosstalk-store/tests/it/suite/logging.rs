@@ -199,13 +199,22 @@ pub(crate) fn proofs_come_from_stored_hashes(store: &mut dyn RelayStore) {
         ];
         let sizes = [1, 2, 255, 256, 257, 512, 513, 600, 65_536, 65_537, LARGE];
         for step in ["before", "in between", "after"] {
-            for size in sizes.iter().copied().filter(|s| *s <= upto) {
+            // Without stored hashes, each answer goes through all entries: once is enough.
+            let least = if upto == LARGE && step != "after" {
+                LARGE
+            } else {
+                0
+            };
+            for size in sizes.iter().copied().filter(|s| *s <= upto && *s >= least) {
                 let root = tree.root(size);
                 assert_eq!(
                     store.log_root(size).unwrap(),
                     root,
                     "{step}: {size} of {upto}"
                 );
+                if least > 0 {
+                    continue;
+                }
                 for index in indices.iter().copied().filter(|i| *i < size) {
                     let path = store.log_inclusion(index, size).unwrap().unwrap();
                     assert_eq!(
