@@ -7,6 +7,7 @@
 //! `server/surface.rs` shows every path, its methods, and who may use them.
 
 mod answer;
+mod audit;
 mod batch;
 mod blob;
 mod body;

@@ -158,6 +158,11 @@ fn is_thorough() -> bool {
     std::env::var_os("CROSSTALK_EVERY_BIT").is_some()
 }
 
+/// One of the messages whose cuts are tried at both ends only.
+fn is_plain(name: &str) -> bool {
+    name.starts_with("messages/") && !name.ends_with("0.aict")
+}
+
 /// Changes one file in every way that is wanted, and looks whether it is noticed. Half of the work each for two threads.
 fn disturb(files: &Files, bits: impl Fn(&str, usize) -> Vec<u8> + Sync) {
     std::thread::scope(|scope| {
@@ -172,6 +177,10 @@ fn disturb(files: &Files, bits: impl Fn(&str, usize) -> Vec<u8> + Sync) {
                             let found = check(&changed, &[]);
                             assert!(found.is_err(), "bit {bit} of byte {place} of {name}");
                             changed.get_mut(name).unwrap()[place] ^= 1 << bit;
+                        }
+                        if !is_thorough() && is_plain(name) && place > 1 && place + 2 < bytes.len()
+                        {
+                            continue;
                         }
                         changed.insert(name.clone(), bytes[..place].to_vec());
                         assert!(check(&changed, &[]).is_err(), "{name} cut at {place}");
@@ -191,8 +200,9 @@ fn every_bit_of_a_part_counts() {
     disturb(&part(&log()), |_, _| (0..8).collect());
 }
 
-/// Every cut, and every byte with one bit of it (each bit with `CROSSTALK_EVERY_BIT`), of 200 messages; of their digests,
-/// which decide about them, every bit.
+/// Every cut of the lists, and of every tenth message; every byte of everything with one bit of it; of the key and the
+/// checkpoint every bit. With `CROSSTALK_EVERY_BIT` set, every bit and every cut of every file, which takes minutes. Of the
+/// digests that decide about a text, every bit.
 #[test]
 fn every_byte_of_a_bundle_of_200_messages_counts() {
     let files = whole(&log(), 1);

@@ -74,6 +74,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
     let arrival = Arrival::new(&document, &verdict, receipt);
     let record = Record {
         seq,
+        entry: None,
         id: arrival.id().to_owned(),
         carries_id: arrival.message.is_some(),
         thread: THREAD.into(),

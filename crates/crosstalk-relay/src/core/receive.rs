@@ -138,6 +138,10 @@ impl Relay {
     /// Takes in an envelope.
     pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
         let received = self.admit_and_take(text, peer).await;
+        if matches!(received, Received::Refused { .. }) {
+            let refusals = &self.shared.refusals;
+            refusals.note(text, &peer.name, self.now(), &received);
+        }
         self.count(received)
     }
 

@@ -1,4 +1,4 @@
-//! What has to be done by and by: tokens and keys that others changed, messages that are too old, attachments that nobody
+//! What has to be done by and by: checkpoints of the log, tokens and keys that others changed, messages that are too old, attachments that nobody
 //! refers to.
 
 use super::Site;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
+const LOG: Duration = Duration::from_secs(1);
 const TOKENS: Duration = Duration::from_secs(2);
 const KEYS: Duration = Duration::from_secs(5);
 const MESSAGES: Duration = Duration::from_secs(60);
@@ -22,11 +23,13 @@ pub(super) async fn run(site: Arc<Site>) {
     let mut tokens = interval_at(now + TOKENS, TOKENS);
     let mut keys = interval_at(now + KEYS, KEYS);
     let (mut messages, mut blobs) = (interval(MESSAGES), interval(BLOBS));
-    for timer in [&mut tokens, &mut keys, &mut messages, &mut blobs] {
+    let mut log = interval_at(now + LOG, LOG);
+    for timer in [&mut log, &mut tokens, &mut keys, &mut messages, &mut blobs] {
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
     loop {
         let (what, done) = tokio::select! {
+            _ = log.tick() => ("the log", site.relay.tend_log().await),
             _ = tokens.tick() => ("tokens", site.look_at_tokens().await),
             _ = keys.tick() => {
                 let relay = site.relay.clone();

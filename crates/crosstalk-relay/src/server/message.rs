@@ -25,7 +25,7 @@ pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The message that the path names, if whoever asks sees it.
-async fn find(call: &Call<'_>) -> Result<Record, Fault> {
+pub(super) async fn find(call: &Call<'_>) -> Result<Record, Fault> {
     let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
     let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
         let shown = sight.shown(store, &record.thread)?;

@@ -332,7 +332,7 @@ fn messages<F: Files + ?Sized>(
         let read = read.map_err(|why| wrong(Trouble::Unread, &name, None, why))?;
         let Some(bytes) = read else {
             let last = later.get(&(leaf.id.as_deref(), leaf.canonical));
-            if checked.is_all && last == Some(&entry.index) {
+            if last == Some(&entry.index) {
                 let what = "it is missing, and the log does not say that it was erased";
                 return Err(wrong(Trouble::Broken, &name, None, what));
             }
