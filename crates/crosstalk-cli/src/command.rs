@@ -1,6 +1,7 @@
 //! The commands, one module each: read the input, call the library, render the answer.
 
 mod address;
+mod audit;
 mod backup;
 mod build;
 mod canonical;
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Fsck(fsck::Fsck),
+    Audit(audit::Audit),
     Parse(parse::Parse),
     Lint(lint::Lint),
     Fmt(fmt::Fmt),
@@ -138,6 +140,7 @@ impl Command {
             Self::Backup(command) => command.run(console),
             Self::Restore(command) => command.run(console),
             Self::Fsck(command) => command.run(console),
+            Self::Audit(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),
             Self::Fmt(command) => command.run(console),

@@ -18,6 +18,7 @@
 //! ```
 
 mod answer;
+mod audit;
 mod blob;
 mod error;
 mod stream;
