@@ -1,6 +1,7 @@
 //! The HTTP server over real sockets.
 
 mod access;
+mod audit;
 mod batch;
 mod blob;
 mod code;
