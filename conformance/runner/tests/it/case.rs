@@ -61,6 +61,8 @@ const FORMS: &[Form] = &[
     ("hop", "seed algorithm pkid", "at by", "input! output!"),
     ("check-hop", "code", "expect", "input! key! json"),
     ("relays", "private", "", "input! dns json!"),
+    ("audit", "", "what expect", "input! json"),
+    ("trace", "", "", "input! key json!"),
     (
         "redact",
         "as found only drop-signature expect code",

@@ -1,9 +1,11 @@
 //! Whether an implementation does what a case says. Nothing here knows Rust types of the implementation.
 
+mod audit;
 mod keys;
 mod redact;
 mod relay;
 
+pub(crate) use audit::Audits;
 pub(crate) use keys::{Asked, Keys, Signed, Signer};
 pub(crate) use redact::{Cleaned, Redact, Wanted};
 pub(crate) use relay::{HopBy, Relays};
@@ -28,7 +30,7 @@ pub(crate) struct Known<'c> {
 }
 
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub(crate) trait Implementation: Keys + Redact + Relays {
+pub(crate) trait Implementation: Audits + Keys + Redact + Relays {
     /// The report on a text; `one`: one envelope is expected.
     fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
     /// The canonical form of the strict reading.
@@ -99,6 +101,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
             equal(case.get("exit"), &code.to_string())
         }
         "redact" => redact::judge(case, tested),
+        "audit" | "trace" => audit::judge(case, tested),
         "hop" | "check-hop" | "relays" => relay::judge(case, tested),
         _ => keys::judge(case, tested),
     }

@@ -1,6 +1,7 @@
 //! Real relays on free ports: messages that go out by them, are carried, listened for, backed up and restored.
 
 mod answer;
+mod audit;
 mod carry;
 mod client;
 mod form;
