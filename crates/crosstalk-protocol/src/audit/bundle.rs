@@ -1,4 +1,4 @@
-//! A bundle (AUD-040 to AUD-047): what an outsider needs to check a log, or a part of it, without the relay.
+//! A bundle (AUD-040 to AUD-042): what an outsider needs to check a log, or a part of it, without the relay.
 //!
 //! ```text
 //! key            the public key of the log                       name+hash+key

@@ -1,4 +1,4 @@
-//! Entries of the log (AUD-001 to AUD-004): what is public of them, and what is kept beside.
+//! Entries of the log (AUD-001, AUD-002): what is public of them, and what is kept beside.
 //!
 //! A leaf is one line. It names no address and no word of a message: only digests, a time, the kind and the id of the
 //! message. Whom it was for, or why it was refused, is the [`Detail`], of which the leaf has a salted digest: once detail

@@ -1,4 +1,4 @@
-//! Signed notes and checkpoints as C2SP defines them (AUD-020 to AUD-023).
+//! Signed notes and checkpoints as C2SP defines them (AUD-020, AUD-021).
 //!
 //! ```text
 //! relay.acme.example                            the origin: the name of the relay

@@ -1,4 +1,4 @@
-//! A receipt (AUD-030 to AUD-032): the entry of a message, the way from it to the root, and the signed checkpoint with that
+//! A receipt (AUD-030): the entry of a message, the way from it to the root, and the signed checkpoint with that
 //! root. The form is that of C2SP's tlog-proof; the leaf is its extra data.
 //!
 //! A receipt is checked against the message, never against what it says about itself: the leaf in it must be the one that

@@ -1,4 +1,4 @@
-//! The Merkle tree of RFC 6962 (AUD-010 to AUD-013): roots and proofs from stored hashes, and their verification, which needs
+//! The Merkle tree of RFC 6962 (AUD-010 to AUD-012): roots and proofs from stored hashes, and their verification, which needs
 //! nothing but the proof.
 
 use crosstalk_envelope::meta::Digest;

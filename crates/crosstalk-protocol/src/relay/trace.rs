@@ -1,4 +1,4 @@
-//! The whole way of a message (AUD-050 to AUD-052): every hop, whether it follows the one before, and who vouches for it.
+//! The whole way of a message (AUD-050, AUD-051): every hop, whether it follows the one before, and who vouches for it.
 
 use super::hop::hops_of;
 use crosstalk_envelope::{Document, PublicKey, Signature, Timestamp, base64};

@@ -25,7 +25,7 @@ fn an_outsider_checks_what_a_relay_did() {
             )
         })
         .collect();
-    let id = sent[1]["id"].as_str().unwrap().to_owned();
+    let id = sent[1]["message"]["id"].as_str().unwrap().to_owned();
 
     // A witness, from the first day.
     let watch = |more: &[&str]| {
