@@ -61,7 +61,7 @@ const FORMS: &[Form] = &[
     ("hop", "seed algorithm pkid", "at by", "input! output!"),
     ("check-hop", "code", "expect", "input! key! json"),
     ("relays", "private", "", "input! dns json!"),
-    ("audit", "", "what expect", "input! json"),
+    ("audit", "", "what result", "input! json"),
     ("trace", "", "", "input! key json!"),
     (
         "redact",

@@ -22,12 +22,12 @@ pub(super) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
         return subset(&case.json("json")?, &came);
     }
     let came = tested.audit(case.get("what"), &case.json("input")?);
-    let (came, is_right) = match (came, case.get("expect")) {
-        (Ok(came), "accept") | (Err(came), "reject") => (came, true),
+    let (came, is_right) = match (came, case.get("result")) {
+        (Ok(came), "holds") | (Err(came), "fails") => (came, true),
         (Ok(came) | Err(came), _) => (came, false),
     };
     if !is_right {
-        return Err(format!("expected {}\ncame {came}", case.get("expect")));
+        return Err(format!("expected {}\ncame {came}", case.get("result")));
     }
     match case.all("json").next() {
         Some(_) => subset(&case.json("json")?, &came),
