@@ -2,6 +2,7 @@
 
 mod address;
 mod approve;
+mod audit;
 mod backup;
 mod build;
 mod canonical;
@@ -88,6 +89,7 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Fsck(fsck::Fsck),
+    Audit(audit::Audit),
     Parse(parse::Parse),
     Lint(lint::Lint),
     Fmt(fmt::Fmt),
@@ -146,6 +148,7 @@ impl Command {
             Self::Backup(command) => command.run(console),
             Self::Restore(command) => command.run(console),
             Self::Fsck(command) => command.run(console),
+            Self::Audit(command) => command.run(console),
             Self::Parse(command) => command.run(console),
             Self::Lint(command) => command.run(console),
             Self::Fmt(command) => command.run(console),

@@ -43,6 +43,9 @@ pub const NOT_VERIFIED: u8 = Word::NotVerified.exit_code();
 /// `verify`: the key was revoked.
 pub const REVOKED: u8 = Word::Revoked.exit_code();
 
+/// `audit`: two checkpoints of a log that do not fit together.
+pub const FORK: u8 = 30;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
@@ -55,6 +58,8 @@ impl Exit {
     pub const FAILURE: Self = Self(FAILURE);
     /// Wrong usage.
     pub const USAGE: Self = Self(USAGE);
+    /// A log that was rewritten.
+    pub const FORK: Self = Self(FORK);
 
     /// The exit of the worst error among some findings.
     pub fn of<'d>(findings: impl IntoIterator<Item = &'d Diagnostic>) -> Self {
@@ -104,6 +109,7 @@ pub(crate) fn table() -> String {
         let _ = writeln!(out, "  {}  {}: {}", code.exit_code(), code, code.summary());
     }
     out.push_str("  20 to 25  verify: see crosstalk verify --help\n");
+    let _ = writeln!(out, "  {FORK}  audit: a log that was rewritten");
     out.push_str("Of several, the largest one.");
     out
 }

@@ -1,5 +1,6 @@
 //! The JSON Schemas of the answers.
 
+mod audit;
 mod conversation;
 mod poll;
 mod relay;
@@ -47,6 +48,13 @@ pub(crate) const NAMES: &str = "crosstalk.names/1";
 pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
 /// The name and version of what `crosstalk redact --json` prints.
 pub(crate) const REDACT: &str = "crosstalk.redact/1";
+
+/// The name and version of what `crosstalk audit trace --json` prints.
+pub(crate) const AUDIT_TRACE: &str = "crosstalk.audit-trace/1";
+/// The name and version of what `crosstalk audit log --json` prints.
+pub(crate) const AUDIT_LOG: &str = "crosstalk.audit-log/1";
+/// The name and version of what `crosstalk audit verify --json` prints.
+pub(crate) const AUDIT_VERIFY: &str = "crosstalk.audit-verify/1";
 
 /// The name and version of what `crosstalk token list --json` prints.
 pub(crate) const TOKENS: &str = "crosstalk.tokens/1";
@@ -128,6 +136,12 @@ pub(crate) enum Form {
     Dead,
     /// crosstalk.fsck/1: of `fsck --json`
     Fsck,
+    /// crosstalk.audit-trace/1: of `audit trace --json`
+    AuditTrace,
+    /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
+    AuditLog,
+    /// crosstalk.audit-verify/1: of `audit verify --json`
+    AuditVerify,
     /// crosstalk.conform/1: of `conform --format json`
     Conform,
 }
@@ -164,6 +178,9 @@ impl Form {
             Self::Approval => relay::approval(),
             Self::Dead => relay::dead(),
             Self::Fsck => relay::fsck(),
+            Self::AuditTrace => audit::trace(),
+            Self::AuditLog => audit::log(),
+            Self::AuditVerify => audit::verify(),
             Self::Conform => conform(),
         }
     }

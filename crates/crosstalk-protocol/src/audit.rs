@@ -9,6 +9,18 @@
 //! The tree is that of RFC 6962, checkpoints are the signed notes of C2SP. Nothing here reads a disk or a clock: hashes that
 //! are stored are asked for through a closure, times and salts are arguments.
 
+pub mod bundle;
+
 mod event;
+mod note;
+mod port;
+mod proof;
+mod tree;
 
 pub use event::{Detail, Event, EventKind, Leaf, LeafError};
+pub use note::{Checkpoint, Fork, Note, NoteError, NoteKey};
+pub use port::{LogEntry, LogQuery, LogStore, Sealed};
+pub use proof::{Receipt, ReceiptError};
+pub use tree::{
+    Hash, Hashes, Tree, consistency, extends, inclusion, is_included, leaf_hash, node_hash, root,
+};

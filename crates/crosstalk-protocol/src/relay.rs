@@ -23,12 +23,13 @@ mod port;
 mod receipt;
 mod route;
 mod take;
+mod trace;
 
 pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Recipient, State};
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
-pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, check_hop, hops_of};
+pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};
 pub use port::{
@@ -38,3 +39,4 @@ pub use port::{
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Route, Routes};
 pub use take::{Facts, Taken};
+pub use trace::{Signed, Step, TraceFault, trace};

@@ -19,6 +19,7 @@
 
 mod answer;
 mod approval;
+mod audit;
 mod blob;
 mod error;
 mod poll;

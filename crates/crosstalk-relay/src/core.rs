@@ -4,10 +4,12 @@ mod decide;
 #[cfg(debug_assertions)]
 mod fault;
 mod judge;
+mod notary;
 mod pending;
 pub(crate) mod poll;
 mod readers;
 mod receive;
+mod refusal;
 mod waiting;
 mod withdrawal;
 mod writer;
@@ -23,12 +25,13 @@ use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::relay::{
     Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
-    State, add_hop,
+    State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use judge::Believed;
 use pending::Pending;
 use readers::Readers;
+use refusal::Refusals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
@@ -81,6 +84,8 @@ pub(crate) struct Shared {
     bells: Bells,
     answers: Answers,
     polls: poll::Polls,
+    /// Refusals that are not in the log yet.
+    refusals: Refusals,
     /// Something was filed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
@@ -162,6 +167,7 @@ impl Relay {
             bells: Bells::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),
+            refusals: Refusals::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
@@ -405,7 +411,8 @@ impl Relay {
         let name = self.shared.config.name.as_str();
         let key = self.shared.key.as_ref();
         let key = key.map(|key| HopKey { key, pkid: name });
-        match add_hop(&record.text, record.at, name, key) {
+        let chain = record.entry.map(|entry| format!("{name}#{entry}"));
+        match add_logged_hop(&record.text, record.at, name, key, chain.as_deref()) {
             Ok(text) => text,
             Err(fault) => {
                 tracing::warn!(id = %record.id, reason = %fault.message, "a message left without its hop");
@@ -416,6 +423,10 @@ impl Relay {
 
     /// Stops. What was taken is filed for a few seconds more; it is on disk already. Returns when the store is closed.
     pub async fn stop(&self) {
+        // What is not signed now is signed at the next start.
+        if let Err(error) = self.tend_log().await {
+            tracing::warn!(reason = %error, "the log ends without a checkpoint");
+        }
         // If the writer is gone, there is nothing to stop.
         let _ = self.jobs.send(Job::Stop);
         let mut stopped = self.stopped();

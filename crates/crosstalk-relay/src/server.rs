@@ -8,6 +8,7 @@
 
 mod answer;
 mod approval;
+mod audit;
 mod batch;
 mod blob;
 mod body;

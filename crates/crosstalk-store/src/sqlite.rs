@@ -180,6 +180,7 @@ impl SqliteStore {
             // What is in a broken table is not asked for.
             if found.is_empty() {
                 found = relay::check::check(db)?;
+                found.extend(log::check::check(db)?);
             }
             Ok(found)
         })

@@ -68,6 +68,8 @@ const FORMS: &[Form] = &[
         "expect",
         "input! before json",
     ),
+    ("audit", "", "what result", "input! json"),
+    ("trace", "", "", "input! key json!"),
     (
         "redact",
         "as found only drop-signature expect code",

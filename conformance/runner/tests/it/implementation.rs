@@ -1,5 +1,6 @@
 //! The crate under test, behind the neutral interface of the suite.
 
+mod audit;
 mod consent;
 mod keys;
 mod names;

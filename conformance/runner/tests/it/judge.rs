@@ -1,11 +1,13 @@
 //! Whether an implementation does what a case says. Nothing here knows Rust types of the implementation.
 
+mod audit;
 mod consent;
 mod keys;
 mod poll;
 mod redact;
 mod relay;
 
+pub(crate) use audit::Audits;
 pub(crate) use consent::{Circumstances, Consents};
 pub(crate) use keys::{Asked, Keys, Signed, Signer};
 pub(crate) use poll::{Count, Polls};
@@ -32,7 +34,7 @@ pub(crate) struct Known<'c> {
 }
 
 /// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub(crate) trait Implementation: Keys + Polls + Redact + Relays + Consents {
+pub(crate) trait Implementation: Audits + Keys + Polls + Redact + Relays + Consents {
     /// The report on a text; `one`: one envelope is expected.
     fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
     /// The canonical form of the strict reading.
@@ -104,6 +106,7 @@ pub(crate) fn judge(case: &Case, tested: &dyn Implementation) -> Result<(), Stri
         }
         "collate" => poll::judge(case, tested),
         "redact" => redact::judge(case, tested),
+        "audit" | "trace" => audit::judge(case, tested),
         "consent" => consent::judge(case, tested),
         "hop" | "check-hop" | "relays" => relay::judge(case, tested),
         _ => keys::judge(case, tested),

@@ -8,7 +8,7 @@ use crate::case::{self, Case};
 use crate::conformance::failures;
 use crate::implementation::Ours;
 use crate::judge::{
-    Circumstances, Consents, Count, HopBy, Implementation, Known, Outcome, Polls, Relays,
+    Audits, Circumstances, Consents, Count, HopBy, Implementation, Known, Outcome, Polls, Relays,
 };
 use serde_json::{Value, json};
 use sha2::Digest as _;
@@ -141,6 +141,20 @@ impl Polls for Mutant {
     fn collate(&self, text: &[u8], count: &Count<'_>) -> Result<(Value, Vec<u8>), Value> {
         let (json, envelopes) = Ours.collate(&self.read(text), count)?;
         Ok(((self.answer)(json), (self.written)(text, envelopes)))
+    }
+}
+
+impl Audits for Mutant {
+    fn audit(&self, what: &str, input: &Value) -> Result<Value, Value> {
+        // One that believes every proof says so in its answer.
+        match Ours.audit(what, input) {
+            Err(why) if (self.answer)(json!("believe")) == json!("believed") => Ok(why),
+            checked => checked.map(self.answer),
+        }
+    }
+
+    fn trace(&self, text: &[u8], key: Option<&str>) -> Value {
+        (self.answer)(Ours.trace(text, key))
     }
 }
 

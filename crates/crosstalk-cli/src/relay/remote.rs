@@ -6,6 +6,7 @@ use crate::relay::trouble::Trouble;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, NoteKey, Receipt};
 use crosstalk_relay::client::{Blocking, Client, ClientError, Inbox, Sent};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -198,6 +199,36 @@ impl Remote {
     /// Closes a poll. Its result.
     pub(crate) fn close_poll(&self, id: &str) -> Result<serde_json::Value, Trouble> {
         self.ask(async |c| c.close_poll(id).await)
+    }
+
+    /// The latest checkpoint of its log.
+    pub(crate) fn checkpoint(&self) -> Result<String, Trouble> {
+        self.ask(async |c| c.checkpoint().await)
+    }
+
+    /// The key that it says it signs checkpoints with.
+    pub(crate) fn log_key(&self) -> Result<NoteKey, Trouble> {
+        self.ask(async |c| c.log_key().await)
+    }
+
+    /// The proof of an entry.
+    pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Trouble> {
+        self.ask(async |c| c.inclusion(index, size).await)
+    }
+
+    /// The proof from an older checkpoint.
+    pub(crate) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Trouble> {
+        self.ask(async |c| c.consistency(from, to).await)
+    }
+
+    /// The receipt of a message.
+    pub(crate) fn receipt(&self, id: &str) -> Result<Receipt, Trouble> {
+        self.ask(async |c| c.receipt(id).await)
+    }
+
+    /// Entries of its log, and how many there are.
+    pub(crate) fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), Trouble> {
+        self.ask(async |c| c.entries(asked).await)
     }
 
     /// Hands a file over.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod approve;
+mod audit;
 mod carry;
 mod client;
 mod form;

@@ -42,6 +42,10 @@ pub struct Hop<'d> {
     pub received_at: Option<Timestamp>,
     /// Which hop it is.
     pub received_by: Option<&'d str>,
+    /// From whom the message came: the hop before, or the sender.
+    pub previous_hop: Option<&'d str>,
+    /// Where the message is in the log of the hop.
+    pub chain: Option<&'d str>,
     /// The digest of the hop before.
     pub previous: Option<Digest>,
     /// The digest of this hop.
@@ -56,6 +60,8 @@ impl<'d> Hop<'d> {
             number: block.get("Hop").and_then(|v| v.parse().ok()),
             received_at: block.get("Received-At").and_then(Timestamp::parse),
             received_by: block.get("Received-By"),
+            previous_hop: block.get("Previous-Hop"),
+            chain: block.get("Chain"),
             previous: block.get("Previous-Digest").and_then(Digest::parse),
             digest: block.get("Hop-Digest").and_then(Digest::parse),
             signature: block.get("Hop-Signature"),

@@ -3693,6 +3693,110 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// AUD-001: An entry of the log is one line: kind, time, digests, message.
+    pub static AUDIT_LEAF: Rule = Rule {
+        id: "AUD-001",
+        code: None,
+        title: "An entry of the log is one line: kind, time, digests, message",
+        help: "",
+        drops: false,
+    };
+    /// AUD-002: What is beside an entry is in it as a salted digest.
+    pub static AUDIT_DETAIL: Rule = Rule {
+        id: "AUD-002",
+        code: None,
+        title: "What is beside an entry is in it as a salted digest",
+        help: "",
+        drops: false,
+    };
+    /// AUD-010: The root is the Merkle tree hash of RFC 6962.
+    pub static AUDIT_ROOT: Rule = Rule {
+        id: "AUD-010",
+        code: None,
+        title: "The root is the Merkle tree hash of RFC 6962",
+        help: "",
+        drops: false,
+    };
+    /// AUD-011: An entry is proved by its path to the root.
+    pub static AUDIT_INCLUSION: Rule = Rule {
+        id: "AUD-011",
+        code: None,
+        title: "An entry is proved by its path to the root",
+        help: "",
+        drops: false,
+    };
+    /// AUD-012: A log extends what it was, or was cut or rewritten.
+    pub static AUDIT_CONSISTENCY: Rule = Rule {
+        id: "AUD-012",
+        code: None,
+        title: "A log extends what it was, or was cut or rewritten",
+        help: "",
+        drops: false,
+    };
+    /// AUD-020: A checkpoint is a signed note: origin, size, root.
+    pub static AUDIT_CHECKPOINT: Rule = Rule {
+        id: "AUD-020",
+        code: None,
+        title: "A checkpoint is a signed note: origin, size, root",
+        help: "",
+        drops: false,
+    };
+    /// AUD-021: The public key of a log is name+hash+key.
+    pub static AUDIT_KEY: Rule = Rule {
+        id: "AUD-021",
+        code: None,
+        title: "The public key of a log is name+hash+key",
+        help: "",
+        drops: false,
+    };
+    /// AUD-030: A receipt proves that a relay took a message.
+    pub static AUDIT_RECEIPT: Rule = Rule {
+        id: "AUD-030",
+        code: None,
+        title: "A receipt proves that a relay took a message",
+        help: "",
+        drops: false,
+    };
+    /// AUD-040: A bundle is checked without the relay.
+    pub static AUDIT_BUNDLE: Rule = Rule {
+        id: "AUD-040",
+        code: None,
+        title: "A bundle is checked without the relay",
+        help: "",
+        drops: false,
+    };
+    /// AUD-041: A part of a log has a proof for each entry.
+    pub static AUDIT_BUNDLE_PART: Rule = Rule {
+        id: "AUD-041",
+        code: None,
+        title: "A part of a log has a proof for each entry",
+        help: "",
+        drops: false,
+    };
+    /// AUD-042: An older checkpoint shows whether a log was rewritten.
+    pub static AUDIT_FORK: Rule = Rule {
+        id: "AUD-042",
+        code: None,
+        title: "An older checkpoint shows whether a log was rewritten",
+        help: "",
+        drops: false,
+    };
+    /// AUD-050: The hops of a message are a chain.
+    pub static AUDIT_TRACE: Rule = Rule {
+        id: "AUD-050",
+        code: None,
+        title: "The hops of a message are a chain",
+        help: "",
+        drops: false,
+    };
+    /// AUD-051: A hop names where the message is in its log, and covers it.
+    pub static AUDIT_HOP_LOG: Rule = Rule {
+        id: "AUD-051",
+        code: None,
+        title: "A hop names where the message is in its log, and covers it",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -4011,5 +4115,18 @@ pub mod rule {
         &POLL_JSON,
         &POLL_ENVELOPE,
         &POLL_AT,
+        &AUDIT_LEAF,
+        &AUDIT_DETAIL,
+        &AUDIT_ROOT,
+        &AUDIT_INCLUSION,
+        &AUDIT_CONSISTENCY,
+        &AUDIT_CHECKPOINT,
+        &AUDIT_KEY,
+        &AUDIT_RECEIPT,
+        &AUDIT_BUNDLE,
+        &AUDIT_BUNDLE_PART,
+        &AUDIT_FORK,
+        &AUDIT_TRACE,
+        &AUDIT_HOP_LOG,
     ];
 }

@@ -1,4 +1,4 @@
-//! Entries of the log (AUD-001 to AUD-004): what is public of them, and what is kept beside.
+//! Entries of the log (AUD-001, AUD-002): what is public of them, and what is kept beside.
 //!
 //! A leaf is one line. It names no address and no word of a message: only digests, a time, the kind and the id of the
 //! message. Whom it was for, or why it was refused, is the [`Detail`], of which the leaf has a salted digest: once detail
@@ -294,9 +294,12 @@ impl Leaf {
             return Err(LeafError);
         }
         let kind = EventKind::parse(next()?).ok_or(LeafError)?;
-        let at = Timestamp::parse(next()?).ok_or(LeafError)?;
+        let time = next()?;
+        let at = Timestamp::parse(time).ok_or(LeafError)?;
+        let is_upper = |b: &u8| b.is_ascii_uppercase();
         let mut digest = || match next()? {
             "-" => Ok(None),
+            text if text.as_bytes().iter().any(is_upper) => Err(LeafError),
             text => Digest::parse(text).map(Some).ok_or(LeafError),
         };
         let leaf = Self {
@@ -307,7 +310,7 @@ impl Leaf {
             detail: digest()?,
             id: parts.next().map(str::to_owned),
         };
-        match leaf.to_string() == line && !line.contains('\n') {
+        match at.to_string() == time && !line.contains('\n') {
             true => Ok(leaf),
             false => Err(LeafError),
         }

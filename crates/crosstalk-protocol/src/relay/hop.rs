@@ -6,7 +6,7 @@ use crosstalk_envelope::{
 };
 use std::fmt;
 
-/// More hops than these are a loop. A hop adds seven lines, and an envelope has at most 256 (ENV-062): with this limit, a
+/// More hops than these are a loop. A hop adds nine lines, and an envelope has at most 256 (ENV-062): with this limit, a
 /// loop is called a loop before it is called too large.
 pub const HOPS: usize = 25;
 
@@ -22,6 +22,10 @@ pub struct Hop {
     pub received_at: Timestamp,
     /// Who it is.
     pub received_by: String,
+    /// From whom it came: the hop before, or the sender. It is there where `chain` is.
+    pub previous_hop: Option<String>,
+    /// Where the message is in the log of the hop: the origin of the log, `#`, and the index.
+    pub chain: Option<String>,
     /// The digest of the hop before; for the first one, that of the message.
     pub previous: Digest,
 }
@@ -29,13 +33,18 @@ pub struct Hop {
 impl Hop {
     /// The digest of the hop, over everything that it says and the message.
     pub fn digest(&self, message: Digest) -> Digest {
-        Digest::of(
-            format!(
-                "{PREAMBLE}\n{}\n{}\n{}\n{}\n{message}\n",
-                self.number, self.received_at, self.received_by, self.previous
-            )
-            .as_bytes(),
-        )
+        let mut text = format!(
+            "{PREAMBLE}\n{}\n{}\n{}\n{}\n{message}\n",
+            self.number, self.received_at, self.received_by, self.previous
+        );
+        // A hop without them has the digest that it always had.
+        let named = [("Previous-Hop", &self.previous_hop), ("Chain", &self.chain)];
+        for (name, value) in named {
+            if let Some(value) = value {
+                text.push_str(&format!("{name}: {value}\n"));
+            }
+        }
+        Digest::of(text.as_bytes())
     }
 }
 
@@ -87,6 +96,8 @@ pub fn hops_of(document: &Document<'_>) -> Vec<Option<Hop>> {
                 number: usize::try_from(h.number?).ok()?,
                 received_at: h.received_at?,
                 received_by: h.received_by?.to_owned(),
+                previous_hop: h.previous_hop.map(str::to_owned),
+                chain: h.chain.map(str::to_owned),
                 previous: h.previous?,
             })
         })
@@ -103,15 +114,33 @@ pub fn add_hop(
     received_by: &str,
     key: Option<HopKey<'_>>,
 ) -> Result<String, Diagnostic> {
+    add_logged_hop(text, received_at, received_by, key, None)
+}
+
+/// The same, of a hop that keeps a log: with where the message is in it, and from whom it came.
+///
+/// # Errors
+/// As [`add_hop`].
+pub fn add_logged_hop(
+    text: &str,
+    received_at: Timestamp,
+    received_by: &str,
+    key: Option<HopKey<'_>>,
+    chain: Option<&str>,
+) -> Result<String, Diagnostic> {
     let document = Document::parse(text, Reading::Strict);
     let message = document.digest()?;
     let envelope = document.envelope();
-    let last = envelope.hops().last().and_then(|h| h.digest);
+    let last = envelope.hops().last();
+    let before = last.as_ref().and_then(|h| h.received_by);
+    let before = before.unwrap_or(document.sender());
     let hop = Hop {
         number: envelope.hops().count() + 1,
         received_at,
         received_by: received_by.to_owned(),
-        previous: last.unwrap_or(message),
+        previous_hop: chain.map(|_| before.to_owned()),
+        chain: chain.map(str::to_owned),
+        previous: last.as_ref().and_then(|h| h.digest).unwrap_or(message),
     };
     let digest = hop.digest(message);
     let number = hop.number.to_string();
@@ -122,9 +151,13 @@ pub fn add_hop(
         ("Hop", number.as_str()),
         ("Received-At", &at),
         ("Received-By", received_by),
-        ("Previous-Digest", &previous),
-        ("Hop-Digest", &written),
     ];
+    if let Some(chain) = chain {
+        fields.push(("Previous-Hop", before));
+        fields.push(("Chain", chain));
+    }
+    fields.push(("Previous-Digest", &previous));
+    fields.push(("Hop-Digest", &written));
     let signature = key.map(|k| {
         let signed = k.key.sign(written.as_bytes());
         let algorithm = k.key.algorithm().as_str();

@@ -9,16 +9,17 @@ use super::delivery::{Attempt, Delivery, Handler, Priority, State};
 use super::hold::HoldStore;
 use super::peer::Role;
 use super::take::Taken;
+use crate::audit::LogStore;
 use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 
-/// What a relay needs besides the [`Store`].
+/// What a relay needs besides the [`Store`] and the log.
 ///
 /// Methods that take `&mut self` are one transaction each, and what they answered for is on disk. One handle of a store
 /// writes; others read what is committed, at the same time.
-pub trait RelayStore: Store + LedgerStore + HoldStore {
+pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Takes messages in: all that are not refused are on disk when this returns, with one fsync. One answer for each,
     /// in their order; later ones see earlier ones.
     ///

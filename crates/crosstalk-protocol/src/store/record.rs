@@ -47,6 +47,8 @@ pub enum Outcome {
 pub struct Record {
     /// Its place in the order of arrival.
     pub seq: u64,
+    /// Its index in the log, if a relay took it.
+    pub entry: Option<u64>,
     /// The id under which it is kept.
     pub id: String,
     /// Whether that is the id which the envelope carries.

@@ -75,6 +75,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
     let record = Record {
         expires: None,
         seq,
+        entry: None,
         id: arrival.id().to_owned(),
         carries_id: arrival.message.is_some(),
         thread: THREAD.into(),

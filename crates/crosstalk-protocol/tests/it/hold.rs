@@ -160,6 +160,7 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
         answer_by: None,
         decided: None,
         record: Record {
+            entry: None,
             expires: None,
             seq: 1,
             id: a.id().into(),

@@ -10,6 +10,7 @@
 )]
 
 mod archive;
+mod audit;
 mod bundle;
 mod chat;
 mod consent;

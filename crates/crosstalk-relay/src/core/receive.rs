@@ -152,6 +152,10 @@ impl Relay {
             }
         }
         let received = self.admit_and_take(text, peer).await;
+        if matches!(received, Received::Refused { .. }) {
+            let refusals = &self.shared.refusals;
+            refusals.note(text, &peer.name, self.now(), &received);
+        }
         self.count(received)
     }
 

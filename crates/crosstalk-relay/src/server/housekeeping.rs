@@ -1,5 +1,5 @@
-//! What has to be done by and by: tokens and keys that others changed, messages that are too old, attachments that nobody
-//! refers to, traces of what was erased.
+//! What has to be done by and by: checkpoints of the log, tokens and keys that others changed, messages that are too old,
+//! attachments that nobody refers to, traces of what was erased.
 
 use super::Site;
 use crosstalk_envelope::Timestamp;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
+const LOG: Duration = Duration::from_secs(1);
 const TOKENS: Duration = Duration::from_secs(2);
 const KEYS: Duration = Duration::from_secs(5);
 const MESSAGES: Duration = Duration::from_secs(60);
@@ -26,7 +27,9 @@ pub(super) async fn run(site: Arc<Site>) {
     let mut keys = interval_at(now + KEYS, KEYS);
     let (mut messages, mut blobs) = (interval(MESSAGES), interval(BLOBS));
     let mut scrub = interval(SCRUB);
+    let mut log = interval_at(now + LOG, LOG);
     for timer in [
+        &mut log,
         &mut tokens,
         &mut keys,
         &mut messages,
@@ -37,6 +40,7 @@ pub(super) async fn run(site: Arc<Site>) {
     }
     loop {
         let (what, done) = tokio::select! {
+            _ = log.tick() => ("the log", site.relay.tend_log().await),
             _ = tokens.tick() => ("tokens", site.look_at_tokens().await),
             _ = keys.tick() => {
                 let relay = site.relay.clone();

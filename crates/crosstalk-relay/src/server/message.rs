@@ -27,7 +27,7 @@ pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The message that the path names, if whoever asks sees it, and whether it waits for a person.
-async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
+pub(super) async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
     let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
     let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
         let shown = sight.shown(store, &record.thread)?;

@@ -5,7 +5,7 @@ use super::body;
 use super::connection::Line;
 use super::credential::{self, Caller};
 use super::{
-    Site, approval, blob, courier, directory, inbox, media, message, operation, poll, query,
+    Site, approval, audit, blob, courier, directory, inbox, media, message, operation, poll, query,
     receive, thread, token,
 };
 use crosstalk_envelope::registry::ErrorCode;
@@ -45,6 +45,7 @@ enum Does {
     Ack,
     Message,
     Status,
+    Receipt,
     Threads,
     Thread,
     Search,
@@ -66,6 +67,11 @@ enum Does {
     Tokens,
     MakeToken,
     EndToken,
+    Checkpoint,
+    LogKey,
+    Inclusion,
+    Consistency,
+    Entries,
     Health,
     Ready,
     Metrics,
@@ -78,7 +84,7 @@ type Methods = &'static [(Method, Does, Right)];
 type Path = (&'static str, Methods);
 
 /// Every path. `{}` is one part of it, with a name in it.
-static SURFACE: [Path; 27] = [
+static SURFACE: [Path; 33] = [
     (
         "/crosstalk/receive",
         &[(Method::POST, Does::Receive, Right::Stranger)],
@@ -176,6 +182,30 @@ static SURFACE: [Path; 27] = [
     (
         "/crosstalk/tokens/{}",
         &[(Method::DELETE, Does::EndToken, Right::Admin)],
+    ),
+    (
+        "/crosstalk/messages/{}/receipt",
+        &[(Method::GET, Does::Receipt, Right::Known)],
+    ),
+    (
+        "/crosstalk/audit/checkpoint",
+        &[(Method::GET, Does::Checkpoint, Right::Known)],
+    ),
+    (
+        "/crosstalk/audit/key",
+        &[(Method::GET, Does::LogKey, Right::Known)],
+    ),
+    (
+        "/crosstalk/audit/inclusion",
+        &[(Method::GET, Does::Inclusion, Right::Known)],
+    ),
+    (
+        "/crosstalk/audit/consistency",
+        &[(Method::GET, Does::Consistency, Right::Known)],
+    ),
+    (
+        "/crosstalk/audit/entries",
+        &[(Method::GET, Does::Entries, Right::Admin)],
     ),
     (
         "/healthz",
@@ -393,6 +423,12 @@ async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
         Does::Tokens => token::list(call).await,
         Does::MakeToken => token::make(call).await,
         Does::EndToken => token::end(call).await,
+        Does::Receipt => audit::receipt(call).await,
+        Does::Checkpoint => audit::checkpoint(call).await,
+        Does::LogKey => audit::key(call),
+        Does::Inclusion => audit::inclusion(call).await,
+        Does::Consistency => audit::consistency(call).await,
+        Does::Entries => audit::entries(call).await,
         Does::Health => Ok(answer::text("ok\n".into())),
         Does::Ready => operation::ready(call),
         Does::Metrics => Ok(operation::metrics(call)),

@@ -41,6 +41,7 @@ pub struct Plan {
     resolver: Option<Arc<dyn Resolver>>,
     tls: Option<Arc<rustls::ServerConfig>>,
     listen: Option<String>,
+    key: Option<PrivateKey>,
 }
 
 #[derive(Default)]
@@ -89,6 +90,12 @@ impl Plan {
 
     pub fn record(mut self, token: TokenRecord) -> Self {
         self.tokens.push(token);
+        self
+    }
+
+    /// The key that it signs hops and checkpoints with.
+    pub fn key(mut self, key: PrivateKey) -> Self {
+        self.key = Some(key);
         self
     }
 
@@ -155,7 +162,7 @@ impl House {
             open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
             resolver: plan.resolver,
             keyring: Box::new(Keys(Mutex::new(plan.trust))),
-            key: None,
+            key: plan.key,
             clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
         };
         let relay = Relay::start(setup).unwrap();

@@ -2,6 +2,7 @@
 
 mod access;
 mod approval;
+mod audit;
 mod batch;
 mod blob;
 mod code;

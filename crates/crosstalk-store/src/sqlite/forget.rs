@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
 use super::relay::{hold, progress, retire};
-use super::settle;
+use super::{log, settle};
 
 /// Erases a thread. Only inside of a transaction.
 pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
@@ -14,11 +14,12 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
     let mut find = db.prepare_cached("SELECT seq FROM message WHERE thread = ?1")?;
     let rows = find.query_map(params![thread], |row| row.get(0))?;
-    let (mut count, mut answered) = (0, BTreeSet::new());
+    let (mut count, mut answered, now) = (0, BTreeSet::new(), log::now(db)?);
     for seq in rows.collect::<Step<Vec<i64>>>()? {
         let mut read = db.prepare_cached(&sql)?;
         let row: Filed = read.query_row(params![seq], derive::filed)?;
         derive::unindex(db, seq, &row.arrival)?;
+        log::erased(db, seq, now, "forget")?;
         retire::clear(db, seq)?;
         db.prepare_cached("DELETE FROM intake WHERE seq = ?1")?
             .execute(params![seq])?;

@@ -26,6 +26,8 @@ const CLEAN: i64 = 0;
 const BEGIN: i64 = 1;
 const MERGE: i64 = 2;
 const LOG: i64 = 3;
+/// Why a text was erased, in the log.
+const WITHDRAWN: &str = "the consent was withdrawn";
 /// How many pages of words are written anew in one step.
 const PAGES: i64 = 2000;
 
@@ -322,7 +324,7 @@ fn release(
     db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
         .execute(params![seq])?;
     keep::let_go(db, seq)?;
-    erased(db, &id, digest, at)?;
+    log::erased(db, seq, at, WITHDRAWN)?;
     withdrawn.erased.push(Erased { id, digest });
     Ok(())
 }

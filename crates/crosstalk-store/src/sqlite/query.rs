@@ -15,7 +15,7 @@ const PARTIES: i64 = 16;
 
 pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
-                      i.digest, i.expires, i.text, i.received";
+                      i.digest, i.expires, i.text, i.received, i.entry";
 
 pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let seq: i64 = row.get("seq")?;
@@ -26,6 +26,7 @@ pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let expires: Option<i64> = row.get("expires")?;
     Ok(Record {
         seq: seq.unsigned_abs(),
+        entry: row.get::<_, Option<i64>>("entry")?.map(i64::unsigned_abs),
         id: row.get("id")?,
         carries_id: row.get("carried")?,
         thread: row.get("thread")?,

@@ -333,7 +333,7 @@ SELECT 0, id, closed_at, closed_seq FROM thread WHERE closed_at IS NOT NULL;
 /// The log of a relay. Its entries are numbered from 0 without a gap; nothing changes them, and nothing takes them away but
 /// their details.
 ///
-/// `sealed` is the salted digest of the detail. A tile has the hashes of 256 neighbours of a level, and its own; only full
+/// `sealed` is the salted digest of the detail, `seq` the message that an entry took. A tile has the hashes of 256 neighbours of a level, and its own; only full
 /// ones are kept. `entry` is where a message that a relay took is in the log, `renewed` where the text is that is kept of it
 /// now, if that is another one.
 pub(super) const LOG: &str = "
@@ -349,7 +349,8 @@ CREATE TABLE log (
     raw BLOB,
     sealed BLOB,
     salt BLOB,
-    detail TEXT
+    detail TEXT,
+    seq INTEGER
 ) STRICT;
 CREATE INDEX log_id ON log (id) WHERE kind <> 0 AND id IS NOT NULL;
 

@@ -3,6 +3,7 @@
 mod conformance;
 mod disk;
 mod forgotten;
+mod log;
 mod measure;
 mod model;
 mod process;

@@ -12,6 +12,7 @@ pub(crate) mod finding;
 pub(crate) mod holding;
 pub(crate) mod keeping;
 pub(crate) mod knowing;
+pub(crate) mod logging;
 pub(crate) mod ruling;
 pub(crate) mod searching;
 pub(crate) mod settling;
@@ -190,6 +191,15 @@ macro_rules! relay_suite {
             what_is_erased_is_known
             erasing_goes_on_where_it_ended
             what_a_person_keeps_is_not_erased
+        }
+        relay_suite! { $make; logging:
+            what_happens_to_messages_is_written_down
+            a_better_text_is_an_entry_of_its_own
+            what_is_forgotten_stays_in_the_log
+            entries_are_found
+            proofs_come_from_stored_hashes
+            the_latest_checkpoint_is_kept_and_one_an_hour
+            details_are_kept_beside
         }
     };
     ($make:path; $module:ident: $($test:ident)*) => {

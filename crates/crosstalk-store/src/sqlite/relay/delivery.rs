@@ -1,6 +1,7 @@
 //! How far messages are on their way: the states of deliveries, which only go forward.
 
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::audit::{Detail, Event, EventKind};
 use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, State};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -8,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::{file, route, time};
 use crate::sqlite::derive::unknown;
 use crate::sqlite::fault::Step;
+use crate::sqlite::log;
 
 /// The number of a state in its column.
 pub(super) fn number(state: State) -> i64 {
@@ -107,6 +109,7 @@ pub(super) fn advance(
     );
     db.prepare_cached(&sql)?
         .execute(params![seq, party, number(state), at.as_millis(), reason])?;
+    note(db, seq, party, (state_of(now)?, state), at)?;
     Ok(true)
 }
 
@@ -122,6 +125,35 @@ pub(in crate::sqlite) fn cancel(
         "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
     )?
     .execute(params![seq, party, at.as_millis(), reason])?;
+    Ok(())
+}
+
+/// Writes into the log that a message was delivered, or given up.
+fn note(
+    db: &Connection,
+    seq: i64,
+    party: &str,
+    (before, now): (State, State),
+    at: Timestamp,
+) -> Step<()> {
+    let kind = match now {
+        State::Failed => EventKind::Failed,
+        _ if before == State::Queued => EventKind::Delivered,
+        _ => return Ok(()),
+    };
+    let (address, handler): (String, i64) = db
+        .prepare_cached("SELECT address, handler FROM delivery WHERE seq = ?1 AND party = ?2")?
+        .query_row(params![seq, party], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let by = route::handler_of(handler)?;
+    // Not why: the words of a NACK go when it is erased, and what is in the log stays.
+    let detail = Detail::default()
+        .with("to", &address)
+        .with("by", by.as_str());
+    let event = Event {
+        detail: Some(detail),
+        ..Event::new(kind, at)
+    };
+    log::append_about(db, seq, event)?;
     Ok(())
 }
 

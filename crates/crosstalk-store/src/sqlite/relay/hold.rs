@@ -110,6 +110,7 @@ fn message(row: &Row<'_>) -> Step<HeldMessage> {
         answer_by: super::time(row.get("answer_by")?),
         decided,
         record: Record {
+            entry: None,
             seq: row.get::<_, i64>("seq")?.unsigned_abs(),
             id: row.get("id")?,
             carries_id: row.get("carried")?,
@@ -213,7 +214,7 @@ pub(super) fn insert(
         &Event {
             kind: EventKind::Held,
             detail: Some(Detail::default().with("why", &held.why)),
-            ..log::accepted(a)
+            ..log::accepted(a.id(), a)
         },
     )?;
     let expires = terms.expires.or(admission.expires);

@@ -63,8 +63,9 @@ pub(super) fn at(db: &Connection, seq: i64) -> Step<Option<Record>> {
     if filed.is_some() {
         return Ok(filed);
     }
-    let sql =
-        format!("SELECT {FILED}, id, digest, expires FROM intake WHERE seq = ?1 AND text <> ''");
+    let sql = format!(
+        "SELECT {FILED}, id, digest, expires, entry FROM intake WHERE seq = ?1 AND text <> ''"
+    );
     db.prepare_cached(&sql)?
         .query_row(params![seq], unfiled)
         .optional()
@@ -80,6 +81,7 @@ fn unfiled(row: &Row<'_>) -> Step<Record> {
     Ok(Record {
         expires: super::time(row.get("expires")?),
         seq: seq.unsigned_abs(),
+        entry: row.get::<_, Option<i64>>("entry")?.map(i64::unsigned_abs),
         id: row.get("id")?,
         carries_id: row.get("carried")?,
         thread,

@@ -1,5 +1,6 @@
 //! Erasing what is too old or has run out. Its id and its digest stay: the same message is known when it comes again.
 
+use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Retention, Retired};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use super::{hold, keep, progress};
 use crate::sqlite::derive::{self, FILED, Filed};
 use crate::sqlite::fault::Step;
-use crate::sqlite::{course, settle};
+use crate::sqlite::{course, log, settle};
 
 /// With so many messages, the index of words is not written anew as a whole.
 const MANY: i64 = 20_000;
@@ -34,7 +35,7 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     }
     chosen.sort_unstable();
     chosen.dedup();
-    erase(db, &chosen)?;
+    erase(db, &chosen, what.now, "retention")?;
     if !chosen.is_empty() && !more {
         tidy(db)?;
     }
@@ -99,8 +100,10 @@ fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Ste
     Ok(more)
 }
 
-fn erase(db: &Connection, chosen: &[i64]) -> Step<()> {
+/// Erases messages, and writes down why.
+fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> {
     for seq in chosen {
+        log::erased(db, *seq, at, why)?;
         clear(db, *seq)?;
     }
     erase_texts(db, chosen)

@@ -212,8 +212,7 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    // Its row names the next place of the log, which is this one.
-    let index = log::append(db, &log::accepted(a))?;
+    let index = log::accept(db, seq, a)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => Some(Box::new(ledger::withdraw(db, seq, withdrawal)?)),

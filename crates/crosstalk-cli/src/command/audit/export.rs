@@ -1,0 +1,192 @@
+//! `crosstalk audit export`: a bundle that others check without the relay.
+
+use super::source::{Source, Where};
+use crate::clock;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::paragraph::count;
+use crate::relay::progress::Progress;
+use clap::Args;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::audit::bundle::{Contents, write};
+use crosstalk_protocol::audit::{EventKind, Hash, LogEntry, LogQuery, Note};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Write the log of a relay as a folder of text files that anyone can check offline
+///
+/// Everything up to the latest signed checkpoint: the entries, the messages as they were taken, the checkpoint and the public
+/// key. With --thread, --message, --since or --until a part of it, each entry with its proof. Needs the data folder of the
+/// relay, or with --relay the token of an admin.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk audit export --out bundle/\n  crosstalk audit export --relay https://relay.acme.example --token-file admin.token --out bundle/\n  crosstalk audit export --thread 01K74V6R0074 --checkpoint held.note --out part/\n\nExit codes: 0 written, 1 the folder is not empty, or nothing is signed yet."
+)]
+pub(super) struct Export {
+    #[command(flatten)]
+    place: Where,
+    /// The folder: a new or an empty one
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+    /// Only messages of this thread, and what happened to them
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// Only this message, and what happened to it
+    #[arg(long, value_name = "ID")]
+    message: Option<String>,
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    since: Option<Timestamp>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    until: Option<Timestamp>,
+    /// With a proof that the log extends this older checkpoint; can be given several times
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Vec<PathBuf>,
+    /// Leave out to whom, by whom and why
+    #[arg(long)]
+    no_details: bool,
+}
+
+impl Export {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        empty(&self.out)?;
+        let mut source = self.place.open(console)?;
+        let progress = Progress::start("reading the log");
+        let key = source.key()?;
+        let note = source.checkpoint()?;
+        let signed = Note::parse(&note).and_then(|n| n.open(&key));
+        let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
+        let is_part = self.thread.is_some()
+            || self.message.is_some()
+            || self.since.is_some()
+            || self.until.is_some();
+        let asked = LogQuery {
+            to: Some(signed.size),
+            thread: self.thread.clone(),
+            id: self.message.clone(),
+            since: self.since,
+            until: self.until,
+            most: usize::MAX,
+            texts: true,
+            ..LogQuery::default()
+        };
+        let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
+        let mut proofs = None;
+        let mut consistency = Vec::new();
+        if is_part {
+            complete(&source, &mut entries, signed.size)?;
+            progress.next("proving entries");
+            let mut all = Vec::with_capacity(entries.len());
+            for (done, entry) in (1..).zip(&entries) {
+                all.push(source.inclusion(entry.index, signed.size)?);
+                progress.at(done, entries.len() as u64);
+            }
+            proofs = Some(all);
+            for file in &self.checkpoint {
+                consistency.push(older(&source, file, signed.size)?);
+            }
+        }
+        if self.no_details {
+            entries.iter_mut().for_each(|e| e.detail = None);
+        }
+        progress.next("writing files");
+        let files = write(&Contents {
+            key: &key,
+            note: &note,
+            entries: &entries,
+            proofs: proofs.as_deref(),
+            consistency: &consistency,
+        });
+        let messages = entries.iter().filter(|e| e.text.is_some()).count();
+        let folder = self.out.join("messages");
+        std::fs::create_dir_all(&folder).map_err(|e| at(&folder, e))?;
+        for (done, (name, text)) in (1..).zip(&files) {
+            let path = self.out.join(name);
+            std::fs::write(&path, text).map_err(|e| at(&path, e))?;
+            progress.at(done, files.len() as u64);
+        }
+        progress.end();
+        let shown = self.out.to_string_lossy();
+        console.talk(&format!(
+            "{} entries of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; give the key by another way.\n",
+            entries.len(),
+            key.name(),
+            count(messages, "message"),
+            signed.size,
+            shown_path(&shown),
+            shown_path(&shown),
+        ))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn at(path: &Path, fault: std::io::Error) -> Failure {
+    Failure::Io(path.to_string_lossy().into_owned(), fault)
+}
+
+/// Nothing else is in the folder: what is there would count as part of the bundle.
+fn empty(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| at(folder, e))?;
+    let mut entries = std::fs::read_dir(folder).map_err(|e| at(folder, e))?;
+    match entries.next() {
+        Some(_) => Err(Failure::Failed(format!(
+            "{} is not empty: name a new folder",
+            folder.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A message that is not kept any more comes with the entry that says so.
+fn complete(source: &Source, entries: &mut Vec<LogEntry>, size: u64) -> Result<(), Failure> {
+    let is_gone = |e: &&LogEntry| e.leaf.kind == EventKind::Accepted && e.text.is_none();
+    let gone: Vec<String> = entries
+        .iter()
+        .filter(is_gone)
+        .filter_map(|e| e.leaf.id.clone())
+        .collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut all: BTreeMap<u64, LogEntry> = std::mem::take(entries)
+        .into_iter()
+        .map(|e| (e.index, e))
+        .collect();
+    for id in gone {
+        let asked = LogQuery {
+            id: Some(id),
+            to: Some(size),
+            kinds: vec![EventKind::Erased, EventKind::Accepted],
+            most: usize::MAX,
+            texts: true,
+            ..LogQuery::default()
+        };
+        for entry in source.entries(&asked, &mut |_| {})? {
+            all.entry(entry.index).or_insert(entry);
+        }
+    }
+    *entries = all.into_values().collect();
+    Ok(())
+}
+
+/// The root at the size of an older checkpoint, and the proof from there.
+fn older(source: &Source, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| at(file, e))?;
+    let claim = Note::parse(&text).and_then(|n| n.claim());
+    let claim = claim.map_err(|e| Failure::Failed(format!("{}: {e}", file.display())))?;
+    if claim.size > size {
+        return Err(Failure::Failed(format!(
+            "{} has {} entries, and the log ends at {size}: it was cut. Keep that file, and ask who runs the relay",
+            file.display(),
+            claim.size
+        )));
+    }
+    Ok((
+        claim.size,
+        claim.root,
+        source.consistency(claim.size, size)?,
+    ))
+}

@@ -1,0 +1,44 @@
+//! The files of a bundle in a folder.
+
+use crosstalk_protocol::audit::bundle::Files;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// A bundle on disk.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+/// The names of what is in a folder; folders in it end with a slash.
+fn names(folder: &Path, before: &str, found: &mut Vec<String>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = format!("{before}{}", entry.file_name().to_string_lossy());
+        match entry.path().is_dir() {
+            true if name == "messages" => names(&entry.path(), "messages/", found),
+            true => found.push(format!("{name}/")),
+            false => found.push(name),
+        }
+    }
+}
+
+impl Files for Folder {
+    fn names(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        names(&self.0, "", &mut found);
+        found.sort();
+        found
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String> {
+        match std::fs::read(self.0.join(name)) {
+            Ok(bytes) => Ok(Some(Cow::Owned(bytes))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}

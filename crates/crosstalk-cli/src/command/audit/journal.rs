@@ -1,0 +1,157 @@
+//! `crosstalk audit log`: the log as a journal.
+
+use super::source::{Source, Where};
+use crate::clock;
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::schema::AUDIT_LOG;
+use crate::view;
+use clap::Args;
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::audit::{EventKind, LogEntry, LogQuery};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How often a log is looked at again.
+const RHYTHM: Duration = Duration::from_secs(1);
+
+/// Read the log of a relay: what was taken, refused, delivered, erased, and when
+///
+/// Works on the data folder of a relay, or with --relay over the network (needs the token of an admin). The oldest entry
+/// comes first; without --from and --since, the last ones are shown.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf"
+)]
+pub(super) struct Log {
+    #[command(flatten)]
+    place: Where,
+    /// Only this kind; can be given several times
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Vec<EventKind>,
+    /// From this index on
+    #[arg(long, value_name = "INDEX")]
+    from: Option<u64>,
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    since: Option<Timestamp>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    until: Option<Timestamp>,
+    /// Only of this message
+    #[arg(long, value_name = "ID")]
+    message: Option<String>,
+    /// Only of the messages of this thread
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// How many entries at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Go on, and show what is added
+    #[arg(long)]
+    follow: bool,
+    /// Print JSON of the form crosstalk.audit-log/1, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a kind of the command line.
+fn kind(text: &str) -> Result<EventKind, String> {
+    let all = || EventKind::ALL.map(EventKind::as_str).join(", ");
+    EventKind::parse(text).ok_or_else(|| format!("write one of these: {}", all()))
+}
+
+impl Log {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let source = self.place.open(console)?;
+        let mut asked = LogQuery {
+            from: self.from.unwrap_or(0),
+            kinds: self.kind.clone(),
+            since: self.since,
+            until: self.until,
+            id: self.message.clone(),
+            thread: self.thread.clone(),
+            most: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            newest: self.from.is_none() && self.since.is_none(),
+            ..LogQuery::default()
+        };
+        let mut next = self.print(console, &source, &asked)?;
+        if next.is_none() && !self.json && !self.follow {
+            console.talk("there is no such entry in the log\n")?;
+        }
+        while self.follow {
+            std::thread::sleep(RHYTHM);
+            asked.newest = false;
+            asked.from = next.unwrap_or(asked.from);
+            next = self.print(console, &source, &asked)?.or(next);
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    /// Prints entries. The index behind the last.
+    fn print(
+        &self,
+        console: &mut Console,
+        source: &Source,
+        asked: &LogQuery,
+    ) -> Result<Option<u64>, Failure> {
+        let entries = source.entries(asked, &mut |_| {})?;
+        for entry in &entries {
+            match self.json {
+                true => console.data(json::line(&report(entry))?)?,
+                false => console.show(&line(entry))?,
+            }
+        }
+        Ok(entries.last().map(|e| e.index + 1))
+    }
+}
+
+fn line(entry: &LogEntry) -> String {
+    let leaf = &entry.leaf;
+    let style = match leaf.kind {
+        EventKind::Accepted | EventKind::Delivered | EventKind::Approved => GREEN,
+        EventKind::Refused | EventKind::Failed | EventKind::Declined => RED,
+        EventKind::Revoked | EventKind::Erased | EventKind::Held => YELLOW,
+        EventKind::Granted | EventKind::Transferred | EventKind::Closed => BOLD,
+    };
+    let detail: Vec<String> = match &entry.detail {
+        Some((_, detail)) => detail
+            .pairs()
+            .map(|(name, value)| format!("{} {}", view::line(name), view::line(value)))
+            .collect(),
+        None if leaf.detail.is_some() => vec!["detail erased".into()],
+        None => Vec::new(),
+    };
+    format!(
+        "{:>7}  {}  {}  {}  {}\n",
+        entry.index,
+        leaf.at,
+        styled(style, &format!("{:<9}", leaf.kind.as_str())),
+        view::line(leaf.id.as_deref().unwrap_or("-")),
+        styled(DIM, &detail.join(", "))
+    )
+    .replace("  \n", "\n")
+}
+
+fn report(entry: &LogEntry) -> Value {
+    let leaf = &entry.leaf;
+    let pairs = entry.detail.as_ref().map(|(_, detail)| {
+        let pairs = detail.pairs();
+        pairs
+            .map(|(n, v)| (n.to_owned(), v.into()))
+            .collect::<Map<String, Value>>()
+    });
+    json!({
+        "schema": AUDIT_LOG,
+        "index": entry.index,
+        "at": leaf.at.to_string(),
+        "kind": leaf.kind.as_str(),
+        "message": leaf.id,
+        "canonical": leaf.canonical.map(|d| d.to_string()),
+        "raw": leaf.raw.map(|d| d.to_string()),
+        "detail": pairs,
+        "leaf": leaf.to_string(),
+    })
+}

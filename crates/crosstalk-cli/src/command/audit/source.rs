@@ -1,0 +1,193 @@
+//! A log: that of a data folder on this machine, or that of a relay over the network.
+
+use crate::clock;
+use crate::config::Config;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::relay::data::{Data, DataArgument};
+use crate::relay::remote::{Remote, Through};
+use clap::Args;
+use crosstalk_protocol::audit::{
+    Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
+};
+use crosstalk_store::SqliteStore;
+
+/// How many entries are asked for at once.
+const AT_ONCE: usize = 500;
+
+/// Which log is meant.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Where {
+    #[command(flatten)]
+    data: DataArgument,
+    #[command(flatten)]
+    through: Through,
+}
+
+/// A log.
+pub(super) enum Source {
+    Local {
+        store: Box<SqliteStore>,
+        data: Data,
+        name: String,
+    },
+    Remote(Box<Remote>),
+}
+
+impl Where {
+    /// Opens the log: over the network if a relay is named, else in the data folder.
+    pub(super) fn open(&self, console: &mut Console) -> Result<Source, Failure> {
+        if self.through.is_named() {
+            if self.data.data.is_some() {
+                let message = "--data and --relay are two logs: name one";
+                return Err(Failure::Usage(message.into()));
+            }
+            let config = Config::open(console)?;
+            let remote = self.through.connect(&config, None)?;
+            return Ok(Source::Remote(Box::new(remote)));
+        }
+        let data = self.data.folder()?;
+        data.require()?;
+        let (config, _) = data.read_config(None)?;
+        Ok(Source::Local {
+            store: Box::new(data.open()?),
+            name: config.name,
+            data,
+        })
+    }
+}
+
+fn no_note(error: NoteError) -> Failure {
+    Failure::Failed(format!(
+        "this relay signs no checkpoints: {error}. Give it an ed25519 key and a name without spaces and `+`"
+    ))
+}
+
+impl Source {
+    /// The public key of the log.
+    pub(super) fn key(&self) -> Result<NoteKey, Failure> {
+        match self {
+            Self::Local { data, name, .. } => {
+                NoteKey::new(name, data.key(name)?.public()).map_err(no_note)
+            }
+            Self::Remote(remote) => Ok(remote.log_key()?),
+        }
+    }
+
+    /// The latest checkpoint. In a data folder that no relay runs on, one of everything.
+    pub(super) fn checkpoint(&mut self) -> Result<String, Failure> {
+        match self {
+            Self::Local { store, data, name } => {
+                let size = store.log_size()?;
+                let latest = store.checkpoint()?;
+                let is_whole = latest.as_ref().is_some_and(|l| l.size == size);
+                if !is_whole && let Ok(_alone) = data.claim() {
+                    return sign(store, data, name, size);
+                }
+                latest.map(|l| l.note).ok_or_else(|| {
+                    Failure::Failed(
+                        "the relay has signed no checkpoint yet: try again in a second".into(),
+                    )
+                })
+            }
+            Self::Remote(remote) => Ok(remote.checkpoint()?),
+        }
+    }
+
+    /// Entries in their order, as many as there are.
+    pub(super) fn entries(
+        &self,
+        asked: &LogQuery,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Vec<LogEntry>, Failure> {
+        let mut found: Vec<LogEntry> = Vec::new();
+        let mut next = asked.clone();
+        while found.len() < asked.most {
+            next.most = AT_ONCE.min(asked.most - found.len());
+            let part = match self {
+                Self::Local { store, .. } => store.log_entries(&next)?,
+                Self::Remote(remote) => remote.entries(&next)?.1,
+            };
+            let Some(last) = part.last() else { break };
+            next.from = last.index + 1;
+            found.extend(part);
+            told(found.len() as u64);
+            if asked.newest {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Failure> {
+        match self {
+            Self::Local { store, .. } => {
+                store.log_inclusion(index, size)?.ok_or_else(|| short(size))
+            }
+            Self::Remote(remote) => Ok(remote.inclusion(index, size)?),
+        }
+    }
+
+    pub(super) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Failure> {
+        match self {
+            Self::Local { store, .. } => store.log_consistency(from, to)?.ok_or_else(|| short(to)),
+            Self::Remote(remote) => Ok(remote.consistency(from, to)?),
+        }
+    }
+
+    /// The receipt of a message.
+    pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
+        let note = match self {
+            Self::Remote(remote) => return Ok(remote.receipt(id)?),
+            Self::Local { .. } => self.checkpoint()?,
+        };
+        let Self::Local { store, .. } = self else {
+            return Err(short(0));
+        };
+        let claim = crosstalk_protocol::audit::Note::parse(&note).and_then(|n| n.claim());
+        let size = claim.map_err(no_note)?.size;
+        let index = store.log_index(id)?.filter(|i| *i < size);
+        let index = index.ok_or_else(|| {
+            Failure::Failed(format!("the log has no message `{id}` that is signed for"))
+        })?;
+        let asked = LogQuery {
+            from: index,
+            most: 1,
+            ..LogQuery::default()
+        };
+        let entry = store.log_entries(&asked)?.pop();
+        let path = store.log_inclusion(index, size)?;
+        let (entry, path) = entry.zip(path).ok_or_else(|| short(size))?;
+        Ok(Receipt {
+            leaf: entry.leaf,
+            index,
+            path,
+            note,
+        })
+    }
+}
+
+fn short(size: u64) -> Failure {
+    Failure::Failed(format!(
+        "the log has no {size} entries: `crosstalk fsck` says what is wrong with it"
+    ))
+}
+
+/// Signs a checkpoint in the place of a relay that does not run.
+fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<String, Failure> {
+    while store.store_hashes(64)? {}
+    let root = store.log_root(size)?.ok_or_else(|| short(size))?;
+    let checkpoint = Checkpoint {
+        origin: name.to_owned(),
+        size,
+        root,
+    };
+    let note = checkpoint.sign(&data.key(name)?).map_err(no_note)?;
+    store.keep_checkpoint(&Sealed {
+        size,
+        at: clock::now(),
+        root,
+        note: note.clone(),
+    })?;
+    Ok(note)
+}

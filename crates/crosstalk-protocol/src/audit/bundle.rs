@@ -1,0 +1,109 @@
+//! A bundle (AUD-040 to AUD-042): what an outsider needs to check a log, or a part of it, without the relay.
+//!
+//! ```text
+//! key            the public key of the log                       name+hash+key
+//! checkpoint     the signed note
+//! entries        crosstalk-entries-v1 all 3                      or `some 3 1`, with proofs
+//!                0 crosstalk-log-v1 accepted …
+//! details        2 <salt> to=agent://x by=http                   or `2 -`, where it is withheld or erased
+//! proofs         0 <hash> <hash> …                               of `some` only
+//! consistency    <size> <root> <hash> …                          of `some` only: from older checkpoints
+//! messages/0.aict
+//! ```
+//!
+//! Of `all`, the root is computed from the entries: that shows that none is missing. Of `some`, each entry has its proof.
+
+mod check;
+mod write;
+
+pub use check::{Against, Checked, Progress, check};
+pub use write::{Contents, write};
+
+use super::note::Fork;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The public key.
+pub const KEY: &str = "key";
+/// The signed checkpoint.
+pub const CHECKPOINT: &str = "checkpoint";
+/// The leaves.
+pub const ENTRIES: &str = "entries";
+/// What is kept beside the leaves.
+pub const DETAILS: &str = "details";
+/// Proofs of inclusion.
+pub const PROOFS: &str = "proofs";
+/// Proofs of consistency.
+pub const CONSISTENCY: &str = "consistency";
+/// What the list of entries begins with.
+const HEADER: &str = "crosstalk-entries-v1";
+
+/// The name of the file with the message that an entry took.
+pub fn message_name(index: u64) -> String {
+    format!("messages/{index}.aict")
+}
+
+/// The files of a bundle, wherever they are.
+pub trait Files {
+    /// The names of all files.
+    fn names(&self) -> Vec<String>;
+
+    /// What is in a file; nothing if there is no such file.
+    ///
+    /// # Errors
+    /// Why it can't be read.
+    fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String>;
+}
+
+impl Files for BTreeMap<String, Vec<u8>> {
+    fn names(&self) -> Vec<String> {
+        self.keys().cloned().collect()
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String> {
+        Ok(self.get(name).map(|bytes| Cow::Borrowed(bytes.as_slice())))
+    }
+}
+
+/// What kind of trouble there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// A file can't be read from where it is.
+    Unread,
+    /// A file is missing, is too much, or is not written as it has to be.
+    Form,
+    /// The signature, a hash or a digest does not fit.
+    Broken,
+    /// The log is not what it was when an older checkpoint was signed.
+    Fork(Box<Fork>),
+    /// An older checkpoint can't be compared with this bundle.
+    Apart,
+}
+
+/// The first thing that is wrong: what, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// What kind of trouble it is.
+    pub trouble: Trouble,
+    /// In which file.
+    pub file: String,
+    /// In which line, from 1.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub help: &'static str,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+impl std::error::Error for Wrong {}

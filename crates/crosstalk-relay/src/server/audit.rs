@@ -1,0 +1,203 @@
+//! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for who runs it.
+
+use super::answer::{self, Answer, Fault};
+use super::media::Media;
+use super::message;
+use super::query::{ID, Query};
+use super::surface::Call;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::{Timestamp, base64};
+use crosstalk_protocol::audit::{EventKind, Hash, LogEntry, LogQuery, Sealed};
+use crosstalk_protocol::relay::RelayStore;
+use serde_json::{Map, Value, json};
+
+/// How much text an answer has, at most one message more.
+const BYTES: usize = 4 << 20;
+
+/// The latest checkpoint. One is signed at once if there is none yet.
+pub(super) async fn checkpoint(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Text])?;
+    Ok(answer::text(sealed(call).await?.note))
+}
+
+/// The public key that checkpoints are signed with.
+pub(super) fn key(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Text])?;
+    let key = call.site.relay.log_key().map_err(|_| unsigned())?;
+    Ok(answer::text(format!("{key}\n")))
+}
+
+async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
+    let relay = &call.site.relay;
+    let latest = relay.read(|store| store.checkpoint()).await?;
+    let sealed = match latest {
+        Some(sealed) => Some(sealed),
+        None => relay.seal().await?,
+    };
+    sealed.ok_or_else(unsigned)
+}
+
+fn unsigned() -> Fault {
+    Fault::new(
+        ErrorCode::Unsupported,
+        "This relay has no ed25519 key, so that it signs no checkpoints.\nWhat to do: ask who runs it to give it one \
+         (`crosstalk serve` makes one where there is none).",
+    )
+}
+
+fn beyond(size: u64) -> Fault {
+    Fault::format(format!(
+        "The latest checkpoint has {size} entries, and this is not among them.\nWhat to do: ask for less, or a second \
+         later."
+    ))
+}
+
+/// Hashes, a line each.
+fn path(hashes: &[Hash]) -> Answer {
+    let lines = hashes.iter().map(|h| base64::encode(h) + "\n");
+    answer::text(lines.collect())
+}
+
+/// The way from an entry to the root.
+pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Text])?;
+    let query = call.query()?;
+    let index = needed(&query, "index")?;
+    let latest = sealed(call).await?.size;
+    let size = query.number("size", 0..=u64::MAX)?.unwrap_or(latest);
+    if size > latest || index >= size {
+        return Err(beyond(latest));
+    }
+    let ask = move |store: &dyn RelayStore| store.log_inclusion(index, size);
+    let found = call.site.relay.read(ask).await?;
+    Ok(path(&found.ok_or_else(|| beyond(latest))?))
+}
+
+/// That a log is the beginning of another.
+pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Text])?;
+    let query = call.query()?;
+    let from = needed(&query, "from")?;
+    let latest = sealed(call).await?.size;
+    let to = query.number("to", 0..=u64::MAX)?.unwrap_or(latest);
+    if to > latest || from > to {
+        return Err(beyond(latest));
+    }
+    let ask = move |store: &dyn RelayStore| store.log_consistency(from, to);
+    let found = call.site.relay.read(ask).await?;
+    Ok(path(&found.ok_or_else(|| beyond(latest))?))
+}
+
+fn needed(query: &Query, name: &str) -> Result<u64, Fault> {
+    let number = query.number(name, 0..=u64::MAX)?;
+    number.ok_or_else(|| {
+        Fault::format(format!(
+            "The parameter `{name}` is missing.\nWhat to do: add `?{name}=…` to the URL."
+        ))
+    })
+}
+
+/// Entries of the log, with what is kept beside them.
+pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let asked = asked(&call.query()?)?;
+    let ask = move |store: &dyn RelayStore| {
+        let entries = store.log_entries(&LogQuery {
+            texts: false,
+            ..asked.clone()
+        })?;
+        let (mut out, mut bytes) = (Vec::new(), 0);
+        for entry in entries {
+            let one = LogQuery {
+                from: entry.index,
+                to: Some(entry.index + 1),
+                most: 1,
+                texts: true,
+                ..LogQuery::default()
+            };
+            let entry = match asked.texts {
+                true => store.log_entries(&one)?.pop().unwrap_or(entry),
+                false => entry,
+            };
+            bytes += entry.text.as_ref().map_or(0, String::len);
+            out.push(entry);
+            if bytes > BYTES {
+                break;
+            }
+        }
+        Ok((store.log_size()?, out))
+    };
+    let (size, entries) = call.site.relay.read(ask).await?;
+    let views: Vec<Value> = entries.iter().map(view).collect();
+    Ok(answer::json(&json!({ "size": size, "entries": views })))
+}
+
+fn asked(query: &Query) -> Result<LogQuery, Fault> {
+    let time = |name: &str| {
+        let text = query.text(name, ID)?;
+        let time = text.map(|t| Timestamp::parse(t).ok_or(()));
+        time.transpose().map_err(|()| {
+            Fault::format(format!(
+                "The parameter `{name}` is no time.\nWhat to do: write it like 2026-11-16T12:00:00Z."
+            ))
+        })
+    };
+    let mut kinds = Vec::new();
+    for word in query
+        .text("kind", ID)?
+        .into_iter()
+        .flat_map(|k| k.split(','))
+    {
+        let kind = EventKind::parse(word).ok_or_else(|| {
+            let all = EventKind::ALL.map(EventKind::as_str).join(", ");
+            Fault::format(format!(
+                "The parameter `kind` is none of the kinds.\nWhat to do: give some of these: {all}."
+            ))
+        })?;
+        kinds.push(kind);
+    }
+    Ok(LogQuery {
+        from: query.number("from", 0..=u64::MAX)?.unwrap_or(0),
+        to: query.number("to", 0..=u64::MAX)?,
+        kinds,
+        since: time("since")?,
+        until: time("until")?,
+        id: query.text("message", ID)?.map(str::to_owned),
+        thread: query.text("thread", ID)?.map(str::to_owned),
+        most: query.limit()?,
+        texts: query.flag("texts")?.unwrap_or(false),
+        newest: query.flag("newest")?.unwrap_or(false),
+    })
+}
+
+fn view(entry: &LogEntry) -> Value {
+    let leaf = &entry.leaf;
+    let mut view = Map::new();
+    view.insert("index".into(), entry.index.into());
+    view.insert("kind".into(), leaf.kind.as_str().into());
+    view.insert("at".into(), leaf.at.to_string().into());
+    view.insert("leaf".into(), leaf.to_string().into());
+    if let Some(id) = &leaf.id {
+        view.insert("message".into(), id.as_str().into());
+    }
+    if let Some((salt, detail)) = &entry.detail {
+        view.insert("salt".into(), base64::encode(salt).into());
+        view.insert("detail".into(), detail.to_string().into());
+    }
+    if let Some(text) = &entry.text {
+        view.insert("text".into(), text.as_str().into());
+    }
+    view.into()
+}
+
+/// The signed receipt of a message, for whoever sees the message.
+pub(super) async fn receipt(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Text])?;
+    let (record, _) = message::find(call).await?;
+    let index = record.entry.ok_or_else(|| Fault::missing("such receipt"))?;
+    let relay = &call.site.relay;
+    relay.log_key().map_err(|_| unsigned())?;
+    let receipt = relay.receipt(index).await?;
+    let receipt = receipt.ok_or_else(|| Fault::later("The log is being signed"))?;
+    Ok(answer::text(receipt.to_string()))
+}

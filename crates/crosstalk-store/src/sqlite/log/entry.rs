@@ -1,0 +1,124 @@
+//! Entries as they are asked for.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::audit::{Detail, EventKind, Hash, Leaf, LogEntry, LogQuery, leaf_hash};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use super::{number, signed};
+use crate::sqlite::derive::unknown;
+use crate::sqlite::fault::Step;
+
+const ENTRY: &str = "l.place, l.kind, l.at, l.id, l.canonical, l.raw, l.sealed, l.salt, l.detail";
+
+fn kind(row: &Row<'_>) -> Step<EventKind> {
+    let number: i64 = row.get("kind")?;
+    let place = usize::try_from(number).ok();
+    let kind = place.and_then(|p| EventKind::ALL.get(p).copied());
+    kind.ok_or_else(|| unknown("kind of entry", &number.to_string()))
+}
+
+pub(super) fn leaf(row: &Row<'_>) -> Step<Leaf> {
+    Ok(Leaf {
+        kind: kind(row)?,
+        at: Timestamp::from_millis(row.get("at")?),
+        canonical: row.get::<_, Option<Hash>>("canonical")?.map(Digest),
+        raw: row.get::<_, Option<Hash>>("raw")?.map(Digest),
+        detail: row.get::<_, Option<Hash>>("sealed")?.map(Digest),
+        id: row.get("id")?,
+    })
+}
+
+fn entry(row: &Row<'_>) -> Step<LogEntry> {
+    let place: i64 = row.get("place")?;
+    let salt: Option<Vec<u8>> = row.get("salt")?;
+    let detail: Option<String> = row.get("detail")?;
+    let detail = match detail {
+        Some(text) => Some(Detail::parse(&text).ok_or_else(|| unknown("detail", &text))?),
+        None => None,
+    };
+    Ok(LogEntry {
+        index: place.unsigned_abs(),
+        leaf: leaf(row)?,
+        detail: salt.zip(detail),
+        text: None,
+    })
+}
+
+/// The hashes of entries from a place on.
+pub(super) fn hashes(db: &Connection, from: u64, most: u64) -> Step<Vec<Hash>> {
+    let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= ?1 AND place < ?2 ORDER BY place");
+    let mut find = db.prepare_cached(&sql)?;
+    let mut rows = find.query(params![signed(from), signed(from.saturating_add(most))])?;
+    let mut hashes = Vec::new();
+    while let Some(row) = rows.next()? {
+        hashes.push(leaf_hash(leaf(row)?.to_string().as_bytes()));
+    }
+    Ok(hashes)
+}
+
+pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> {
+    let mut given: Vec<Value> = vec![signed(asked.from).into()];
+    let mut wanted = vec!["l.place >= ?1".to_owned()];
+    let mut want = |text: &str, value: Value| {
+        given.push(value);
+        wanted.push(text.replace('?', &format!("?{}", given.len())));
+    };
+    if let Some(to) = asked.to {
+        want("l.place < ?", signed(to).into());
+    }
+    if let Some(since) = asked.since {
+        want("l.at >= ?", since.as_millis().into());
+    }
+    if let Some(until) = asked.until {
+        want("l.at <= ?", until.as_millis().into());
+    }
+    if let Some(id) = &asked.id {
+        // By the index of what happened to it, and by where it was taken.
+        want(
+            "(l.kind <> 0 AND l.id = ? OR l.place IN (SELECT entry FROM intake WHERE id = ? UNION SELECT renewed FROM intake \
+             WHERE id = ?))",
+            id.clone().into(),
+        );
+    }
+    if let Some(thread) = &asked.thread {
+        want(
+            "(l.seq IN (SELECT seq FROM intake WHERE thread = ?) OR l.id IN (SELECT id FROM intake WHERE thread = ?))",
+            thread.clone().into(),
+        );
+    }
+    if !asked.kinds.is_empty() {
+        let kinds: Vec<String> = asked.kinds.iter().map(|k| number(*k).to_string()).collect();
+        wanted.push(format!("l.kind IN ({})", kinds.join(", ")));
+    }
+    let order = if asked.newest { "DESC" } else { "ASC" };
+    let most = i64::try_from(asked.most).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT {ENTRY} FROM log l WHERE {} ORDER BY l.place {order} LIMIT {most}",
+        wanted.join(" AND ")
+    );
+    let mut find = db.prepare_cached(&sql)?;
+    let rows = find.query_map(params_from_iter(given), entry)?;
+    let mut entries = rows.collect::<Step<Vec<LogEntry>>>()?;
+    if asked.newest {
+        entries.reverse();
+    }
+    if asked.texts {
+        for entry in &mut entries {
+            entry.text = text(db, entry.index)?;
+        }
+    }
+    Ok(entries)
+}
+
+/// The text of the message that an entry took, if it is kept.
+fn text(db: &Connection, index: u64) -> Step<Option<String>> {
+    use rusqlite::OptionalExtension as _;
+    db.prepare_cached(
+        "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
+         WHERE l.place = ?1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place",
+    )?
+    .query_row(params![signed(index)], |row| row.get(0))
+    .optional()
+}

@@ -1,0 +1,287 @@
+//! The log: what is written into it, and what is proved from it.
+
+use crate::at;
+use crate::letter::letter;
+use crate::parcel::{Parcel as _, file_all, parcel, take, take_and_file, take_new};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::audit::{
+    Detail, Event, EventKind, LogEntry, LogQuery, Sealed, Tree, extends, is_included, leaf_hash,
+};
+use crosstalk_protocol::relay::{Attempt, Handler, RelayStore, Retention, State, Taken};
+use crosstalk_protocol::store::Side;
+
+fn everything() -> LogQuery {
+    LogQuery {
+        most: usize::MAX,
+        texts: true,
+        ..LogQuery::default()
+    }
+}
+
+fn entries(store: &dyn RelayStore) -> Vec<LogEntry> {
+    store.log_entries(&everything()).unwrap()
+}
+
+fn kinds(entries: &[LogEntry]) -> Vec<(&str, &str)> {
+    let line = |e: &LogEntry| e.leaf.id.clone().unwrap_or_default().leak() as &str;
+    entries
+        .iter()
+        .map(|e| (e.leaf.kind.as_str(), line(e)))
+        .collect()
+}
+
+/// The tree over all leaves, made anew from what was asked for.
+fn tree(store: &dyn RelayStore) -> Tree {
+    let leaves = entries(store);
+    Tree::of(
+        leaves
+            .iter()
+            .map(|e| leaf_hash(e.leaf.to_string().as_bytes())),
+    )
+}
+
+pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStore) {
+    let first = parcel(letter("M1").thread("T1"));
+    let second = parcel(letter("M2").thread("T1")).to(&[("agent://x", Handler::Http)]);
+    take_and_file(store, &[first.clone(), second]);
+    store
+        .mark("CLAUDE", &["M1".into()], State::Read, at(900))
+        .unwrap();
+    // Read after it was delivered: that is no second delivery.
+    store
+        .mark("CLAUDE", &["M1".into()], State::Acknowledged, at(901))
+        .unwrap();
+    let failed = Attempt::Failed {
+        reason: "the words of somebody".into(),
+    };
+    store
+        .attempted("M2", "agent://x", &failed, at(902))
+        .unwrap();
+    let what = Retention {
+        before: Some(at(1_000_000)),
+        now: at(903),
+        brief_before: None,
+        most: 9,
+    };
+    assert_eq!(store.retire(&what).unwrap().messages, 2);
+    let all = entries(store);
+    let expected = [
+        ("accepted", "M1"),
+        ("accepted", "M2"),
+        ("delivered", "M1"),
+        ("failed", "M2"),
+        ("erased", "M1"),
+        ("erased", "M2"),
+    ];
+    assert_eq!(kinds(&all), expected);
+    assert_eq!(all[2].leaf.at, at(900));
+    assert_eq!(all[0].leaf.canonical, Some(first.arrival.digest));
+    let raw = Digest::of(first.arrival.text.as_bytes());
+    assert_eq!((all[0].leaf.raw, all[4].leaf.raw), (Some(raw), Some(raw)));
+    assert!(all[0].detail.is_none() && all[0].text.is_none());
+    let (salt, detail) = all[3].detail.clone().unwrap();
+    assert_eq!(detail.get("to"), Some("agent://x"));
+    assert!(!detail.to_string().contains("words"));
+    assert_eq!(all[3].leaf.detail, Some(detail.digest(&salt)));
+    // What is erased is known under its index, and a receipt of it can be given.
+    assert!(matches!(take(store, &first), Taken::Known { index: 0, .. }));
+    assert_eq!(store.log_index("M1").unwrap(), Some(0));
+}
+
+pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut dyn RelayStore) {
+    let plain = parcel(letter("M1").thread("T1"));
+    take_new(store, std::slice::from_ref(&plain));
+    let mut signed = parcel(letter("M1").thread("T1").verdict(Word::Verified, Some("k")));
+    // The same message, in other bytes.
+    signed.arrival.text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
+    assert_eq!(signed.arrival.digest, plain.arrival.digest);
+    for _ in 0..2 {
+        let again = take(store, &signed);
+        assert!(matches!(again, Taken::Known { index: 0, .. }), "{again:?}");
+    }
+    let all = entries(store);
+    assert_eq!(kinds(&all), [("accepted", "M1"), ("accepted", "M1")]);
+    assert_eq!(all[0].text, None);
+    let text = all[1].text.as_ref().unwrap();
+    assert_eq!(all[1].leaf.raw, Some(Digest::of(text.as_bytes())));
+    assert_eq!(*text, signed.arrival.text);
+}
+
+pub(crate) fn what_is_forgotten_stays_in_the_log(store: &mut dyn RelayStore) {
+    take_and_file(store, &[parcel(letter("M1").thread("T1"))]);
+    store
+        .accept(&[letter("M2").thread("T1").side(Side::Mine).arrival()])
+        .unwrap();
+    assert_eq!(store.forget("T1").unwrap(), 2);
+    // What the person wrote was never the relay's.
+    assert_eq!(
+        kinds(&entries(store)),
+        [("accepted", "M1"), ("erased", "M1")]
+    );
+    assert_eq!(store.log_index("M1").unwrap(), None);
+}
+
+pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
+    let parcels = [
+        parcel(letter("M1").thread("T1").at(10)),
+        parcel(letter("M2").thread("T2").at(20)),
+        parcel(letter("M3").thread("T1").at(30)),
+    ];
+    take_new(store, &parcels);
+    file_all(store);
+    let ids = ["M1".into(), "M2".into(), "M3".into()];
+    store.mark("CLAUDE", &ids, State::Read, at(40)).unwrap();
+    let found = |query: LogQuery| {
+        let most = if query.most == 0 { 99 } else { query.most };
+        let entries = store.log_entries(&LogQuery { most, ..query }).unwrap();
+        entries.iter().map(|e| e.index).collect::<Vec<u64>>()
+    };
+    let all = LogQuery::default;
+    assert_eq!(found(all()), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(found(LogQuery { from: 4, ..all() }), [4, 5]);
+    let part = LogQuery {
+        from: 1,
+        to: Some(3),
+        ..all()
+    };
+    assert_eq!(found(part), [1, 2]);
+    assert_eq!(found(LogQuery { most: 2, ..all() }), [0, 1]);
+    let last = LogQuery {
+        most: 2,
+        newest: true,
+        ..all()
+    };
+    assert_eq!(found(last), [4, 5]);
+    let id = LogQuery {
+        id: Some("M2".into()),
+        ..all()
+    };
+    assert_eq!(found(id), [1, 4]);
+    let thread = LogQuery {
+        thread: Some("T1".into()),
+        ..all()
+    };
+    assert_eq!(found(thread), [0, 2, 3, 5]);
+    let times = LogQuery {
+        since: Some(at(20)),
+        until: Some(at(30)),
+        ..all()
+    };
+    assert_eq!(found(times), [1, 2]);
+    let kinds = vec![EventKind::Delivered, EventKind::Failed];
+    assert_eq!(found(LogQuery { kinds, ..all() }), [3, 4, 5]);
+}
+
+/// Around every edge of a tile, stored or not, the hashes are those of the tree.
+pub(crate) fn proofs_come_from_stored_hashes(store: &mut dyn RelayStore) {
+    const LARGE: u64 = 65_536 + 300;
+    let one = |n: u64| Event::new(EventKind::Refused, at(i64::try_from(n).unwrap()));
+    let events: Vec<Event<'_>> = (0..LARGE).map(one).collect();
+    let mut written = 0;
+    for upto in [1, 255, 256, 257, 600, LARGE] {
+        store
+            .log(&events[written..usize::try_from(upto).unwrap()])
+            .unwrap();
+        written = usize::try_from(upto).unwrap();
+        let tree = tree(store);
+        let indices = [
+            0,
+            1,
+            254,
+            255,
+            256,
+            511,
+            512,
+            599,
+            65_535,
+            65_536,
+            LARGE - 1,
+        ];
+        let sizes = [1, 2, 255, 256, 257, 512, 513, 600, 65_536, 65_537, LARGE];
+        for step in ["before", "in between", "after"] {
+            // Without stored hashes, each answer goes through all entries: once is enough.
+            let least = if upto == LARGE && step != "after" {
+                LARGE
+            } else {
+                0
+            };
+            for size in sizes.iter().copied().filter(|s| *s <= upto && *s >= least) {
+                let root = tree.root(size);
+                assert_eq!(
+                    store.log_root(size).unwrap(),
+                    root,
+                    "{step}: {size} of {upto}"
+                );
+                if least > 0 {
+                    continue;
+                }
+                for index in indices.iter().copied().filter(|i| *i < size) {
+                    let path = store.log_inclusion(index, size).unwrap().unwrap();
+                    assert_eq!(
+                        path,
+                        tree.inclusion(index, size),
+                        "{step}: {index} in {size}"
+                    );
+                }
+                for from in sizes.iter().copied().filter(|s| *s <= size) {
+                    let path = store.log_consistency(from, size).unwrap().unwrap();
+                    assert_eq!(
+                        path,
+                        tree.consistency(from, size),
+                        "{step}: {from} to {size}"
+                    );
+                }
+            }
+            let more = store.store_hashes(if step == "before" { 1 } else { usize::MAX });
+            assert!(!more.unwrap() || step == "before");
+        }
+        assert_eq!(store.log_root(upto + 1).unwrap(), None);
+        assert_eq!(store.log_inclusion(upto, upto).unwrap(), None);
+        assert_eq!(store.log_consistency(1, upto + 1).unwrap(), None);
+    }
+    let (old, new) = (store.log_root(600).unwrap(), store.log_root(LARGE).unwrap());
+    let path = store.log_consistency(600, LARGE).unwrap().unwrap();
+    assert!(extends(600, &old.unwrap(), LARGE, &new.unwrap(), &path));
+    let leaf = leaf_hash(one(70).leaf(&[]).to_string().as_bytes());
+    let path = store.log_inclusion(70, LARGE).unwrap().unwrap();
+    assert!(is_included(&leaf, 70, LARGE, &path, &new.unwrap()));
+}
+
+pub(crate) fn the_latest_checkpoint_is_kept_and_one_an_hour(store: &mut dyn RelayStore) {
+    assert_eq!(store.checkpoint().unwrap(), None);
+    let sealed = |size: u64| Sealed {
+        size,
+        at: at(i64::try_from(size).unwrap() * 600),
+        root: [7; 32],
+        note: format!("note {size}"),
+    };
+    // Six an hour.
+    for size in 1..=13 {
+        store.keep_checkpoint(&sealed(size)).unwrap();
+        assert_eq!(store.checkpoint().unwrap(), Some(sealed(size)));
+    }
+    let kept: Vec<u64> = store
+        .checkpoints()
+        .unwrap()
+        .iter()
+        .map(|s| s.size)
+        .collect();
+    assert!(kept.len() <= 5, "{kept:?}");
+    assert!(kept.contains(&1) && kept.contains(&13), "{kept:?}");
+}
+
+pub(crate) fn details_are_kept_beside(store: &mut dyn RelayStore) {
+    let detail = Detail::default().with("peer", "ann").with("code", "E-PERM");
+    let event = || Event {
+        detail: Some(detail.clone()),
+        ..Event::new(EventKind::Refused, at(1))
+    };
+    store.log(&[event(), event()]).unwrap();
+    let all = entries(store);
+    let (salt, kept) = all[0].detail.clone().unwrap();
+    assert_eq!(kept, detail);
+    assert_eq!(all[0].leaf, event().leaf(&salt));
+    // The same detail can't be told from another by its digest.
+    assert_ne!(all[0].leaf.detail, all[1].leaf.detail);
+}
