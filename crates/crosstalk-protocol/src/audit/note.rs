@@ -376,7 +376,7 @@ mod tests {
             .unwrap()
             .to_string();
         for place in 0..text.len() {
-            assert!(NoteKey::parse(&text[..place]).is_err());
+            assert!(NoteKey::parse(text.get(..place).unwrap()).is_err());
             for bit in 0..8 {
                 let mut bytes = text.clone().into_bytes();
                 bytes[place] ^= 1 << bit;

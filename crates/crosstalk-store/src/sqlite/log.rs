@@ -260,7 +260,7 @@ impl LogStore for SqliteStore {
 
     fn store_hashes(&mut self, most: usize) -> Result<bool, StoreError> {
         // Who has nothing to do does not keep others from writing.
-        match self.read(|db| Ok(tile::is_behind(db, size(db)?)?))? {
+        match self.read(|db| tile::is_behind(db, size(db)?))? {
             true => self.write(|db| tile::store(db, size(db)?, most)),
             false => Ok(false),
         }

@@ -81,13 +81,16 @@ impl Log {
         if next.is_none() && !self.json && !self.follow {
             console.talk("there is no such entry in the log\n")?;
         }
-        while self.follow {
+        if !self.follow {
+            return Ok(Exit::SUCCESS);
+        }
+        // Until somebody ends it.
+        loop {
             std::thread::sleep(RHYTHM);
             asked.newest = false;
             asked.from = next.unwrap_or(asked.from);
             next = self.print(console, &source, &asked)?.or(next);
         }
-        Ok(Exit::SUCCESS)
     }
 
     /// Prints entries. The index behind the last.

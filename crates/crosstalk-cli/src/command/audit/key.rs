@@ -30,7 +30,7 @@ pub(super) fn known(name: &str) -> Result<Vec<PublicKey>, Failure> {
 
 /// The same, of a trust that was read.
 pub(super) fn of(trust: &Trust, name: &str) -> Vec<PublicKey> {
-    let pinned = trust.active(name).map(|k| k.key.clone());
+    let pinned = trust.active(name).map(|k| k.key);
     let domain = trust.domain(name, clock::now());
     let said = domain.map(|d| d.keys.clone()).unwrap_or_default();
     pinned.into_iter().chain(said).collect()

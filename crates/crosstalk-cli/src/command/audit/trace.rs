@@ -60,10 +60,10 @@ impl Trace {
                     }
                 }
                 let keys = |name: &str| match &given {
-                    Some(key) => vec![key.clone()],
+                    Some(key) => vec![*key],
                     None => {
                         let answered = asked.iter().filter(|(n, _)| n == name);
-                        let answered = answered.map(|(_, k)| k.clone());
+                        let answered = answered.map(|(_, k)| *k);
                         key::of(&trust, name).into_iter().chain(answered).collect()
                     }
                 };

@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::key;
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
@@ -295,5 +295,3 @@ impl Verify {
         Ok(Exit::SUCCESS)
     }
 }
-
-const _: () = assert!(exit::FORK == 30);
