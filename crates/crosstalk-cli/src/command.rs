@@ -10,6 +10,7 @@ mod close;
 mod completions;
 mod config;
 mod conform;
+mod consent;
 mod dead;
 mod doctor;
 mod escalate;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Escalate(escalate::Escalate),
     Handoff(handoff::Handoff),
     Close(close::Close),
+    Consent(consent::Consent),
     Export(export::Export),
     Import(import::Import),
     Forget(forget::Forget),
@@ -125,6 +127,7 @@ impl Command {
             Self::Escalate(command) => command.run(console),
             Self::Handoff(command) => command.run(console),
             Self::Close(command) => command.run(console),
+            Self::Consent(command) => command.run(console),
             Self::Export(command) => command.run(console),
             Self::Import(command) => command.run(console),
             Self::Forget(command) => command.run(console),

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::ledger::Said;
 use crate::lookup::{Look, Lookup};
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Document, PublicKey, id};
+use crosstalk_envelope::{Document, PublicKey, Timestamp, id};
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
@@ -25,6 +25,8 @@ pub(crate) struct Incoming<'d> {
     mine: Mine,
     /// What is demanded of consent.
     pub(crate) policy: Policy,
+    /// The time at which messages are looked at, if that is not now.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// A message that is ready to be kept, and what was found out about it.
@@ -44,6 +46,7 @@ impl<'d> Incoming<'d> {
             lookup: Lookup::new(look, &desk.rooms)?,
             mine: desk.mine()?,
             policy: desk.config.consent(),
+            at: None,
             desk,
         })
     }
@@ -55,7 +58,7 @@ impl<'d> Incoming<'d> {
         document: &Document<'_>,
         way: Way,
     ) -> Result<Taken, Failure> {
-        let at = clock::now();
+        let at = self.at.unwrap_or_else(clock::now);
         let lookup = &mut self.lookup;
         let question = Question::at(at);
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;

@@ -8,7 +8,8 @@ use crate::view;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::consent::{
-    self, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms, Withdrawn,
+    self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
+    Withdrawn,
 };
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError};
 use crosstalk_protocol::{Verdict, Word};
@@ -66,6 +67,21 @@ impl Said {
         self.claim.is_none() && self.refusal.is_none()
     }
 
+    /// What it says.
+    pub(crate) const fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// How well it was verified.
+    pub(crate) const fn assurance(&self) -> Assurance {
+        self.proof.assurance
+    }
+
+    /// What follows from the message where nothing is on record; or why it would not be taken.
+    pub(crate) fn judge_alone(&self, arrival: &Arrival, policy: &Policy) -> Result<Terms, Refusal> {
+        self.ruled(arrival, &[], policy)
+    }
+
     /// What follows from the message, by what is on record; or why it is not taken.
     pub(crate) fn judge(
         &self,
@@ -73,13 +89,20 @@ impl Said {
         arrival: &Arrival,
         policy: &Policy,
     ) -> Result<Result<Terms, Refusal>, StoreError> {
+        let known = match &self.claim {
+            Some(claim) if self.refusal.is_none() => named(store, claim)?,
+            _ => Vec::new(),
+        };
+        Ok(self.ruled(arrival, &known, policy))
+    }
+
+    fn ruled(&self, arrival: &Arrival, known: &[Grant], policy: &Policy) -> Result<Terms, Refusal> {
         if let Some(refusal) = &self.refusal {
-            return Ok(Err(refusal.clone()));
+            return Err(refusal.clone());
         }
         let Some(claim) = &self.claim else {
-            return Ok(Ok(Terms::default()));
+            return Ok(Terms::default());
         };
-        let known = named(store, claim)?;
         let mut to = vec![arrival.receiver.clone()];
         to.extend(arrival.targets.iter().cloned());
         let party = Party {
@@ -91,18 +114,8 @@ impl Said {
             digest: arrival.digest,
             at: arrival.at,
         };
-        Ok(self.ruled(claim, &party, &known, policy))
-    }
-
-    fn ruled(
-        &self,
-        claim: &Claim,
-        party: &Party<'_>,
-        known: &[Grant],
-        policy: &Policy,
-    ) -> Result<Terms, Refusal> {
         if self.is_unsound {
-            let mut terms = consent::judge(claim, party, known)?;
+            let mut terms = consent::judge(claim, &party, known)?;
             terms.grants.clear();
             return Ok(terms);
         }
@@ -110,14 +123,14 @@ impl Said {
         let mut claim = claim.clone();
         claim.permission = None;
         let is_authority = policy.is_authority(party.sender);
-        let withdrawal = consent::withdraw(&claim, party, known, is_authority)?;
+        let withdrawal = consent::withdraw(&claim, &party, known, is_authority)?;
         match withdrawal {
             Some(_) => Ok(Terms {
                 expires: claim.expires,
                 withdrawal,
                 ..Terms::default()
             }),
-            None => consent::judge(&claim, party, known),
+            None => consent::judge(&claim, &party, known),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The JSON Schemas of the answers.
 
+mod consent;
 mod conversation;
 mod relay;
 mod settings;
@@ -59,6 +60,12 @@ pub(crate) const LISTEN: &str = "crosstalk.listen/1";
 pub(crate) const STATUS: &str = "crosstalk.status/1";
 /// The name and version of what `crosstalk dead --json` prints.
 pub(crate) const DEAD: &str = "crosstalk.dead/1";
+/// The name and version of what `crosstalk consent list --json` prints.
+pub(crate) const CONSENTS: &str = "crosstalk.consents/1";
+/// The name and version of what `crosstalk consent show --json` prints.
+pub(crate) const CONSENT: &str = "crosstalk.consent/1";
+/// The name and version of what `crosstalk consent check --json` prints.
+pub(crate) const CONSENT_CHECK: &str = "crosstalk.consent-check/1";
 /// The name and version of what `crosstalk fsck --json` prints.
 pub(crate) const FSCK: &str = "crosstalk.fsck/1";
 /// The name and version of what `crosstalk conform --format json` prints.
@@ -79,7 +86,7 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
-    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff` and `close` with --json
+    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
     Sent,
     /// crosstalk.paste/1: of `paste --json`
     Paste,
@@ -115,6 +122,12 @@ pub(crate) enum Form {
     Status,
     /// crosstalk.dead/1: of `dead --json`
     Dead,
+    /// crosstalk.consents/1: of `consent list --json`
+    Consents,
+    /// crosstalk.consent/1: of `consent show --json`
+    Consent,
+    /// crosstalk.consent-check/1: of `consent check --json`
+    ConsentCheck,
     /// crosstalk.fsck/1: of `fsck --json`
     Fsck,
     /// crosstalk.conform/1: of `conform --format json`
@@ -149,6 +162,9 @@ impl Form {
             Self::Listen => relay::listen(),
             Self::Status => relay::status(),
             Self::Dead => relay::dead(),
+            Self::Consents => consent::consents(),
+            Self::Consent => consent::consent(),
+            Self::ConsentCheck => consent::check(),
             Self::Fsck => relay::fsck(),
             Self::Conform => conform(),
         }

@@ -108,6 +108,9 @@ fn the_schema_can_refuse() {
         "status",
         "dead",
         "fsck",
+        "consents",
+        "consent",
+        "consent-check",
     ];
     for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");

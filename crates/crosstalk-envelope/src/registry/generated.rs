@@ -3337,6 +3337,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// CON-035: Consents on record are shown to those who gave or got them.
+    pub static CONSENT_LISTED: Rule = Rule {
+        id: "CON-035",
+        code: None,
+        title: "Consents on record are shown to those who gave or got them",
+        help: "",
+        drops: false,
+    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -3624,5 +3632,6 @@ pub mod rule {
         &CONSENT_REVOKE_BY,
         &CONSENT_PERMISSION,
         &CONSENT_ERASED,
+        &CONSENT_LISTED,
     ];
 }
