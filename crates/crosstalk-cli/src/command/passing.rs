@@ -93,6 +93,9 @@ impl Passing {
         if left_out == 0 {
             return Ok(whole);
         }
+        if let ([first, ..], []) = (passed.all.as_slice(), passed.records.as_slice()) {
+            desk::require_text(&desk::veiled(first.clone()))?;
+        }
         let what = count(left_out, "message");
         console.note(&format!(
             "{what} left out: the consent is over or was withdrawn"

@@ -148,6 +148,7 @@ fn a_withdrawal_leaves_nothing_of_the_text_in_the_home() {
 fn refused(ended: &Ended, rule: &Rule, what: &str) {
     let code = rule.code.unwrap();
     let exit = match code.as_str() {
+        "E-FORMAT" => 12,
         "E-PERM" => 14,
         _ => 11,
     };
@@ -348,8 +349,10 @@ fn only_who_granted_withdraws_and_only_surely() {
 #[test]
 fn a_text_whose_consent_is_over_is_not_shown_and_not_handed_on() {
     let home = Home::new("consent-over");
-    let end = std::time::SystemTime::now() + std::time::Duration::from_secs(3);
-    let millis = end.duration_since(std::time::UNIX_EPOCH).unwrap();
+    // Far enough away to paste and to look at it; the program counts whole seconds.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = std::time::Duration::from_secs(now.unwrap().as_secs() + 8);
+    let end = std::time::UNIX_EPOCH + millis;
     let end_text =
         crosstalk_envelope::Timestamp::from_millis(i64::try_from(millis.as_millis()).unwrap());
     let privacy = format!("Scope: medical\nConsent: explicit_yes\nExpires: {end_text}");
@@ -427,7 +430,7 @@ fn list_show_and_check_print_what_their_schemas_say() {
 
     let check = validator("consent-check");
     let text = envelope(
-        "X-1",
+        "LOOKED-AT-1",
         "Scope: medical\nConsent: explicit_yes\nExpires: 2090-01-01T00:00:00Z",
         "",
         "One",
@@ -446,7 +449,7 @@ fn list_show_and_check_print_what_their_schemas_say() {
     );
     assert_eq!(kalle(&home, &["consent", "check"], "no message").code, 12);
     // Nothing was kept by looking.
-    assert_eq!(kalle(&home, &["show", "X-1"], "").code, 1);
+    assert_eq!(kalle(&home, &["show", "LOOKED-AT-1"], "").code, 1);
     // Without any store, too.
     let nobody = Home::new("consent-nobody");
     assert_eq!(kalle(&nobody, &["consent", "check"], &text).code, 0);

@@ -4,6 +4,7 @@ mod access;
 mod batch;
 mod blob;
 mod code;
+mod consent;
 mod directory;
 mod inbox;
 mod limit;

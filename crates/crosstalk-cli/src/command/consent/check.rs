@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::json;
 use crate::ledger;
 use crate::lookup::Look;
-use crate::paragraph::wrap;
+use crate::paragraph::lines;
 use crate::schema::CONSENT_CHECK;
 use crate::view;
 use clap::Args;
@@ -121,7 +121,7 @@ impl Checked<'_> {
             }
             Err(refusal) => {
                 let why = escape(&ledger::sentence(refusal)).into_owned();
-                (styled(RED, "not enough"), wrap(&why, 0, 0))
+                (styled(RED, "not enough"), lines(&why, 0))
             }
         };
         let how = self.said.assurance().as_str();

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::incoming::Taken;
 use crate::json;
 use crate::ledger;
-use crate::paragraph::wrap;
+use crate::paragraph::{lines, wrap};
 use crate::render;
 use crate::report::Message;
 use crate::view::{self, Look};
@@ -228,7 +228,7 @@ pub(super) fn show_refused(
     let word = styled(RED, "not kept");
     let (from, to) = (document.sender(), document.receiver());
     let text = format!("{from} → {to}: {}", ledger::sentence(refusal));
-    console.talk(&format!("{word}: {}\n", wrap(&escape(&text), 10, 0)))
+    console.talk(&format!("{word}: {}\n", lines(&escape(&text), 10)))
 }
 
 /// The same for programs.
