@@ -4,11 +4,13 @@
 //! counts is the median of their ratios. Each turn has a relay of its own, with an empty store.
 
 mod batch;
+mod cost;
 mod disk;
 pub mod floor;
 mod letter;
 mod load;
 mod million;
+mod proof;
 mod report;
 mod watch;
 
@@ -21,7 +23,7 @@ use letter::{Hand, Letters};
 use load::{Measured, Plan, percentile};
 use report::{Kind, Round, Turn};
 use std::io::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Connections at once, with the goal for what is durable.
@@ -73,16 +75,26 @@ impl Scale {
     }
 }
 
-/// Measures, or says what is missing. A part of it can be named: `load`, `batch`, `memory`.
+/// The parts that can be named.
+const PARTS: [&str; 5] = ["load", "cost", "batch", "proof", "memory"];
+
+/// Measures, or says what is missing. A part of it can be named.
 pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
     let bench = Bench::new(quick)?;
     let wants = |name: &str| part.is_none_or(|p| p == name);
-    if part.is_some_and(|p| !["load", "batch", "memory"].contains(&p)) {
-        return Err(Error::other("the parts are load, batch and memory"));
+    if part.is_some_and(|p| !PARTS.contains(&p)) {
+        let parts = format!("the parts are {}", PARTS.join(", "));
+        return Err(Error::other(parts));
     }
     bench.disk()?;
     if wants("load") {
         bench.load()?;
+    }
+    if wants("cost") {
+        cost::run(&bench)?;
+    }
+    if wants("proof") {
+        proof::run(&bench)?;
     }
     if wants("batch") {
         batch::run(&bench)?;
@@ -153,9 +165,14 @@ impl Bench {
 
     /// A relay with an empty store.
     fn relay(&self) -> Relay {
+        self.relay_of(&self.program)
+    }
+
+    /// Another program with an empty store.
+    fn relay_of(&self, program: &Path) -> Relay {
         // All of the load comes from one address.
         let config = "[limits]\nconnections_per_peer = 1024\n";
-        let relay = Relay::of(&self.program).within(self.place.path());
+        let relay = Relay::of(program).within(self.place.path());
         relay.config(config).start()
     }
 

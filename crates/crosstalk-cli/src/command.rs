@@ -12,6 +12,7 @@ mod close;
 mod completions;
 mod config;
 mod conform;
+mod consent;
 mod dead;
 mod doctor;
 mod escalate;
@@ -74,6 +75,7 @@ pub(crate) enum Command {
     Escalate(escalate::Escalate),
     Handoff(handoff::Handoff),
     Close(close::Close),
+    Consent(consent::Consent),
     Export(export::Export),
     Import(import::Import),
     Forget(forget::Forget),
@@ -133,6 +135,7 @@ impl Command {
             Self::Escalate(command) => command.run(console),
             Self::Handoff(command) => command.run(console),
             Self::Close(command) => command.run(console),
+            Self::Consent(command) => command.run(console),
             Self::Export(command) => command.run(console),
             Self::Import(command) => command.run(console),
             Self::Forget(command) => command.run(console),

@@ -1,6 +1,7 @@
 //! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
 
 use crate::clipboard::{Clipboard, ClipboardError};
+use crate::clock;
 use crate::config::{Config, Ids};
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
@@ -122,7 +123,7 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         }
         Found::Message(id) => {
             let record = store.message(&id)?.ok_or_else(nothing)?;
-            Ok(Reference::Message(Box::new(record)))
+            Ok(Reference::Message(Box::new(veiled(record))))
         }
         Found::Nothing if text.chars().count() < 4 => Err(Failure::Usage(format!(
             "`{text}` is too short: write at least four characters of the id"
@@ -152,7 +153,7 @@ pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure
     match reference(store, text)? {
         Reference::Message(record) => Ok(*record),
         Reference::Thread(thread) => {
-            let record = store.message(&thread.last)?;
+            let record = store.message(&thread.last)?.map(veiled);
             record.ok_or_else(|| Failure::Failed("the thread has no message".into()))
         }
     }
@@ -176,7 +177,7 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
 fn latest(store: &SqliteStore) -> Result<Record, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(1))?;
     let last = threads.items.first().map(|t| store.message(&t.last));
-    let record = last.transpose()?.flatten();
+    let record = last.transpose()?.flatten().map(veiled);
     record.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
 }
 
@@ -200,8 +201,49 @@ pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failur
     Ok(None)
 }
 
-/// All messages of a thread, in the order in which they came.
+/// A message whose consent is over has no text any more for anybody who asks.
+pub(crate) fn veiled(mut record: Record) -> Record {
+    if record.has_run_out(clock::now()) {
+        record.text.clear();
+        record.received = None;
+    }
+    record
+}
+
+/// Why a message has no text, as the end of a sentence; nothing if it has one.
+pub(crate) fn why_gone(record: &Record) -> Option<String> {
+    if !record.text.is_empty() {
+        return None;
+    }
+    Some(match record.expires {
+        Some(end) if end <= clock::now() => format!("its consent ended on {end}"),
+        _ => "its consent was withdrawn, and the text erased".to_owned(),
+    })
+}
+
+/// A message that is handed on has a text.
+pub(crate) fn require_text(record: &Record) -> Result<(), Failure> {
+    match why_gone(record) {
+        None => Ok(()),
+        Some(why) => Err(Failure::Refused(
+            ErrorCode::Consent,
+            format!(
+                "the message {} has no text any more: {why}; ask for a new consent (`crosstalk consent list --all` shows \
+                 what was granted)",
+                record.id
+            ),
+        )),
+    }
+}
+
+/// All messages of a thread, in the order in which they came, without the texts whose consent is over.
 pub(crate) fn everything(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Failure> {
+    let records = whole(store, thread)?;
+    Ok(records.into_iter().map(veiled).collect())
+}
+
+/// All messages of a thread as they are kept.
+pub(crate) fn whole(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Failure> {
     const AT_ONCE: usize = 1000;
     let mut records: Vec<Record> = Vec::new();
     loop {

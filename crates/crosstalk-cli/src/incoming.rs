@@ -4,9 +4,12 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::ledger::Said;
 use crate::lookup::{Look, Lookup};
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Document, PublicKey, id};
+use crosstalk_envelope::{Document, PublicKey, Timestamp, id};
+use crosstalk_protocol::consent::{Policy, Proof};
+use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
 use crosstalk_protocol::{
     KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of, verify,
@@ -20,6 +23,10 @@ pub(crate) struct Incoming<'d> {
     trust: Trust,
     lookup: Lookup<'d>,
     mine: Mine,
+    /// What is demanded of consent.
+    pub(crate) policy: Policy,
+    /// The time at which messages are looked at, if that is not now.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// A message that is ready to be kept, and what was found out about it.
@@ -27,6 +34,8 @@ pub(crate) struct Incoming<'d> {
 pub(crate) struct Taken {
     pub(crate) arrival: Arrival,
     pub(crate) verdict: Verdict,
+    /// What it says about consent.
+    pub(crate) said: Said,
 }
 
 impl<'d> Incoming<'d> {
@@ -36,6 +45,8 @@ impl<'d> Incoming<'d> {
             trust: desk.rooms.trust()?,
             lookup: Lookup::new(look, &desk.rooms)?,
             mine: desk.mine()?,
+            policy: desk.config.consent(),
+            at: None,
             desk,
         })
     }
@@ -47,7 +58,7 @@ impl<'d> Incoming<'d> {
         document: &Document<'_>,
         way: Way,
     ) -> Result<Taken, Failure> {
-        let at = clock::now();
+        let at = self.at.unwrap_or_else(clock::now);
         let lookup = &mut self.lookup;
         let question = Question::at(at);
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
@@ -72,9 +83,23 @@ impl<'d> Incoming<'d> {
                 message: id::new_ulid(),
             },
         };
+        let proof = self.proof(document, &verdict)?;
+        let said = Said::of(document, (&verdict, proof), &self.policy, at);
         Ok(Taken {
             arrival: Arrival::new(document, &verdict, receipt),
             verdict,
+            said,
+        })
+    }
+
+    /// How sure it is who a message is from.
+    fn proof(&self, document: &Document<'_>, verdict: &Verdict) -> Result<Proof, Failure> {
+        let own = self.own_key(verdict.pkid())?;
+        Ok(match own {
+            Some(own) if Some(own.fingerprint()) == verdict.fingerprint() => {
+                Proof::own(verdict, self.mine.has(document.sender()))
+            }
+            _ => Proof::of(document, verdict, &self.trust, &Peer::stranger()),
         })
     }
 

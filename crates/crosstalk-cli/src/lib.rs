@@ -40,6 +40,7 @@ mod home;
 mod incoming;
 mod input;
 mod json;
+mod ledger;
 mod lookup;
 mod outgoing;
 mod paragraph;

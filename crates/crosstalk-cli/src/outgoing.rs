@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::home::block_of;
 use crate::json;
+use crate::ledger::{self, Said};
 use crate::paragraph::wrap;
 use crate::passphrase::Passphrase;
 use crate::relay::handing::Attached;
@@ -20,16 +21,17 @@ use crate::render;
 use crate::schema::SENT;
 use crate::view;
 use clap::Args;
-use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::registry::{SchemeKind, rule};
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     Address, BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
 };
+use crosstalk_protocol::consent::{Proof, Withdrawn};
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
 use crosstalk_protocol::{Assistant, primer};
-use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_protocol::{Question, Trust, Verdict, verify};
 use crosstalk_store::SqliteStore;
 use serde_json::json;
 
@@ -85,7 +87,10 @@ impl Delivery {
         builder: &Builder,
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        let text = builder.build().map_err(|e| refused(&e))?;
+        let text = match builder.build() {
+            Err(fault) if self.signs(desk) && is_revoke_only(&fault) => fault.text,
+            built => built.map_err(|e| refused(&e))?,
+        };
         let receiver = Document::parse(&text, Reading::Strict)
             .receiver()
             .to_owned();
@@ -99,9 +104,8 @@ impl Delivery {
         let mut store = desk.store(console)?;
         let is_known = store.knows(&receiver)?;
         let (text, key) = self.seal(desk, &text, at, is_known)?;
-        let arrival = arrival(&text, key.as_ref(), at);
-        let outcome = store.accept(&[arrival])?;
-        let Some(Outcome::Filed { id, thread, .. }) = outcome.into_iter().next() else {
+        let (outcome, withdrawn) = keep(console, desk, &mut store, (&text, key.as_ref()), at)?;
+        let Outcome::Filed { id, thread, .. } = outcome else {
             return Err(Failure::Failed(
                 "the message was not kept, because its id is taken: try again".into(),
             ));
@@ -124,7 +128,8 @@ impl Delivery {
                 wait: self.by.wait,
             };
             let handed = remote.map(|remote| parcel.hand_quietly(console, desk, &remote));
-            return report(console, &record, &shown, &copied, handed.transpose()?);
+            let handed = handed.transpose()?;
+            return report(console, (&record, &withdrawn), &shown, &copied, handed);
         }
         // With --wait, the answer is what is asked for.
         if remote.is_none() || self.by.wait.is_none() {
@@ -141,6 +146,7 @@ impl Delivery {
             "Kept as {} in thread {thread}.\n",
             styled(BOLD, &short)
         ))?;
+        ledger::tell(console, &withdrawn)?;
         if let Some(remote) = &remote {
             drop(store);
             let parcel = Parcel {
@@ -170,6 +176,13 @@ impl Delivery {
             desk.rooms.signing_key(wanted.as_deref())?;
         }
         Ok(())
+    }
+
+    /// The same, but signed: always, or unless somebody says otherwise or has no key.
+    pub(crate) fn signed_if(mut self, desk: &Desk, always: bool) -> Result<Self, Failure> {
+        let has_key = !desk.rooms.keys.list()?.keys.is_empty();
+        self.sign = always || self.sign || (has_key && !self.no_sign);
+        Ok(self)
     }
 
     /// A closed thread takes no new messages, unless it goes on.
@@ -262,14 +275,45 @@ pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
     format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 
-/// A message of one's own, as it is kept.
-pub(crate) fn arrival(text: &str, key: Option<&PublicKey>, at: Timestamp) -> Arrival {
+/// Keeps a message of one's own, if its consent is enough. What it withdrew.
+pub(crate) fn keep(
+    console: &mut Console,
+    desk: &Desk,
+    store: &mut SqliteStore,
+    (text, key): (&str, Option<&PublicKey>),
+    at: Timestamp,
+) -> Result<(Outcome, Withdrawn), Failure> {
     let document = Document::parse(text, Reading::Strict);
+    let (mut arrival, verdict) = arrival(&document, key, at);
+    let proof = Proof::own(&verdict, desk.mine()?.has(document.sender()));
+    let policy = desk.config.consent();
+    let said = Said::of(&document, (&verdict, proof), &policy, at);
+    let filed = ledger::file(
+        console,
+        store,
+        (&mut arrival, &said, &policy),
+        |store, arrival| {
+            let outcome = store.accept(std::slice::from_ref(arrival))?;
+            outcome
+                .into_iter()
+                .next()
+                .ok_or_else(|| Failure::Failed("the message was not kept".into()))
+        },
+    )?;
+    filed.map_err(|refusal| ledger::declined("nothing was sent: ", &refusal))
+}
+
+/// A message of one's own, as it is kept, and what its signature is worth.
+pub(crate) fn arrival(
+    document: &Document<'_>,
+    key: Option<&PublicKey>,
+    at: Timestamp,
+) -> (Arrival, Verdict) {
     let question = Question {
         key,
         ..Question::at(at)
     };
-    let verdict = verify(&document, &Trust::default(), &question);
+    let verdict = verify(document, &Trust::default(), &question);
     let receipt = Receipt {
         at,
         way: Way::Sent,
@@ -279,7 +323,13 @@ pub(crate) fn arrival(text: &str, key: Option<&PublicKey>, at: Timestamp) -> Arr
             message: id::new_ulid(),
         },
     };
-    Arrival::new(&document, &verdict, receipt)
+    (Arrival::new(document, &verdict, receipt), verdict)
+}
+
+/// Whether nothing is wrong with a message but that it is a REVOKE which is not signed yet.
+pub(crate) fn is_revoke_only(fault: &BuildError) -> bool {
+    let mut errors = fault.diagnostics.iter().filter(|d| d.is_error());
+    !fault.text.is_empty() && errors.all(|d| *d.rule == rule::REVOKE_UNSIGNED)
 }
 
 /// Why a message can't be written, with the rule and the way out.
@@ -325,7 +375,7 @@ fn tell_copied(
 
 fn report(
     console: &mut Console,
-    record: &Record,
+    (record, withdrawn): (&Record, &Withdrawn),
     shown: &str,
     copied: &Result<Copied, ClipboardError>,
     handed: Option<(serde_json::Value, Exit)>,
@@ -342,6 +392,7 @@ fn report(
         "text": shown,
         "copied": copied,
         "relay": relay,
+        "withdrawn": ledger::report(withdrawn),
     });
     console.data(json::pretty(&answer)?)?;
     Ok(exit.unwrap_or_default())

@@ -36,6 +36,13 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Lines that are wrapped each for itself; `taken` columns of the first one are in use.
+pub(crate) fn lines(text: &str, taken: usize) -> String {
+    let lines = text.lines().enumerate();
+    let lines = lines.map(|(n, line)| wrap(line, if n == 0 { taken } else { 0 }, 0));
+    lines.collect::<Vec<String>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

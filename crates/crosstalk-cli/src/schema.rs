@@ -1,6 +1,7 @@
 //! The JSON Schemas of the answers.
 
 mod audit;
+mod consent;
 mod conversation;
 mod poll;
 mod relay;
@@ -72,6 +73,12 @@ pub(crate) const APPROVALS: &str = "crosstalk.approvals/1";
 pub(crate) const APPROVAL: &str = "crosstalk.approval/1";
 /// The name and version of what `crosstalk dead --json` prints.
 pub(crate) const DEAD: &str = "crosstalk.dead/1";
+/// The name and version of what `crosstalk consent list --json` prints.
+pub(crate) const CONSENTS: &str = "crosstalk.consents/1";
+/// The name and version of what `crosstalk consent show --json` prints.
+pub(crate) const CONSENT: &str = "crosstalk.consent/1";
+/// The name and version of what `crosstalk consent check --json` prints.
+pub(crate) const CONSENT_CHECK: &str = "crosstalk.consent-check/1";
 /// The name and version of what `crosstalk fsck --json` prints.
 pub(crate) const FSCK: &str = "crosstalk.fsck/1";
 /// The name and version of what `crosstalk conform --format json` prints.
@@ -92,7 +99,7 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
-    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff` and `close` with --json
+    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
     Sent,
     /// crosstalk.paste/1: of `paste --json`
     Paste,
@@ -134,6 +141,12 @@ pub(crate) enum Form {
     Approval,
     /// crosstalk.dead/1: of `dead --json`
     Dead,
+    /// crosstalk.consents/1: of `consent list --json`
+    Consents,
+    /// crosstalk.consent/1: of `consent show --json`
+    Consent,
+    /// crosstalk.consent-check/1: of `consent check --json`
+    ConsentCheck,
     /// crosstalk.fsck/1: of `fsck --json`
     Fsck,
     /// crosstalk.audit-trace/1: of `audit trace --json`
@@ -177,6 +190,9 @@ impl Form {
             Self::Approvals => relay::approvals(),
             Self::Approval => relay::approval(),
             Self::Dead => relay::dead(),
+            Self::Consents => consent::consents(),
+            Self::Consent => consent::consent(),
+            Self::ConsentCheck => consent::check(),
             Self::Fsck => relay::fsck(),
             Self::AuditTrace => audit::trace(),
             Self::AuditLog => audit::log(),

@@ -12,10 +12,12 @@ pub(crate) use message::message;
 pub(crate) use tree::tree;
 
 use crate::clock;
-use crate::console::Console;
+use crate::console::{Console, DIM};
+use crate::render;
 use crate::screen;
-use crosstalk_envelope::Timestamp;
+use anstyle::Style;
 use crosstalk_envelope::unicode::{escape, imitates_ascii, mixes_scripts};
+use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
 /// How things are to look.
@@ -64,6 +66,14 @@ pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> 
     let enough = store.shortest(id)?.max(10);
     let short: String = id.chars().take(enough).collect();
     Ok(screen::clip_cells(&escape(&short), LONGEST))
+}
+
+/// The intent of a message; of one without a text, as it was when it came.
+fn intent(record: &Record, document: &Document<'_>) -> (String, Style) {
+    match (record.text.is_empty(), &record.intent) {
+        (true, Some(intent)) => (format!("[{}]", escape(intent)), DIM),
+        _ => render::intent(&document.envelope()),
+    }
 }
 
 /// The two sides of a message. A name that looks like another one is marked.

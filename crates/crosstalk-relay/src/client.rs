@@ -21,6 +21,7 @@ mod answer;
 mod approval;
 mod audit;
 mod blob;
+mod consent;
 mod error;
 mod poll;
 mod stream;
@@ -30,6 +31,7 @@ pub use answer::{
     Resolved, Status, Thread, ThreadTree, Token,
 };
 pub use approval::{Approval, Goal, Made, Verdict};
+pub use consent::{Consent, ConsentEnd, ConsentRecord, UnderConsent};
 pub use error::{ClientError, Refused};
 pub(crate) use error::{one_line, refusal};
 pub use stream::Stream;
@@ -37,6 +39,7 @@ pub use stream::Stream;
 use crate::outbound::{Answer, Call, Line, Outbound, OutboundError, Roots, Url};
 use answer::{Agents, Letters, Requeued, Threads, Tokens};
 use bytes::Bytes;
+use consent::Consents;
 use crosstalk_envelope::{Document, Intent, Reading, limit, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{Method, StatusCode};
@@ -368,6 +371,31 @@ impl Client {
     /// What the relay says against it, or why it can't be reached.
     pub async fn declare(&self, agent: &AgentInfo) -> Result<AgentInfo, ClientError> {
         self.put(Method::PUT, "crosstalk/agents", agent).await
+    }
+
+    /// Consents on record, the latest first: those that were given by somebody, those that hold.
+    ///
+    /// # Errors
+    /// What the relay says against it, or why it can't be reached.
+    pub async fn consents(
+        &self,
+        by: Option<&str>,
+        holding: bool,
+        limit: usize,
+    ) -> Result<Vec<Consent>, ClientError> {
+        let path = Path::new("crosstalk/consents")
+            .query_if("by", by)
+            .query_if("holding", holding.then_some("true"))
+            .query("limit", &limit.to_string());
+        Ok(self.get::<Consents>(path).await?.consents)
+    }
+
+    /// A consent, the messages under it, and who was told that it was withdrawn.
+    ///
+    /// # Errors
+    /// What the relay says against it, or why it can't be reached.
+    pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
+        self.get(Path::new("crosstalk/consents").part(id)).await
     }
 
     /// What waits for a person to carry it.

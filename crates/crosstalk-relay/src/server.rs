@@ -13,6 +13,7 @@ mod batch;
 mod blob;
 mod body;
 mod connection;
+mod consent;
 mod courier;
 mod credential;
 mod descriptor;

@@ -17,7 +17,7 @@ use crate::relay::handing::hand;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::view;
 use clap::Args;
-use crosstalk_envelope::{Document, Edit, Reading, fence, scan};
+use crosstalk_envelope::{Document, Edit, ErrorCode, Reading, fence, scan};
 use crosstalk_protocol::store::Way;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -233,6 +233,9 @@ impl Courier<'_> {
         };
         keeper.answers = Some(waiting.id.clone());
         let exit = keeper.keep(console, &Input::of_text("answer", answer.text.clone()))?;
+        if exit == Exit::from(ErrorCode::Consent) {
+            return Ok(exit);
+        }
         hand(self.remote, &answer.text, None)?;
         match self.remote.carried(&waiting.id, &waiting.to, None) {
             // A NACK settled it at the relay when it came.

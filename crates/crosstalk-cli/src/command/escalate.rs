@@ -39,7 +39,9 @@ impl Escalate {
             reason: &self.reason,
             urgency: self.urgency.as_deref(),
         };
-        let builder = escalation(&passed.records, &request)?;
+        let builder = self
+            .passing
+            .write(console, &passed, |records| escalation(records, &request))?;
         self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

@@ -57,7 +57,15 @@ impl Export {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
         let thread = desk::thread(&store, &self.thread)?;
-        let records = desk::everything(&store, &thread.id)?;
+        let mut records = desk::everything(&store, &thread.id)?;
+        let all = records.len();
+        records.retain(|r| !r.text.is_empty());
+        if records.len() < all {
+            console.note(&format!(
+                "{} left out: the consent is over or was withdrawn",
+                count(all - records.len(), "message")
+            ))?;
+        }
         let text = match self.format {
             Format::Files => return self.files(console, &records),
             Format::Text => archive::to_text(&records),

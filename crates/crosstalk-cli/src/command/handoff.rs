@@ -35,7 +35,9 @@ impl Handoff {
             bundle: self.passing.bundle(&passed),
             approved: self.approve_transfer,
         };
-        let builder = bundle::handoff(&passed.records, &request)?;
+        let builder = self.passing.write(console, &passed, |records| {
+            bundle::handoff(records, &request)
+        })?;
         self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

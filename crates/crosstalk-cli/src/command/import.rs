@@ -6,9 +6,10 @@ use crate::console::{Console, RED, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Taken};
 use crate::input::{Input, shown_path};
 use crate::json;
+use crate::ledger;
 use crate::lookup::Look;
 use crate::paragraph::count;
 use crate::schema::IMPORT;
@@ -32,7 +33,7 @@ const BATCH: usize = 500;
 /// and left alone, so an import can be repeated. Keys are not pinned.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
+    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
 )]
 pub(crate) struct Import {
     /// Files and folders
@@ -210,11 +211,43 @@ impl Work<'_> {
         document: &Document<'_>,
         way: Way,
     ) -> Result<(), Failure> {
-        let taken = self.incoming.take(console, document, way)?;
+        let mut taken = self.incoming.take(console, document, way)?;
+        if !taken.said.is_silent() {
+            return self.with_consent(console, name, &mut taken);
+        }
         self.batch.push((name.to_owned(), taken.arrival));
         match self.batch.len() >= BATCH {
             true => self.flush(),
             false => Ok(()),
+        }
+    }
+
+    /// One that says something about consent, after all that came before it.
+    fn with_consent(
+        &mut self,
+        console: &mut Console,
+        name: &str,
+        taken: &mut Taken,
+    ) -> Result<(), Failure> {
+        self.flush()?;
+        let way = taken.arrival.way;
+        let what = (&mut taken.arrival, &taken.said, &self.incoming.policy);
+        let filed = ledger::file(console, &mut self.store, what, |store, arrival| {
+            let outcome = store.accept(std::slice::from_ref(arrival))?;
+            let outcome = outcome.into_iter().next();
+            outcome.ok_or_else(|| Failure::Failed("the store did not keep a message".into()))
+        })?;
+        match filed {
+            Ok((outcome, withdrawn)) => {
+                self.count(name.to_owned(), way, outcome);
+                ledger::tell(console, &withdrawn)
+            }
+            Err(refusal) => {
+                let id = taken.arrival.id();
+                let reason = format!("{id}: {}", ledger::sentence(&refusal).replace('\n', " "));
+                self.refuse(name, &reason, refusal.code.into());
+                Ok(())
+            }
         }
     }
 
@@ -224,19 +257,23 @@ impl Work<'_> {
         let outcomes = self.store.accept(&arrivals)?;
         let ways: Vec<Way> = arrivals.iter().map(|a| a.way).collect();
         for ((name, way), outcome) in names.into_iter().zip(ways).zip(outcomes) {
-            match outcome {
-                Outcome::Filed { .. } => self.tally.filed += 1,
-                Outcome::Known { .. } => self.tally.known += 1,
-                // The id of a turn comes from what was said: only the name of the file is another one.
-                Outcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
-                Outcome::Conflict { id, .. } => {
-                    self.exit = self.exit.worst(crosstalk_envelope::ErrorCode::Perm.into());
-                    let id = crosstalk_envelope::unicode::escape(&id).into_owned();
-                    self.tally.conflicts.push((name, id));
-                }
-            }
+            self.count(name, way, outcome);
         }
         Ok(())
+    }
+
+    fn count(&mut self, name: String, way: Way, outcome: Outcome) {
+        match outcome {
+            Outcome::Filed { .. } => self.tally.filed += 1,
+            Outcome::Known { .. } => self.tally.known += 1,
+            // The id of a turn comes from what was said: only the name of the file is another one.
+            Outcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
+            Outcome::Conflict { id, .. } => {
+                self.exit = self.exit.worst(crosstalk_envelope::ErrorCode::Perm.into());
+                let id = crosstalk_envelope::unicode::escape(&id).into_owned();
+                self.tally.conflicts.push((name, id));
+            }
+        }
     }
 
     fn refuse(&mut self, name: &str, reason: &str, exit: Exit) {

@@ -12,7 +12,7 @@ use crate::report::Message;
 use crate::schema::INBOX;
 use crate::view::{self, Look};
 use clap::Args;
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::store::{Record, Store as _};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -66,6 +66,7 @@ impl Inbox {
             None => None,
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        let items: Vec<Record> = items.into_iter().map(desk::veiled).collect();
         if self.json {
             let messages: Vec<Message> = items.iter().map(Message::new).collect();
             let answer = json!({"schema": INBOX, "messages": messages, "more": more});

@@ -130,7 +130,8 @@ impl Listen {
         let exit = keep(console, desk, waiting, (is_quiet, true))?;
         if !is_kept(exit) {
             console.warning(&format!(
-                "the message {} was not kept, and stays at the relay: another message here has its id, or it can't be read",
+                "the message {} was not kept, and stays at the relay: another message here has its id, it can't be read, or its consent \
+                 is not enough",
                 waiting.id
             ))?;
             return Ok(exit);

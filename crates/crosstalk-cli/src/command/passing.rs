@@ -5,10 +5,11 @@ use crate::console::Console;
 use crate::desk::{self, Desk};
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
+use crate::paragraph::count;
 use crate::recipient::resolve_typed;
 use clap::Args;
-use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT};
+use crosstalk_envelope::{Builder, Timestamp};
+use crosstalk_protocol::bundle::{Bundle, BundleError, DEFAULT_LIMIT};
 use crosstalk_protocol::store::Record;
 
 /// What is passed on.
@@ -40,7 +41,10 @@ pub(super) struct Passing {
 /// What was found for it.
 #[derive(Debug)]
 pub(super) struct Passed {
-    pub(super) records: Vec<Record>,
+    /// All messages of the thread: what they say about consent counts, even if it is over.
+    all: Vec<Record>,
+    /// Those with a text.
+    records: Vec<Record>,
     sender: String,
     receiver: String,
     user: String,
@@ -64,14 +68,39 @@ impl Passing {
             Some(from) => resolve_typed(&desk.config, from),
             None => desk.config.sender()?,
         };
+        let all = desk::whole(&store, &thread.id)?;
+        let records = desk::everything(&store, &thread.id)?.into_iter();
         Ok(Passed {
-            records: desk::everything(&store, &thread.id)?,
+            records: records.filter(|r| !r.text.is_empty()).collect(),
+            all,
             sender,
             receiver: resolve_typed(&desk.config, &self.to),
             user: desk.config.user()?,
             message: desk.new_id(),
             at: clock::now(),
         })
+    }
+
+    /// Writes the envelope. Nothing is passed on whose consent does not hold, and no text whose consent is over.
+    pub(super) fn write(
+        &self,
+        console: &mut Console,
+        passed: &Passed,
+        write: impl Fn(&[Record]) -> Result<Builder, BundleError>,
+    ) -> Result<Builder, Failure> {
+        let whole = write(&passed.all)?;
+        let left_out = passed.all.len() - passed.records.len();
+        if left_out == 0 {
+            return Ok(whole);
+        }
+        if let ([first, ..], []) = (passed.all.as_slice(), passed.records.as_slice()) {
+            desk::require_text(&desk::veiled(first.clone()))?;
+        }
+        let what = count(left_out, "message");
+        console.note(&format!(
+            "{what} left out: the consent is over or was withdrawn"
+        ))?;
+        Ok(write(&passed.records)?)
     }
 
     /// The two together, as the library takes them.

@@ -12,13 +12,15 @@ use crate::failure::Failure;
 use crate::incoming::{Incoming, Taken};
 use crate::input::Input;
 use crate::json;
+use crate::ledger;
 use crate::lookup::Look;
 use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
 use clap::Args;
 use crosstalk_envelope::json::finding;
-use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity};
+use crosstalk_protocol::consent::{Policy, Withdrawn};
 use crosstalk_protocol::store::{Arrival, Outcome, Record, Side, Store as _, Way, is_placeholder};
 use crosstalk_protocol::{Word, is_primer_example};
 use crosstalk_store::SqliteStore;
@@ -32,7 +34,7 @@ use std::path::PathBuf;
 /// answer without an envelope is filed with --as-reply-to.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n\nExit codes: 0 kept, or known already; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
 )]
 pub(crate) struct Paste {
     /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
@@ -207,9 +209,20 @@ impl<'k> Keeper<'k> {
             taken.push(one);
         }
         let mut store = self.desk.store(console)?;
-        let outcomes = self.accept(&mut store, &mut taken)?;
+        let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
+            let (outcome, withdrawn) = match outcome {
+                Ok((outcome, withdrawn)) => (outcome, withdrawn),
+                Err(refusal) => {
+                    exit = exit.worst(refusal.code.into());
+                    match self.quiet {
+                        true => self.messages.push(told::refused(taken, refusal)?),
+                        false => told::show_refused(console, document, refusal)?,
+                    }
+                    continue;
+                }
+            };
             let learned = match outcome {
                 Outcome::Conflict { .. } => None,
                 _ => incoming.learn(document, &taken.verdict)?,
@@ -231,7 +244,10 @@ impl<'k> Keeper<'k> {
             };
             match self.quiet {
                 true => self.messages.push(told.report()?),
-                false => told.show(console, &store, self.unfold)?,
+                false => {
+                    told.show(console, &store, self.unfold)?;
+                    ledger::tell(console, withdrawn)?;
+                }
             }
             if let Outcome::Filed { .. } = outcome {
                 self.kept.extend(record);
@@ -240,34 +256,59 @@ impl<'k> Keeper<'k> {
         Ok(exit)
     }
 
-    /// Hands the messages to the store. Where an id is taken and a new one is wanted, or the model wrote the id of the
-    /// question once more, the envelope keeps the id that it carries, and has another one here.
+    /// Hands the messages to the store: in one go, unless one says something about consent. Such a one is held against what
+    /// is on record when those before it are kept.
     fn accept(
         &self,
+        console: &mut Console,
         store: &mut SqliteStore,
         taken: &mut [Taken],
-    ) -> Result<Vec<Outcome>, Failure> {
-        let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
-        let mut outcomes = store.accept(&arrivals)?;
-        for (taken, outcome) in taken.iter_mut().zip(&mut outcomes) {
-            let Outcome::Conflict { id, .. } = outcome else {
-                continue;
-            };
-            let copied = store
-                .message(id)?
-                .is_some_and(|m| taken.arrival.copies_id_of(&m));
-            if copied && taken.arrival.answers.is_none() {
-                taken.arrival.answers = Some(id.clone());
-            }
-            if self.new_id || copied {
-                taken.arrival.message = None;
-                let again = store.accept(std::slice::from_ref(&taken.arrival))?;
-                if let Some(again) = again.into_iter().next() {
-                    *outcome = again;
-                }
-            }
+        policy: &Policy,
+    ) -> Result<Vec<Result<(Outcome, Withdrawn), Refusal>>, Failure> {
+        if taken.iter().all(|t| t.said.is_silent()) {
+            let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
+            let outcomes = store.accept(&arrivals)?.into_iter();
+            let all = outcomes.zip(taken).map(|(outcome, taken)| {
+                let outcome = self.settled(store, &mut taken.arrival, outcome)?;
+                Ok(Ok((outcome, Withdrawn::default())))
+            });
+            return all.collect();
         }
-        Ok(outcomes)
+        let mut all = Vec::with_capacity(taken.len());
+        for Taken { arrival, said, .. } in taken {
+            let one = ledger::file(console, store, (arrival, said, policy), |store, arrival| {
+                let outcome = store.accept(std::slice::from_ref(arrival))?;
+                let outcome = outcome.into_iter().next();
+                let outcome = outcome
+                    .ok_or_else(|| Failure::Failed("the store did not keep a message".into()))?;
+                self.settled(store, arrival, outcome)
+            });
+            all.push(one?);
+        }
+        Ok(all)
+    }
+
+    /// Where an id is taken and a new one is wanted, or the model wrote the id of the question once more, the envelope
+    /// keeps the id that it carries, and has another one here.
+    fn settled(
+        &self,
+        store: &mut SqliteStore,
+        arrival: &mut Arrival,
+        outcome: Outcome,
+    ) -> Result<Outcome, Failure> {
+        let Outcome::Conflict { id, .. } = &outcome else {
+            return Ok(outcome);
+        };
+        let copied = store.message(id)?.is_some_and(|m| arrival.copies_id_of(&m));
+        if copied && arrival.answers.is_none() {
+            arrival.answers = Some(id.clone());
+        }
+        if !self.new_id && !copied {
+            return Ok(outcome);
+        }
+        arrival.message = None;
+        let again = store.accept(std::slice::from_ref(arrival))?;
+        Ok(again.into_iter().next().unwrap_or(outcome))
     }
 
     /// Tells what could not be read, and what to do if there is no message at all.

@@ -60,6 +60,7 @@ fn found(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
 fn waiting(store: &SqliteStore) -> Result<Record, Failure> {
     let inbox = store.inbox(Page::first(50))?;
     let mine = inbox.items.into_iter().find(|r| r.wait == Wait::Me);
+    let mine = mine.map(desk::veiled);
     mine.ok_or_else(|| {
         Failure::Failed(
             "nothing waits for an answer of yours: name a message (`crosstalk threads`, `crosstalk show THREAD`), or \

@@ -1,5 +1,6 @@
 //! `crosstalk search`: messages by their words.
 
+use crate::clock;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::exit::Exit;
@@ -42,7 +43,8 @@ impl Search {
             Some(kept) => Some(kept.search(&search, self.paging.page())?),
             None => None,
         };
-        let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        let (mut items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        items.retain(|r| !r.has_run_out(clock::now()));
         let exit = match items.is_empty() {
             true => Exit::FAILURE,
             false => Exit::SUCCESS,

@@ -72,6 +72,7 @@ impl Show {
             tell_due(console, &desk, &store, &records)?;
         }
         if self.copy {
+            records.iter().try_for_each(desk::require_text)?;
             if !records.iter().all(|r| is_sound(r.verdict)) {
                 console.warning("it must not be acted on")?;
             }
@@ -90,6 +91,7 @@ impl Show {
     }
 
     fn print(&self, console: &mut Console, records: &[Record]) -> Result<(), Failure> {
+        records.iter().try_for_each(desk::require_text)?;
         for (number, record) in records.iter().enumerate() {
             if number > 0 {
                 console.data("\n")?;

@@ -2,6 +2,7 @@
 
 use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
+use crosstalk_protocol::relay::Pattern;
 use std::fmt;
 
 /// A setting.
@@ -28,6 +29,8 @@ pub(crate) enum Key {
     Domain,
     Dns,
     RedactNames,
+    ConsentSigned,
+    ConsentAuthorities,
 }
 
 /// What there is to know about a setting.
@@ -196,6 +199,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         default: Fixed::Empty,
         about: "names that `redact` takes out",
     },
+    Setting {
+        key: Key::ConsentSigned,
+        name: "consent.signed",
+        kind: Kind::List(one_line),
+        default: Fixed::Empty,
+        about: "scopes whose consent has to be signed with a trusted key; * is every sensitive one",
+    },
+    Setting {
+        key: Key::ConsentAuthorities,
+        name: "consent.authorities",
+        kind: Kind::List(pattern),
+        default: Fixed::Empty,
+        about: "who may withdraw what others granted: addresses, or patterns with a * at the end",
+    },
 ];
 
 /// The table of names, and what its entries are called on the command line.
@@ -336,6 +353,13 @@ fn key_id(text: &str) -> Result<(), String> {
         false => Err(format!(
             "is `{text}`, which is no key id: `crosstalk key list` shows yours"
         )),
+    }
+}
+
+fn pattern(text: &str) -> Result<(), String> {
+    match Pattern::parse(text) {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(format!("is `{text}`, which is no pattern: {fault}")),
     }
 }
 

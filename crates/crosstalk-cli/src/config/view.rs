@@ -4,6 +4,8 @@ use super::setting::{Key, Value, direction};
 use super::{Config, folder};
 use crate::clipboard::Choice;
 use crate::failure::Failure;
+use crosstalk_protocol::consent::Policy;
+use crosstalk_protocol::relay::Pattern;
 
 /// Whether a signed message carries the public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,5 +145,19 @@ impl Config {
     /// Names that are taken out of what is shared.
     pub(crate) fn redact_names(&self) -> Vec<String> {
         self.list(Key::RedactNames)
+    }
+
+    /// What is demanded of consent here.
+    pub(crate) fn consent(&self) -> Policy {
+        let authorities = self.list(Key::ConsentAuthorities);
+        Policy {
+            signed: self.list(Key::ConsentSigned),
+            // They were read before.
+            authorities: authorities
+                .iter()
+                .filter_map(|p| Pattern::parse(p).ok())
+                .collect(),
+            ..Policy::default()
+        }
     }
 }

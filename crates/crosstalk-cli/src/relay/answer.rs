@@ -4,13 +4,13 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::outgoing::{Delivery, arrival, refused};
+use crate::outgoing::{Delivery, keep, refused};
 use crate::relay::handing::hand;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
 use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
 use crosstalk_protocol::is_primer_example;
-use crosstalk_protocol::store::{Store as _, is_placeholder, is_same_party, may_answer};
+use crosstalk_protocol::store::{Outcome, Store as _, is_placeholder, is_same_party, may_answer};
 
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
@@ -176,9 +176,9 @@ pub(crate) fn post(
             Delivery::default().seal(desk, text, at, is_known)?
         }
     };
-    let arrival = arrival(&text, key.as_ref(), at);
-    let id = arrival.id().to_owned();
-    store.accept(&[arrival])?;
+    let (outcome, _) = keep(console, desk, &mut store, (&text, key.as_ref()), at)?;
+    let (Outcome::Filed { id, .. } | Outcome::Known { id, .. } | Outcome::Conflict { id, .. }) =
+        outcome;
     drop(store);
     let outbox = Outbox::of(desk);
     outbox.add(&Due::new(&id, remote, &[]))?;

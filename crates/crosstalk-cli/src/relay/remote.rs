@@ -17,7 +17,7 @@ pub(crate) use crosstalk_relay::client::Approval as Held;
 pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
 /// A message at a relay.
 pub(crate) use crosstalk_relay::client::Message as Waiting;
-use crosstalk_relay::client::{Letter, Status, Verdict};
+use crosstalk_relay::client::{Consent, ConsentRecord, Letter, Status, Verdict};
 
 /// The relay of this machine, where nothing else is configured.
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
@@ -245,6 +245,21 @@ impl Remote {
     pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, Trouble> {
         self.ask(async |c| c.get_blob(digest, LARGEST).await)
             .map(Into::into)
+    }
+
+    /// Consents on record there.
+    pub(crate) fn consents(
+        &self,
+        by: Option<&str>,
+        holding: bool,
+        limit: usize,
+    ) -> Result<Vec<Consent>, Trouble> {
+        self.ask(async |c| c.consents(by, holding, limit).await)
+    }
+
+    /// A consent on record there, and what depends on it.
+    pub(crate) fn consent(&self, id: &str) -> Result<ConsentRecord, Trouble> {
+        self.ask(async |c| c.consent(id).await)
     }
 
     /// What waits for a person to carry it.

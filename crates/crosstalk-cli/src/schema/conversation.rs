@@ -11,7 +11,16 @@ fn number() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
 
-fn list(items: Value) -> Value {
+pub(super) fn digest() -> Value {
+    json!({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
+}
+
+/// Why a consent is not enough.
+pub(super) fn refusal() -> Value {
+    maybe_object(json!({"code": text(), "rule": maybe(), "reason": text()}))
+}
+
+pub(super) fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
@@ -29,7 +38,7 @@ fn message_fields() -> Value {
         "verdict": {"enum": Word::ALL.map(Word::as_str)},
         "pkid": maybe(),
         "received_at": text(), "written_at": maybe(),
-        "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+        "digest": digest(),
         "body": text(), "envelope": text(),
     })
 }
@@ -55,31 +64,36 @@ pub(super) fn sent() -> Value {
         SENT,
         "What `send`, `reply`, `escalate`, `handoff` and `close` print with --json. `text` is what goes into the chat: \
          the envelope, in a fence and after the primer if that was asked for. `copied` says how it came on the clipboard, `relay` \
-         what became of it at a relay, if it went to one.",
+         what became of it at a relay, if it went to one, `withdrawn` what it erased here, if it is a REVOKE.",
         json!({
             "schema": schema(SENT),
             "message": message(),
             "text": text(),
             "copied": {"enum": ["system", "terminal", null]},
             "relay": super::relay::handed(),
+            "withdrawn": maybe_object(json!({
+                "consents": list(text()),
+                "erased": list(object(json!({"id": text(), "digest": digest()}))),
+            })),
         }),
     )
 }
 
 pub(super) fn paste() -> Value {
     let one = object(json!({
-        "outcome": {"enum": ["filed", "known", "conflict"]},
+        "outcome": {"enum": ["filed", "known", "conflict", "refused"]},
         "id": text(),
         "message": maybe_object(message_fields()),
         "settles": maybe(),
         "learned": maybe(),
         "repairs": list(finding()),
         "verdict": {"type": "object", "required": ["schema", "verdict", "sentence", "next"]},
+        "refusal": refusal(),
     }));
     form(
         PASTE,
         "What `crosstalk paste --json` prints. `verdict` has the form crosstalk.verify/1. `errors` are about what could \
-         not be read.",
+         not be read; `refusal` says why a message is not kept whose consent is not enough.",
         json!({"schema": schema(PASTE), "messages": list(one), "errors": list(finding())}),
     )
 }

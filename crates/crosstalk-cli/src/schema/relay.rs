@@ -97,12 +97,17 @@ pub(super) fn listen() -> Value {
     schema
 }
 
-pub(super) fn status() -> Value {
-    let delivery = object(json!({
+/// How far a message is on its way to one recipient.
+pub(super) fn delivery() -> Value {
+    object(json!({
         "to": text(), "by": text(), "state": states(), "attempts": number(), "queued_at": text(),
         "delivered_at": maybe(), "read_at": maybe(), "acknowledged_at": maybe(), "failed_at": maybe(),
         "reason": maybe(), "next_at": maybe(),
-    }));
+    }))
+}
+
+pub(super) fn status() -> Value {
+    let delivery = delivery();
     form(
         STATUS,
         "What `crosstalk status --json` prints: how far a message is on its way to each recipient.",

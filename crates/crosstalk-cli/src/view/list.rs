@@ -1,10 +1,9 @@
 //! Lists: threads, and messages one below the other.
 
 use super::message::{badge, warning};
-use super::{Look, parties, party, time_of};
+use super::{Look, intent, parties, party, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
-use crate::render;
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
@@ -84,7 +83,7 @@ pub(crate) fn messages(
             out.push('\n');
         }
         let document = Document::parse(&record.text, Reading::Paste);
-        let (intent, color) = render::intent(&document.envelope());
+        let (intent, color) = intent(record, &document);
         let sides_text = parties(record);
         let (badge, plain) = badge(record);
         let todo = match record.wait {

@@ -1,8 +1,9 @@
 //! One message: who to whom, what for, how far it can be trusted, how old it is, and its text.
 
-use super::{Look, parties, sides, time_of};
+use super::{Look, intent, parties, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::desk::why_gone;
 use crate::render;
 use crate::screen::cells;
 use crosstalk_envelope::canonical::is_hop_namespace;
@@ -28,8 +29,8 @@ pub(crate) fn message(record: &Record, short: impl Fn(&str) -> String, look: &Lo
 /// `CHATGPT → KALLE  [RESPOND]                       ○ unsigned · just now`
 fn title(record: &Record, look: &Look) -> String {
     let sides_text = parties(record);
-    let envelope = Document::parse(&record.text, Reading::Paste);
-    let (intent, color) = render::intent(&envelope.envelope());
+    let document = Document::parse(&record.text, Reading::Paste);
+    let (intent, color) = intent(record, &document);
     let left = format!("{}  {}", styled(BOLD, &sides_text), styled(color, &intent));
     let (badge, plain) = badge(record);
     let age = age(time_of(record), look.now);
@@ -108,6 +109,11 @@ fn facts(
 fn body(out: &mut String, record: &Record, document: &Document<'_>, look: &Look) {
     if let Some(sentence) = caution(record.verdict) {
         out.push_str(&format!("{}\n", styled(RED, sentence)));
+    }
+    if let Some(why) = why_gone(record) {
+        let why = format!("The text is not here any more: {why}.");
+        out.push_str(&format!("{}\n", styled(YELLOW, &why)));
+        return;
     }
     if let Some(warning) = warning(document)
         && !look.unfold

@@ -1,11 +1,11 @@
 //! A thread as a tree: each message below the one that it answers.
 
 use super::message::{badge, caution, lines, warning};
-use super::{Look, parties, party, sides, time_of};
+use super::{Look, intent, parties, party, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, RED, YELLOW, styled};
+use crate::desk::why_gone;
 use crate::paragraph::count;
-use crate::render;
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
@@ -90,7 +90,7 @@ fn order(records: &[Record]) -> Vec<(&Record, usize)> {
 
 fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look) {
     let document = Document::parse(&record.text, Reading::Paste);
-    let (intent, color) = render::intent(&document.envelope());
+    let (intent, color) = intent(record, &document);
     let who = parties(record);
     let (pad, mark) = (" ".repeat(indent), if indent == 0 { "" } else { "└ " });
     let left = format!(
@@ -109,6 +109,11 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     let pad = " ".repeat(indent);
     if let Some(sentence) = caution(record.verdict) {
         out.push_str(&format!("{pad}{}\n", styled(RED, sentence)));
+    }
+    if let Some(why) = why_gone(record) {
+        let why = format!("The text is not here any more: {why}.");
+        out.push_str(&format!("{pad}{}\n", styled(YELLOW, &why)));
+        return;
     }
     if let Some(warning) = warning(&document)
         && !look.unfold

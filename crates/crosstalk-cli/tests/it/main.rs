@@ -12,6 +12,7 @@
 mod clipboard;
 mod config;
 mod conform;
+mod consent;
 mod conversation;
 mod dns;
 #[cfg(unix)]

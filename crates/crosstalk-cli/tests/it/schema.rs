@@ -110,6 +110,9 @@ fn the_schema_can_refuse() {
         "approval",
         "dead",
         "fsck",
+        "consents",
+        "consent",
+        "consent-check",
     ];
     for form in forms {
         assert!(!validator(form).is_valid(&serde_json::json!({})), "{form}");

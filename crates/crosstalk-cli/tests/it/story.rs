@@ -374,6 +374,11 @@ fn the_guide_to_conversations_is_as_it_tells() {
     tell("../../docs/guide/conversations.md");
 }
 
+#[test]
+fn the_guide_to_consent_is_as_it_tells() {
+    tell("../../docs/guide/consent.md");
+}
+
 fn compare(names: &mut Names, page: &str, real: &str) -> bool {
     let mut real = real.lines().peekable();
     let mut page = page.lines().peekable();

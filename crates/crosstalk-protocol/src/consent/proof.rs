@@ -87,4 +87,15 @@ impl Proof {
             is_firm: is_senders && is_compared && assurance.is_trusted(),
         }
     }
+    /// What a signature with a key of one's own proves in one's own store: it is the person's, and for each of their
+    /// addresses that is sure.
+    pub fn own(verdict: &Verdict, is_own_address: bool) -> Self {
+        match verdict.word() == Word::Verified {
+            true => Self {
+                assurance: Assurance::Pinned,
+                is_firm: is_own_address,
+            },
+            false => Self::default(),
+        }
+    }
 }

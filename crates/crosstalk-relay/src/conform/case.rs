@@ -2,6 +2,7 @@
 
 mod batch;
 mod blob;
+mod consent;
 mod delivery;
 mod hold;
 mod hop;
@@ -28,6 +29,7 @@ pub(super) const ALL: &[&[Case]] = &[
     inbox::CASES,
     state::CASES,
     lookup::CASES,
+    consent::CASES,
     delivery::CASES,
     blob::CASES,
     who::CASES,

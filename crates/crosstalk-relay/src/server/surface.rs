@@ -5,8 +5,8 @@ use super::body;
 use super::connection::Line;
 use super::credential::{self, Caller};
 use super::{
-    Site, approval, audit, blob, courier, directory, inbox, media, message, operation, poll, query,
-    receive, thread, token,
+    Site, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
+    poll, query, receive, thread, token,
 };
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
@@ -57,6 +57,8 @@ enum Does {
     Approvals,
     Approval,
     Decide,
+    Consents,
+    Consent,
     Courier,
     Carried,
     Polls,
@@ -84,7 +86,7 @@ type Methods = &'static [(Method, Does, Right)];
 type Path = (&'static str, Methods);
 
 /// Every path. `{}` is one part of it, with a name in it.
-static SURFACE: [Path; 33] = [
+static SURFACE: [Path; 35] = [
     (
         "/crosstalk/receive",
         &[(Method::POST, Does::Receive, Right::Stranger)],
@@ -143,6 +145,14 @@ static SURFACE: [Path; 33] = [
             (Method::GET, Does::Approval, Right::Person),
             (Method::POST, Does::Decide, Right::Person),
         ],
+    ),
+    (
+        "/crosstalk/consents",
+        &[(Method::GET, Does::Consents, Right::Known)],
+    ),
+    (
+        "/crosstalk/consents/{}",
+        &[(Method::GET, Does::Consent, Right::Known)],
     ),
     (
         "/crosstalk/courier",
@@ -413,6 +423,8 @@ async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
         Does::Approvals => approval::list(call).await,
         Does::Approval => approval::show(call).await,
         Does::Decide => approval::decide(call).await,
+        Does::Consents => consent::list(call).await,
+        Does::Consent => consent::show(call).await,
         Does::Courier => courier::waiting(call).await,
         Does::Carried => courier::carried(call).await,
         Does::Polls => poll::polls(call).await,

@@ -6,6 +6,7 @@ mod audit;
 mod batch;
 mod blob;
 mod code;
+mod consent;
 mod directory;
 mod inbox;
 mod limit;

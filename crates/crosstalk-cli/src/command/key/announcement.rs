@@ -2,10 +2,10 @@
 
 use crate::command::sign::require_verified;
 use crate::failure::Failure;
+use crate::outgoing::is_revoke_only;
 use clap::Args;
-use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{BuildError, Builder, Document, Reading, id};
+use crosstalk_envelope::{Builder, Document, Reading, id};
 
 /// Who tells whom.
 #[derive(Args, Debug)]
@@ -49,9 +49,4 @@ pub(super) fn signed(signer: &Signer<'_>, builder: &Builder) -> Result<String, F
     let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
     require_verified(&signed, signer)?;
     Ok(signed)
-}
-
-fn is_revoke_only(fault: &BuildError) -> bool {
-    let mut errors = fault.diagnostics.iter().filter(|d| d.is_error());
-    !fault.text.is_empty() && errors.all(|d| *d.rule == rule::REVOKE_UNSIGNED)
 }

@@ -147,7 +147,9 @@ mod tests {
 
     fn record() -> Option<Record> {
         let at = crosstalk_envelope::Timestamp::from_millis(0);
-        let arrival = crate::outgoing::arrival(&waiting().envelope, None, at);
+        let envelope = waiting().envelope;
+        let document = Document::parse(&envelope, Reading::Strict);
+        let (arrival, _) = crate::outgoing::arrival(&document, None, at);
         let folder = tempfile::tempdir().ok()?;
         let mut store = crosstalk_store::SqliteStore::open(folder.path().join("s.db")).ok()?;
         store.accept(&[arrival]).ok()?;

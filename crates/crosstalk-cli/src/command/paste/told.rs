@@ -4,11 +4,13 @@ use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::incoming::Taken;
 use crate::json;
-use crate::paragraph::wrap;
+use crate::ledger;
+use crate::paragraph::{lines, wrap};
 use crate::render;
 use crate::report::Message;
 use crate::view::{self, Look};
 use crosstalk_envelope::json::finding;
+use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
@@ -212,6 +214,33 @@ impl Told<'_> {
             "learned": self.learned,
             "repairs": repairs,
             "verdict": json::value(&self.taken.verdict.report())?,
+            "refusal": null,
         }))
     }
+}
+
+/// A message that is not kept, because its consent is not enough: for people.
+pub(super) fn show_refused(
+    console: &mut Console,
+    document: &Document<'_>,
+    refusal: &Refusal,
+) -> Result<(), Failure> {
+    let word = styled(RED, "not kept");
+    let (from, to) = (document.sender(), document.receiver());
+    let text = format!("{from} → {to}: {}", ledger::sentence(refusal));
+    console.talk(&format!("{word}: {}\n", lines(&escape(&text), 10)))
+}
+
+/// The same for programs.
+pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure> {
+    Ok(json!({
+        "outcome": "refused",
+        "id": taken.arrival.id(),
+        "message": null,
+        "settles": null,
+        "learned": null,
+        "repairs": [],
+        "verdict": json::value(&taken.verdict.report())?,
+        "refusal": ledger::refusal(refusal),
+    }))
 }

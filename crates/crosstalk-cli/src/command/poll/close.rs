@@ -85,7 +85,10 @@ impl Close {
             envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
         let batch: Vec<_> = envelopes
             .iter()
-            .map(|text| arrival(text, None, clock::now()))
+            .map(|text| {
+                let document = Document::parse(text, Reading::Strict);
+                arrival(&document, None, clock::now()).0
+            })
             .collect();
         let mut store = desk.store(console)?;
         store.accept(&batch)?;

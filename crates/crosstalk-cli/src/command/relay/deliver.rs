@@ -66,8 +66,15 @@ impl Deliver {
         if records.is_empty() {
             console.talk("everything was handed over\n")?;
         }
-        for record in records {
+        for record in records.into_iter().map(desk::veiled) {
             let short = view::short(&store, &record.id)?;
+            if let Err(fault) = desk::require_text(&record) {
+                // It never will be.
+                outbox.remove(&record.id)?;
+                console.failure(&fault)?;
+                exit = exit.worst(fault.exit());
+                continue;
+            }
             let due = outbox.find(&record.id);
             let through = match &due {
                 Some(due) => self.through.or(&due.relay, due.token_file.as_deref()),

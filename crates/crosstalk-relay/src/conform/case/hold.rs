@@ -63,7 +63,8 @@ fn path(id: &str) -> String {
 /// Hands a message in that waits.
 async fn wait(p: &Probe, change: impl FnOnce(Builder) -> Builder) -> Step<Letter> {
     let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
-        change(b.meta("privacy", "Scope", "conform-hold"))
+        let scoped = b.meta("privacy", "Scope", "conform-hold");
+        change(scoped.meta("privacy", "Consent", "explicit_yes"))
     })?;
     let answer = p.post(letter.text.clone()).await?;
     match answer.status == 200 && answer.text().contains("\nState: held\n") {

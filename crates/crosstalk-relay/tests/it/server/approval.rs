@@ -450,7 +450,10 @@ fn each_condition_holds_what_it_says() {
         let blob = format!("a.txt;text/plain;sha256:{}", "0".repeat(64));
         code().meta("attachments", "File1", blob)
     };
-    let pii = || code().meta("privacy", "Scope", "pii, location");
+    let pii = || {
+        let scoped = code().meta("privacy", "Scope", "pii, location");
+        scoped.meta("privacy", "Consent", "explicit_yes")
+    };
     for (rule, held, free) in [
         (
             "intents = [\"request\"]",

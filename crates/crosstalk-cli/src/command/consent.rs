@@ -1,0 +1,77 @@
+//! `crosstalk consent`: what was agreed to, by whom and for what, and what became of it.
+
+mod check;
+mod grant;
+mod list;
+mod revoke;
+mod show;
+
+use crate::console::Console;
+use crate::desk::Desk;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _};
+use crosstalk_store::SqliteStore;
+
+/// Grant, look at, check and withdraw consents
+///
+/// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when, and
+/// how well that was verified. Whoever withdraws one erases every message that was kept under it.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk consent grant claude://session/abc123 --scope medical --expires 2027-01-01T00:00:00Z\n  crosstalk consent list\n  crosstalk consent show 01K74V8Q\n  crosstalk consent revoke 01K74V8Q --reason 'not needed any more'\n  crosstalk consent check message.txt"
+)]
+pub(crate) struct Consent {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(list::List),
+    Show(show::Show),
+    Grant(Box<grant::Grant>),
+    Revoke(Box<revoke::Revoke>),
+    Check(check::Check),
+}
+
+impl Consent {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        match self.action {
+            Action::List(action) => action.run(console, &desk),
+            Action::Show(action) => action.run(console, &desk),
+            Action::Grant(action) => action.run(console, &desk),
+            Action::Revoke(action) => action.run(console, &desk),
+            Action::Check(action) => action.run(console, &desk),
+        }
+    }
+}
+
+/// How many characters of a name are enough to look for the rest.
+const ENOUGH: usize = 4;
+
+/// The consent that a name, or the beginning of one, means; nothing if there is none.
+fn find(store: &SqliteStore, name: &str) -> Result<Option<Grant>, Failure> {
+    if let Some(grant) = store.grant(name)? {
+        return Ok(Some(grant));
+    }
+    if name.chars().count() < ENOUGH {
+        return Ok(None);
+    }
+    let all = store.grants(&GrantFilter::default())?;
+    let mut found = all.into_iter().filter(|g| g.id.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(Failure::Usage(format!(
+            "`{name}` can mean several consents: write more of it (`crosstalk consent list --all`)"
+        ))),
+        (found, _) => Ok(found),
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::Failed(format!(
+        "no consent `{name}` is on record: `crosstalk consent list --all` shows those that are"
+    ))
+}

@@ -1,0 +1,268 @@
+//! Consent in the paste workflow (CON-001 to CON-034): what a message says about it is held against the rules and against
+//! what is on record here, before it is kept; what follows from it is written down right after.
+
+use crate::console::{Console, GREEN, styled};
+use crate::failure::Failure;
+use crate::paragraph::count;
+use crate::view;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{Document, Timestamp};
+use crosstalk_protocol::consent::{
+    self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
+    Withdrawn,
+};
+use crosstalk_protocol::store::{Arrival, Outcome, StoreError};
+use crosstalk_protocol::{Verdict, Word};
+use crosstalk_store::SqliteStore;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How often traces of erased texts are tried to be taken out, and how long it is waited between the later tries.
+const TRIES: u32 = 400;
+const AT_ONCE: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a message says about consent, and how sure it is who says it.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    claim: Option<Claim>,
+    proof: Proof,
+    /// Why the message is not taken, by its own words.
+    refusal: Option<Refusal>,
+    /// Whether it must not be acted on: then it changes nothing on record.
+    is_unsound: bool,
+}
+
+impl Said {
+    /// Looks at a message by itself.
+    pub(crate) fn of(
+        document: &Document<'_>,
+        (verdict, proof): (&Verdict, Proof),
+        policy: &Policy,
+        at: Timestamp,
+    ) -> Self {
+        let claim = Claim::of(document);
+        let setting = Setting {
+            at,
+            policy,
+            assurance: proof.assurance,
+        };
+        let enough = claim
+            .as_ref()
+            .map_or(Ok(()), |c| consent::check(c, &setting));
+        let enough = enough.and_then(|()| consent::check_redacted(document));
+        Self {
+            claim,
+            proof,
+            refusal: enough.err(),
+            is_unsound: matches!(
+                verdict.word(),
+                Word::Damaged | Word::NotVerified | Word::Revoked
+            ),
+        }
+    }
+
+    /// Whether there is nothing to look up and to write down.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.claim.is_none() && self.refusal.is_none()
+    }
+
+    /// What it says.
+    pub(crate) const fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// How well it was verified.
+    pub(crate) const fn assurance(&self) -> Assurance {
+        self.proof.assurance
+    }
+
+    /// What follows from the message where nothing is on record; or why it would not be taken.
+    pub(crate) fn judge_alone(&self, arrival: &Arrival, policy: &Policy) -> Result<Terms, Refusal> {
+        self.ruled(arrival, &[], policy)
+    }
+
+    /// What follows from the message, by what is on record; or why it is not taken.
+    pub(crate) fn judge(
+        &self,
+        store: &SqliteStore,
+        arrival: &Arrival,
+        policy: &Policy,
+    ) -> Result<Result<Terms, Refusal>, StoreError> {
+        let known = match &self.claim {
+            Some(claim) if self.refusal.is_none() => named(store, claim)?,
+            _ => Vec::new(),
+        };
+        Ok(self.ruled(arrival, &known, policy))
+    }
+
+    fn ruled(&self, arrival: &Arrival, known: &[Grant], policy: &Policy) -> Result<Terms, Refusal> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        let Some(claim) = &self.claim else {
+            return Ok(Terms::default());
+        };
+        let mut to = vec![arrival.receiver.clone()];
+        to.extend(arrival.targets.iter().cloned());
+        let party = Party {
+            sender: &arrival.sender,
+            pkid: arrival.pkid.as_deref(),
+            proof: self.proof,
+            to: &to,
+            message: arrival.id(),
+            digest: arrival.digest,
+            at: arrival.at,
+        };
+        if self.is_unsound {
+            let mut terms = consent::judge(claim, &party, known)?;
+            terms.grants.clear();
+            return Ok(terms);
+        }
+        // A token is of a relay; there are none here.
+        let mut claim = claim.clone();
+        claim.permission = None;
+        let is_authority = policy.is_authority(party.sender);
+        let withdrawal = consent::withdraw(&claim, &party, known, is_authority)?;
+        match withdrawal {
+            Some(_) => Ok(Terms {
+                expires: claim.expires,
+                withdrawal,
+                ..Terms::default()
+            }),
+            None => consent::judge(&claim, &party, known),
+        }
+    }
+}
+
+/// The consents that a message names, and those that these go back to.
+fn named(store: &SqliteStore, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
+    let mut found = Vec::new();
+    for name in claim.names() {
+        let Some(grant) = store.grant(name)? else {
+            continue;
+        };
+        for original in &grant.originals {
+            found.extend(store.grant(original)?);
+        }
+        found.push(grant);
+    }
+    Ok(found)
+}
+
+/// Keeps a message, if its consent is enough, and writes down what follows from it. `accept` hands it to the store; it may
+/// give it another id.
+pub(crate) fn file(
+    console: &mut Console,
+    store: &mut SqliteStore,
+    (arrival, said, policy): (&mut Arrival, &Said, &Policy),
+    accept: impl FnOnce(&mut SqliteStore, &mut Arrival) -> Result<Outcome, Failure>,
+) -> Result<Result<(Outcome, Withdrawn), Refusal>, Failure> {
+    let mut terms = match said.judge(store, arrival, policy)? {
+        Ok(terms) => terms,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let judged = arrival.id().to_owned();
+    let outcome = accept(store, arrival)?;
+    let (id, is_new) = match &outcome {
+        Outcome::Filed { id, .. } => (id, true),
+        Outcome::Known { id, .. } => (id, false),
+        Outcome::Conflict { .. } => return Ok(Ok((outcome, Withdrawn::default()))),
+    };
+    if arrival.id() != judged {
+        terms = match said.judge(store, arrival, policy)? {
+            Ok(terms) => terms,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+    }
+    // What is known and on record stays as it is: else a copy would bring a withdrawn consent back.
+    if terms == Terms::default() || (!is_new && is_on_record(store, id, &terms)?) {
+        return Ok(Ok((outcome, Withdrawn::default())));
+    }
+    let withdrawn = store.put(id, &terms)?;
+    if !withdrawn.erased.is_empty() {
+        scrub(console, store)?;
+    }
+    Ok(Ok((outcome, withdrawn)))
+}
+
+fn is_on_record(store: &SqliteStore, id: &str, terms: &Terms) -> Result<bool, StoreError> {
+    if let Some(what) = &terms.withdrawal {
+        for consent in &what.consents {
+            if store.grant(consent)?.is_none_or(|g| g.revoked.is_none()) {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    for consent in &terms.under {
+        if !store.under(consent)?.iter().any(|(m, _)| m == id) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Takes what is left of erased texts out of the files. Whoever still reads an older state of them is not waited for
+/// for ever, and the person is told.
+pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<(), Failure> {
+    for turn in 0..TRIES {
+        if store.scrub()? {
+            return Ok(());
+        }
+        if turn >= AT_ONCE {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    console.warning(
+        "another program still reads the store, so that parts of what was erased may still be in its files: end it, then \
+         `crosstalk consent list` takes them out",
+    )
+}
+
+/// A refusal as a command ends with it.
+pub(crate) fn declined(before: &str, refusal: &Refusal) -> Failure {
+    Failure::Refused(refusal.code, format!("{before}{}", sentence(refusal)))
+}
+
+/// Why a message was refused, by which rule, and what to do.
+pub(crate) fn sentence(refusal: &Refusal) -> String {
+    let rule = refusal.rule.map_or("", |(id, _)| id);
+    format!("{} ({}, {rule})", refusal.detail, refusal.code.as_str())
+}
+
+/// The same for programs.
+pub(crate) fn refusal(refusal: &Refusal) -> Value {
+    json!({
+        "code": refusal.code.as_str(),
+        "rule": refusal.rule.map(|(id, _)| id),
+        "reason": refusal.detail,
+    })
+}
+
+/// Says what was withdrawn and erased; nothing if nothing was.
+pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), Failure> {
+    if withdrawn.consents.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = withdrawn.consents.iter().map(|c| view::line(c)).collect();
+    console.talk(&format!(
+        "{}: {}; {} erased here, whose digests stay\n",
+        styled(GREEN, "Withdrawn"),
+        names.join(", "),
+        match withdrawn.erased.len() {
+            0 => "no message".to_owned(),
+            many => count(many, "message"),
+        }
+    ))
+}
+
+/// The same for programs.
+pub(crate) fn report(withdrawn: &Withdrawn) -> Option<Value> {
+    let erased = withdrawn.erased.iter();
+    let erased: Vec<Value> = erased
+        .map(|e| json!({"id": e.id, "digest": e.digest.to_string()}))
+        .collect();
+    let consents = &withdrawn.consents;
+    (!consents.is_empty()).then(|| json!({"consents": consents, "erased": erased}))
+}

@@ -1,0 +1,90 @@
+//! Consents on record, for those who gave or got them (CON-035).
+
+use super::answer::{self, Answer, Fault};
+use super::media::Media;
+use super::query::TEXT;
+use super::sight::Sight;
+use super::surface::Call;
+use super::view::DeliveryView;
+use crate::client::{Consent, UnderConsent};
+use crosstalk_protocol::consent::{Grant, GrantFilter};
+use crosstalk_protocol::relay::RelayStore;
+use serde::Serialize;
+use serde_json::json;
+
+/// How many are looked at for somebody who does not see all of them.
+const LOOKED_AT: usize = 5_000;
+
+/// A consent with what depends on it.
+#[derive(Serialize)]
+struct View {
+    #[serde(flatten)]
+    consent: Consent,
+    messages: Vec<UnderConsent>,
+    told: Vec<DeliveryView>,
+}
+
+/// Whether somebody sees a consent: who gave it, who got it, and who runs the relay.
+fn sees(sight: &Sight, grant: &Grant) -> bool {
+    sight.is_admin() || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
+}
+
+pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let query = call.query()?;
+    let (limit, sight) = (query.limit()?, Sight::of(call));
+    let now = call.site.relay.now();
+    let filter = GrantFilter {
+        granter: query.text("by", TEXT)?.map(str::to_owned),
+        holding_at: query.flag("holding")?.unwrap_or(false).then_some(now),
+        most: match sight.is_admin() {
+            true => limit,
+            false => LOOKED_AT,
+        },
+    };
+    let ask = move |store: &dyn RelayStore| store.grants(&filter);
+    let grants = call.site.relay.read(ask).await?;
+    let seen = grants.iter().filter(|g| sees(&sight, g)).take(limit);
+    let consents: Vec<Consent> = seen.map(|g| Consent::of(g, now)).collect();
+    Ok(answer::json(&json!({ "consents": consents })))
+}
+
+pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
+    call.media(&[Media::Json])?;
+    let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
+    let ask = move |store: &dyn RelayStore| {
+        let Some(grant) = store.grant(&id)?.filter(|g| sees(&sight, g)) else {
+            return Ok(None);
+        };
+        let is_own = sight.is_admin() || sight.reads(&grant.granter);
+        let mut messages = Vec::new();
+        for (id, has_text) in store.under(&id)? {
+            // Who got the consent sees what is their own.
+            let record = match is_own {
+                true => None,
+                false => store.taken_as(&id)?,
+            };
+            let is_seen = match &record {
+                Some(record) => sight.sees(store, record)?,
+                None => is_own,
+            };
+            if is_seen {
+                messages.push(UnderConsent { id, has_text });
+            }
+        }
+        let mut told = match &grant.revoked {
+            Some(revoked) => store.deliveries(&revoked.message)?,
+            None => Vec::new(),
+        };
+        told.retain(|d| is_own || sight.reads(&d.to));
+        Ok(Some((Consent::of(&grant, now), messages, told)))
+    };
+    let found = call.site.relay.read(ask).await?;
+    let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
+    let told: Vec<DeliveryView> = told.into_iter().map(Into::into).collect();
+    Ok(answer::json(&View {
+        consent,
+        messages,
+        told,
+    }))
+}
