@@ -2,7 +2,6 @@
 
 mod batch;
 mod blob;
-mod consent;
 mod delivery;
 mod hold;
 mod hop;
@@ -29,7 +28,6 @@ pub(super) const ALL: &[&[Case]] = &[
     inbox::CASES,
     state::CASES,
     lookup::CASES,
-    consent::CASES,
     delivery::CASES,
     blob::CASES,
     who::CASES,
