@@ -3797,14 +3797,6 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// CON-035: Consents on record are shown to those who gave or got them.
-    pub static CONSENT_LISTED: Rule = Rule {
-        id: "CON-035",
-        code: None,
-        title: "Consents on record are shown to those who gave or got them",
-        help: "",
-        drops: false,
-    };
 
     /// All of them, in the order of the registry.
     pub static ALL: &[&Rule] = &[
@@ -4136,6 +4128,5 @@ pub mod rule {
         &AUDIT_FORK,
         &AUDIT_TRACE,
         &AUDIT_HOP_LOG,
-        &CONSENT_LISTED,
     ];
 }

@@ -1,4 +1,4 @@
-//! Consents on record, for those who gave or got them (CON-035).
+//! Consents on record, for those who gave or got them.
 
 use super::answer::{self, Answer, Fault};
 use super::media::Media;

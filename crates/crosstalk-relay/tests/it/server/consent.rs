@@ -1,4 +1,4 @@
-//! Consents on record over HTTP (CON-035).
+//! Consents on record over HTTP.
 
 use crate::house::{House, Plan, letter, secret};
 use crate::http::Ask;
