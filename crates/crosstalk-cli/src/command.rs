@@ -14,6 +14,7 @@ mod config;
 mod conform;
 mod consent;
 mod dead;
+mod demo;
 mod doctor;
 mod escalate;
 mod explain;
@@ -113,6 +114,7 @@ pub(crate) enum Command {
     Clip(clip::Clip),
     #[command(name = HOLD)]
     ClipboardHold(clip::ClipboardHold),
+    Demo(demo::Demo),
     Explain(explain::Explain),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -172,6 +174,7 @@ impl Command {
             Self::Id(command) => command.run(console),
             Self::Clip(command) => command.run(console),
             Self::ClipboardHold(command) => command.run(console),
+            Self::Demo(command) => command.run(console),
             Self::Explain(command) => command.run(console),
             Self::Schema(command) => command.run(console),
             Self::Completions(command) => command.run(console),

@@ -84,6 +84,9 @@ pub(crate) const FSCK: &str = "crosstalk.fsck/1";
 /// The name and version of what `crosstalk conform --format json` prints.
 pub(crate) const CONFORM: &str = crosstalk_relay::conform::SCHEMA;
 
+/// The name and version of what `crosstalk demo --json` prints.
+pub(crate) const DEMO: &str = "crosstalk.demo/1";
+
 /// An answer that has a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Form {
@@ -157,6 +160,8 @@ pub(crate) enum Form {
     AuditVerify,
     /// crosstalk.conform/1: of `conform --format json`
     Conform,
+    /// crosstalk.demo/1: of `demo --json`
+    Demo,
 }
 
 impl Form {
@@ -198,6 +203,7 @@ impl Form {
             Self::AuditLog => audit::log(),
             Self::AuditVerify => audit::verify(),
             Self::Conform => conform(),
+            Self::Demo => relay::demo(),
         }
     }
 }

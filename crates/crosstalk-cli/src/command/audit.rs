@@ -10,6 +10,8 @@ mod trace;
 mod verify;
 mod watch;
 
+pub(super) use folder::Folder;
+
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -7,6 +7,8 @@ mod kept;
 mod new;
 mod status;
 
+pub(super) use chart::draw;
+
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -131,7 +131,7 @@ impl Serve {
 }
 
 /// Starts the part of the relay that has no network.
-fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
+pub(super) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
     let path = data.store();
     let federation = &config.federation;
     // No name server hears of anything, unless the configuration speaks of other domains.

@@ -3,6 +3,8 @@
 mod create;
 mod list;
 
+pub(super) use create::secret;
+
 use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;

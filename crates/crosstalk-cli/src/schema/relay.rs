@@ -1,7 +1,7 @@
 //! The schemas of the commands of a relay.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{APPROVAL, APPROVALS, DEAD, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
+use super::{APPROVAL, APPROVALS, DEAD, DEMO, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
 use serde_json::{Value, json};
 
 fn list(items: Value) -> Value {
@@ -172,5 +172,20 @@ pub(super) fn fsck() -> Value {
         FSCK,
         "What `crosstalk fsck --json` prints: what is damaged in each place, and what was repaired.",
         json!({"schema": {"const": FSCK}, "sound": {"type": "boolean"}, "places": list(place)}),
+    )
+}
+
+pub(super) fn demo() -> Value {
+    let chapter = object(json!({
+        "title": text(),
+        "ok": {"type": "boolean"},
+        "facts": {"type": "object"},
+        "error": maybe(),
+    }));
+    form(
+        DEMO,
+        "What `crosstalk demo --json` prints: the chapters up to the last, or to the first that did not come out as it \
+         should.",
+        json!({"schema": {"const": DEMO}, "chapters": list(chapter)}),
     )
 }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A bundle on disk.
-pub(super) struct Folder(PathBuf);
+pub(in crate::command) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn at(path: &Path) -> Self {
+    pub(in crate::command) fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }

@@ -12,7 +12,7 @@ const WIDEST: usize = 40;
 const NAME: usize = 32;
 
 /// Draws a collation, from here or from a relay.
-pub(super) fn draw(console: &Console, poll: &Value) -> String {
+pub(in crate::command) fn draw(console: &Console, poll: &Value) -> String {
     let look = Look::of(console);
     let mut out = String::new();
     let text = |key: &str| poll.get(key).and_then(Value::as_str);

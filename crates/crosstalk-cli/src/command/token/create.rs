@@ -111,7 +111,7 @@ fn duration(text: &str) -> Option<i64> {
 }
 
 /// A new secret: 256 random bits.
-fn secret() -> Result<String, Failure> {
+pub(in crate::command) fn secret() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;

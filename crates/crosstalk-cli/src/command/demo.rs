@@ -1,0 +1,234 @@
+//! `crosstalk demo`: a story that really happens, on a relay of its own, and explains itself.
+//!
+//! ```text
+//! world    a folder, a relay on this machine, and who takes part    cast   participants with their keys
+//! chapter  one module each: does something, looks at what came out, and writes a page
+//! page     what a chapter tells: for people as text, for programs as facts
+//! ```
+
+mod cast;
+mod chapter;
+mod page;
+mod world;
+
+use crate::console::{BOLD, Console, DIM, GREEN, RED, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::json;
+use crate::paragraph::wrap_to;
+use crate::relay::progress::Progress;
+use crate::schema::DEMO;
+use crate::view::Look;
+use chapter::CHAPTERS;
+use clap::Args;
+use page::Page;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use world::World;
+
+/// How long a chapter is left to be read on a terminal.
+const PAUSE: Duration = Duration::from_millis(900);
+/// Lines are not made longer than this, however wide the terminal is.
+const WIDEST: usize = 96;
+
+/// See what Crosstalk does: a story of three participants, in seconds
+///
+/// A question, a poll, an escalation to a person, a hand-off with consent, a revocation and an audit without the relay.
+/// Nothing of it is played: there are real keys, a real relay on this machine, and what is said about a result was looked
+/// up. Everything happens in a temporary folder; nothing of yours is read or changed, and nothing leaves this machine.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk demo\n  crosstalk demo --keep story/ --no-pause\n  crosstalk demo --json\n\nExit codes: 0 everything came out as it should, 1 something did not: the chapter\nis named."
+)]
+pub(crate) struct Demo {
+    /// Keep everything in this folder, a new or an empty one: the envelopes, the data of the relay, the audit bundle
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Don't stop between chapters on a terminal
+    #[arg(long, visible_alias = "fast")]
+    no_pause: bool,
+    /// Print JSON of the form crosstalk.demo/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Demo {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut world = World::open(self.keep.as_deref())?;
+        let told = self.tell(console, &mut world);
+        world.stop();
+        let pages = told?;
+        let failure = pages.iter().find_map(|(_, end)| end.as_ref().err());
+        let failure = failure.map(ToString::to_string);
+        if self.json {
+            console.data(json::pretty(&report(&pages))?)?;
+        } else if failure.is_none() {
+            self.close(console, &world, pages.len())?;
+        }
+        match failure {
+            None => Ok(Exit::SUCCESS),
+            Some(what) => Err(Failure::Failed(what)),
+        }
+    }
+
+    /// Tells the chapters, up to the first that does not go as it should.
+    fn tell(&self, console: &mut Console, world: &mut World) -> Result<Pages, Failure> {
+        let mut pages = Pages::new();
+        let all = CHAPTERS.len();
+        if !self.json {
+            self.open(console)?;
+        }
+        for (number, chapter) in (1..).zip(&CHAPTERS) {
+            let progress = Progress::start(chapter.title);
+            progress.at(number, all as u64);
+            let mut page = Page::default();
+            let end = (chapter.tell)(world, &mut page);
+            progress.end();
+            let end = end.map_err(|fault| match fault {
+                Failure::ClosedPipe => fault,
+                other => Failure::Failed(format!(
+                    "chapter {number} of {all}, \u{201c}{}\u{201d}: {other}",
+                    chapter.title
+                )),
+            });
+            if !self.json {
+                let columns = Look::of(console).width.min(WIDEST);
+                console.show(&heading(number, all, chapter.title, columns))?;
+                let shown = page.render(console, columns);
+                console.show(&shown)?;
+                console.flush()?;
+            }
+            let is_over = end.is_err();
+            pages.push((page.into_facts(chapter.title, !is_over), end));
+            if is_over {
+                break;
+            }
+            if console.is_terminal() && !self.json && !self.no_pause && number < all as u64 {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(pages)
+    }
+
+    fn open(&self, console: &mut Console) -> Result<(), Failure> {
+        let columns = Look::of(console).width.min(WIDEST);
+        let text = "Three participants, a relay and seven chapters. All of it happens now, on this machine, in a folder of \
+                    its own; every sentence with a \u{2713} was checked.";
+        console.show(&format!(
+            "{}\n{}\n",
+            styled(BOLD, "Crosstalk: the demo"),
+            wrap_to(columns, text, 0, 0)
+        ))
+    }
+
+    fn close(&self, console: &mut Console, world: &World, chapters: usize) -> Result<(), Failure> {
+        let columns = Look::of(console).width.min(WIDEST);
+        let mut out = format!(
+            "\n{}\n",
+            styled(
+                GREEN,
+                &format!("All {chapters} chapters came out as they should.")
+            )
+        );
+        let folder = world.folder();
+        let kept = match &self.keep {
+            Some(_) => format!(
+                "Everything is in {}: each envelope in envelopes/, the data of the relay in relay/, the audit in bundle/.",
+                path(folder)
+            ),
+            None => "The folder is gone again; `crosstalk demo --keep story` leaves everything to look at.".to_owned(),
+        };
+        out.push_str(&format!("{}\n\n", wrap_to(columns, &kept, 0, 0)));
+        out.push_str(&format!("{}\n", styled(BOLD, "To try next")));
+        for (what, command) in next(self.keep.is_some().then_some(folder)) {
+            out.push_str(&format!("  {}\n      {command}\n", styled(DIM, what)));
+        }
+        console.show(&out)
+    }
+}
+
+/// What is known of each chapter, and how it ended.
+type Pages = Vec<(Value, Result<(), Failure>)>;
+
+fn report(pages: &Pages) -> Value {
+    let chapters: Vec<Value> = pages
+        .iter()
+        .map(|(facts, end)| {
+            let mut facts = facts.clone();
+            let fault = end.as_ref().err().map(ToString::to_string);
+            json::set(&mut facts, "error", fault.as_deref());
+            facts
+        })
+        .collect();
+    json!({ "schema": DEMO, "chapters": chapters })
+}
+
+fn heading(number: u64, all: usize, title: &str, columns: usize) -> String {
+    let count = format!("{number} of {all}");
+    let used = title.chars().count() + count.chars().count() + 4;
+    let line = "\u{2500}".repeat(columns.saturating_sub(used));
+    format!(
+        "\n{} {} {}\n",
+        styled(BOLD, &format!("{number}  {title}")),
+        styled(DIM, &line),
+        styled(DIM, &count)
+    )
+}
+
+/// Commands that go on from here.
+fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    if let Some(folder) = kept {
+        let file = |name: &str| path(&folder.join(name));
+        all.push((
+            "the audit once more, as an outsider does it",
+            format!(
+                "crosstalk audit verify {} --key {} --checkpoint {}",
+                file("bundle"),
+                file("relay.key"),
+                file("held.note")
+            ),
+        ));
+        all.push((
+            "and what was changed in it",
+            format!(
+                "crosstalk audit verify {} --key {}",
+                file("tampered"),
+                file("relay.key")
+            ),
+        ));
+        all.push((
+            "the poll, counted from text files",
+            format!("crosstalk poll collate {}", file("envelopes/trip.crosstalk")),
+        ));
+    }
+    let others = [
+        ("a relay of your own", "crosstalk serve"),
+        (
+            "a message for a chat, on the clipboard",
+            "crosstalk send claude \"What would you ask first?\"",
+        ),
+        (
+            "a poll over chats and people",
+            "crosstalk poll new \"When?\" --option Friday --option Monday --target claude --target gemini",
+        ),
+        ("what a relay can be asked", "crosstalk help"),
+    ];
+    all.extend(others.map(|(what, command)| (what, command.to_owned())));
+    all
+}
+
+/// A path for people and for a shell.
+fn path(path: &Path) -> String {
+    shown_path(&path.to_string_lossy()).into_owned()
+}
+
+/// A mark in front of what was checked.
+const fn mark(is_well: bool) -> (&'static str, anstyle::Style) {
+    match is_well {
+        true => ("\u{2713}", GREEN),
+        false => ("\u{2717}", RED),
+    }
+}

@@ -1,0 +1,152 @@
+//! What a chapter tells: sentences, envelopes in short, what was checked; and the same as facts.
+
+use super::mark;
+use crate::command::poll;
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::paragraph::wrap_to;
+use crate::render;
+use crate::screen::{cells, clip_cells};
+use crate::view;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Reading, Signature};
+use serde_json::{Map, Value, json};
+
+/// How many lines of a body are shown.
+const LINES: usize = 3;
+
+/// What a chapter tells, in its order.
+#[derive(Default)]
+pub(super) struct Page {
+    blocks: Vec<Block>,
+    facts: Map<String, Value>,
+}
+
+enum Block {
+    Say(String),
+    Envelope { text: String, file: String },
+    Checked(String),
+    Poll(Value),
+}
+
+impl Page {
+    /// A paragraph that explains.
+    pub(super) fn say(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Say(text.into()));
+    }
+
+    /// An envelope, shown in short, and the file that has all of it.
+    pub(super) fn envelope(&mut self, text: &str, file: &str) {
+        self.blocks.push(Block::Envelope {
+            text: text.to_owned(),
+            file: file.to_owned(),
+        });
+    }
+
+    /// Something that was looked up, and is so.
+    pub(super) fn checked(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Checked(text.into()));
+    }
+
+    /// What came out of a poll.
+    pub(super) fn poll(&mut self, collation: Value) {
+        self.blocks.push(Block::Poll(collation));
+    }
+
+    /// What a program is told.
+    pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+
+    /// The page for programs.
+    pub(super) fn into_facts(self, title: &str, ok: bool) -> Value {
+        json!({ "title": title, "ok": ok, "facts": self.facts })
+    }
+
+    /// The page for people.
+    pub(super) fn render(&self, console: &Console, columns: usize) -> String {
+        let mut out = String::new();
+        let mut was_checked = false;
+        for block in &self.blocks {
+            // What was checked stands together.
+            let is_checked = matches!(block, Block::Checked(_));
+            if !(is_checked && was_checked) {
+                out.push('\n');
+            }
+            was_checked = is_checked;
+            match block {
+                Block::Say(text) => {
+                    out.push_str(&wrap_to(columns, &escape(text), 0, 0));
+                    out.push('\n');
+                }
+                Block::Envelope { text, file } => envelope(&mut out, text, file, columns),
+                Block::Checked(text) => {
+                    let (sign, style) = mark(true);
+                    let text = wrap_to(columns, &escape(text), 4, 4);
+                    out.push_str(&format!("  {} {text}\n", styled(style, sign)));
+                }
+                Block::Poll(collation) => {
+                    for line in poll::draw(console, collation).lines() {
+                        out.push_str(&format!("  {line}\n"));
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+/// An envelope in a few lines behind a bar: who to whom, what for, what the blocks say, the beginning of the text.
+fn envelope(out: &mut String, text: &str, file: &str, columns: usize) {
+    let document = Document::parse(text, Reading::Strict);
+    let envelope = document.envelope();
+    let mut line = |styled_text: String| {
+        let bar = styled(DIM, "\u{2502}");
+        out.push_str(&format!("  {bar} {styled_text}\n"));
+    };
+    let room = columns.saturating_sub(4).max(20);
+    let sides = format!(
+        "{} \u{2192} {}",
+        view::line(document.sender()),
+        view::line(document.receiver())
+    );
+    let (badge, style) = render::intent(&envelope);
+    line(format!(
+        "{}  {}",
+        styled(BOLD, &clip_cells(&sides, room)),
+        styled(style, &badge)
+    ));
+    for block in document.blocks() {
+        if matches!(block.namespace(), "integrity" | "key" | "audit") {
+            continue;
+        }
+        let fields: Vec<String> = block
+            .fields()
+            .map(|(key, value)| format!("{}: {}", view::line(key), view::line(value)))
+            .collect();
+        let name = format!("meta: {}", view::line(block.namespace()));
+        let taken = cells(&name) + 2;
+        let said = wrap_to(room, &fields.join(", "), taken, 2);
+        let mut rows = said.lines();
+        line(format!(
+            "{}  {}",
+            styled(DIM, &name),
+            rows.next().unwrap_or_default()
+        ));
+        rows.for_each(|row| line(row.to_owned()));
+    }
+    let mut body = document.body_lines().filter(|l| !l.trim().is_empty());
+    for said in body.by_ref().take(LINES) {
+        let rows = wrap_to(room, &view::line(said), 0, 0);
+        rows.lines().for_each(|row| line(row.to_owned()));
+    }
+    if body.next().is_some() {
+        line(styled(DIM, "\u{2026}"));
+    }
+    let signed = match envelope.signature {
+        Some(Signature::Signed {
+            algorithm, pkid, ..
+        }) => format!("{algorithm} by {}", view::line(pkid)),
+        _ => "none".to_owned(),
+    };
+    line(styled(DIM, &format!("sig: {signed}   ({})", view::line(file))));
+}

@@ -1,0 +1,378 @@
+//! Where the story happens: a folder, and a relay on a port of this machine that nobody else knows of.
+
+use super::cast::{ANN, CRITIC, Participant, SCOUT};
+use crate::clock;
+use crate::command::{serve, token};
+use crate::failure::Failure;
+use crate::relay::data::{Data, make_folder};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{Builder, Document, Reading};
+use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
+use crosstalk_protocol::{Question, Trust, Word, verify};
+use crosstalk_relay::client::{Client, ClientError, Message, Receipt};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::core::Relay;
+use crosstalk_relay::delivery::{self, Delivery};
+use crosstalk_relay::outbound::{Outbound, Roots};
+use crosstalk_relay::server::{self, ServerOptions};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// What the relay calls itself.
+pub(super) const NAME: &str = "demo.example";
+/// How long something that is about to happen is waited for: only a fault takes so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(25);
+
+/// The folder, the relay, and what chapters tell each other.
+pub(super) struct World {
+    folder: PathBuf,
+    /// Gone with the story, unless it is kept.
+    _temporary: Option<tempfile::TempDir>,
+    pub(super) data: Data,
+    pub(super) url: String,
+    pub(super) relay: Relay,
+    runtime: Runtime,
+    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    cast: [Participant; 3],
+    clients: [Client; 3],
+    /// The one who runs the relay.
+    pub(super) admin: Client,
+    /// Whose keys everybody has compared.
+    pub(super) trust: Trust,
+    written: usize,
+    /// The conversation.
+    pub(super) thread: String,
+    /// The question that it begins with.
+    pub(super) question: String,
+    /// A checkpoint that somebody keeps from the middle of the story.
+    pub(super) held: String,
+    /// The consent of the person, and what was made of it.
+    pub(super) consents: [String; 2],
+}
+
+/// A message that was sent, and what the relay says about it.
+pub(super) struct Posted {
+    pub(super) id: String,
+    pub(super) text: String,
+    /// The file that has it, in the folder.
+    pub(super) file: String,
+    pub(super) receipt: Receipt,
+}
+
+/// Who of the three.
+#[derive(Clone, Copy)]
+pub(super) enum Who {
+    Ann,
+    Scout,
+    Critic,
+}
+
+fn at(path: &Path, fault: std::io::Error) -> Failure {
+    Failure::Io(path.to_string_lossy().into_owned(), fault)
+}
+
+/// Says what is not as it should be.
+pub(super) fn require(is_so: bool, what: impl Into<String>) -> Result<(), Failure> {
+    match is_so {
+        true => Ok(()),
+        false => Err(Failure::Failed(what.into())),
+    }
+}
+
+/// The same for what a relay says.
+pub(super) fn relayed<T>(answer: Result<T, ClientError>, what: &str) -> Result<T, Failure> {
+    answer.map_err(|e| Failure::Failed(format!("{what}: {e}")))
+}
+
+impl World {
+    /// Makes the folder, keys and tokens, and starts the relay.
+    pub(super) fn open(keep: Option<&Path>) -> Result<Self, Failure> {
+        let (folder, temporary) = match keep {
+            Some(folder) => (empty(folder)?, None),
+            None => {
+                let made = tempfile::Builder::new().prefix("crosstalk-demo-").tempdir();
+                let made = made.map_err(|e| at(&std::env::temp_dir(), e))?;
+                (made.path().to_owned(), Some(made))
+            }
+        };
+        let envelopes = folder.join("envelopes");
+        make_folder(&envelopes).map_err(|e| at(&envelopes, e))?;
+        let data = Data::at(folder.join("relay"));
+        data.make()?;
+        let cast = Participant::all()?;
+        let trust = data.trust().update(|trust| {
+            for one in &cast {
+                let pinned = trust.pin(one.known());
+                pinned.map_err(|_| Failure::Failed("a new key can't be pinned".into()))?;
+            }
+            Ok::<Trust, Failure>(trust.clone())
+        })?;
+        let mut store = data.open()?;
+        let mut credential = |name: &str, role: Role, addresses: &[&str]| {
+            let secret = token::secret()?;
+            store.add_token(&TokenRecord {
+                name: name.to_lowercase(),
+                hash: Digest::of(secret.as_bytes()),
+                role,
+                addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+                created_at: clock::now(),
+                expires_at: None,
+                revoked_at: None,
+            })?;
+            Ok::<String, Failure>(secret)
+        };
+        let mut secrets = Vec::new();
+        for one in &cast {
+            secrets.push(credential(one.name, one.role, &[one.address])?);
+        }
+        let admin = credential("operator", Role::Admin, &[])?;
+        let config = Config {
+            name: NAME.to_owned(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            ..Config::default()
+        };
+        let relay = serve::start(&data, config, store)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+        let (url, running) = runtime.block_on(listen(&relay, &data))?;
+        let client = |secret: &String| {
+            let client = Client::new(&url).map(|c| c.with_token(secret));
+            relayed(client, "the relay has no address")
+        };
+        let [ann, scout, critic] = secrets.as_slice() else {
+            return Err(Failure::Failed("there are not three participants".into()));
+        };
+        Ok(Self {
+            clients: [client(ann)?, client(scout)?, client(critic)?],
+            admin: client(&admin)?,
+            folder,
+            _temporary: temporary,
+            data,
+            url,
+            relay,
+            runtime,
+            running: Some(running),
+            cast,
+            trust,
+            written: 0,
+            thread: crosstalk_envelope::id::new_ulid(),
+            question: String::new(),
+            held: String::new(),
+            consents: Default::default(),
+        })
+    }
+
+    /// Where everything is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn cast(&self) -> &[Participant; 3] {
+        &self.cast
+    }
+
+    fn of(&self, who: Who) -> (&Participant, &Client) {
+        let ([ann, scout, critic], [a, s, c]) = (&self.cast, &self.clients);
+        match who {
+            Who::Ann => (ann, a),
+            Who::Scout => (scout, s),
+            Who::Critic => (critic, c),
+        }
+    }
+
+    /// Begins a message of somebody in the conversation.
+    pub(super) fn letter(&self, from: Who, to: &str, intent: &str) -> Builder {
+        self.of(from).0.writes(to, &self.thread, intent)
+    }
+
+    /// Asks the relay something, as somebody.
+    pub(super) fn ask<T>(&self, who: Who, work: impl AsyncFnOnce(&Client) -> T) -> T {
+        self.runtime.block_on(work(self.of(who).1))
+    }
+
+    /// Does something in the threads of the relay.
+    pub(super) fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Signs a message, keeps it as a file, and hands it to the relay.
+    pub(super) fn try_post(
+        &mut self,
+        from: Who,
+        name: &str,
+        builder: &Builder,
+    ) -> Result<Result<Posted, ClientError>, Failure> {
+        let text = self.of(from).0.sign(builder)?;
+        self.written += 1;
+        let file = self.write(&format!("{:02}-{name}.crosstalk", self.written), &text)?;
+        let sent = self.ask(from, async |c| c.send(&text).await);
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(refused @ ClientError::Refused(_)) => return Ok(Err(refused)),
+            Err(other) => return relayed(Err(other), "the relay can't be asked"),
+        };
+        let receipt = sent.receipt.ok_or_else(|| {
+            Failure::Failed("the relay took the message and gave no receipt".into())
+        })?;
+        let document = Document::parse(&text, Reading::Strict);
+        let id = document.envelope().message.unwrap_or_default().to_owned();
+        Ok(Ok(Posted {
+            id,
+            file,
+            receipt,
+            text,
+        }))
+    }
+
+    /// The same for a message that has to be taken.
+    pub(super) fn post(
+        &mut self,
+        from: Who,
+        name: &str,
+        builder: &Builder,
+    ) -> Result<Posted, Failure> {
+        let posted = self.try_post(from, name, builder)?;
+        relayed(posted, &format!("the relay did not take the {name}"))
+    }
+
+    /// Writes an envelope; the name of its file in the folder.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<String, Failure> {
+        let file = format!("envelopes/{name}");
+        let path = self.folder.join(&file);
+        std::fs::write(&path, text).map_err(|e| at(&path, e))?;
+        Ok(file)
+    }
+
+    /// What somebody has got and not acknowledged.
+    pub(super) fn inbox(&self, who: Who) -> Result<Vec<Message>, Failure> {
+        let address = self.of(who).0.address;
+        let inbox = self.ask(who, async |c| {
+            c.inbox(address, None, 100, Duration::ZERO).await
+        });
+        Ok(relayed(inbox, "the inbox can't be read")?.messages)
+    }
+
+    /// Waits for a message of an inbox, and acknowledges it.
+    pub(super) fn fetch(
+        &self,
+        who: Who,
+        what: &str,
+        is_it: impl Fn(&Message) -> bool,
+    ) -> Result<Message, Failure> {
+        let (one, _) = self.of(who);
+        let what = format!("{what} in the inbox of {}", one.name);
+        let found = self.until(&what, || Ok(self.inbox(who)?.into_iter().find(&is_it)))?;
+        let acked = self.ask(who, async |c| {
+            c.acknowledge(one.address, &[&found.id]).await
+        });
+        relayed(acked, "it can't be acknowledged")?;
+        Ok(found)
+    }
+
+    /// Looks again and again until there is something.
+    pub(super) fn until<T>(
+        &self,
+        what: &str,
+        mut look: impl FnMut() -> Result<Option<T>, Failure>,
+    ) -> Result<T, Failure> {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(Failure::Failed(format!(
+                    "{what}: waited {} seconds for it in vain",
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    /// Verifies a message as its recipient does: with the keys that were compared.
+    pub(super) fn verified(&self, text: &str) -> Result<(), Failure> {
+        let document = Document::parse(text, Reading::Strict);
+        let word = verify(&document, &self.trust, &Question::at(clock::now())).word();
+        require(
+            word == Word::Verified,
+            format!("a message does not verify: {}", word.as_str()),
+        )
+    }
+
+    /// Stops the relay, after everything is written.
+    pub(super) fn stop(&mut self) {
+        let Some((stop, running)) = self.running.take() else {
+            return;
+        };
+        // It may have ended by itself.
+        let _ = stop.send(());
+        self.runtime.block_on(async {
+            let _ = running.await;
+            self.relay.stop().await;
+        });
+    }
+}
+
+/// A folder in which nothing is.
+fn empty(folder: &Path) -> Result<PathBuf, Failure> {
+    let folder = std::path::absolute(folder).map_err(|e| at(folder, e))?;
+    make_folder(&folder).map_err(|e| at(&folder, e))?;
+    let mut entries = std::fs::read_dir(&folder).map_err(|e| at(&folder, e))?;
+    match entries.next() {
+        None => Ok(folder),
+        Some(_) => Err(Failure::Failed(format!(
+            "{} is not empty: name a new folder with --keep",
+            folder.display()
+        ))),
+    }
+}
+
+type Running = (oneshot::Sender<()>, JoinHandle<()>);
+
+/// Has the relay listen and deliver, until it is told to stop.
+async fn listen(relay: &Relay, data: &Data) -> Result<(String, Running), Failure> {
+    let fault = |e| Failure::Io("a port of this machine".into(), e);
+    let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
+    let listener = listener.map_err(fault)?;
+    let url = format!("http://{}", listener.local_addr().map_err(fault)?);
+    let setup = delivery::Setup {
+        work: data.folder().join("work"),
+        outbound: Outbound::new(None, Roots::system()),
+    };
+    let delivery = Delivery::start(relay, setup);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async move {
+        let _ = stopped.await;
+        delivery.stop(Duration::from_secs(1)).await;
+    };
+    let options = ServerOptions {
+        data: data.folder().to_owned(),
+        tls: None,
+        shutdown,
+    };
+    let relay = relay.clone();
+    let running = tokio::spawn(async move {
+        // A relay that ends too early is noticed by the next question to it.
+        let _ = server::serve(relay, listener, options).await;
+    });
+    Ok((url, (stop, running)))
+}
+
+/// The name of somebody by the address.
+pub(super) fn name_of(address: &str) -> &str {
+    match address {
+        ANN => "Ann",
+        SCOUT => "Scout",
+        CRITIC => "Critic",
+        other => other,
+    }
+}
