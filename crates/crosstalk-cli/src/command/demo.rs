@@ -167,7 +167,7 @@ fn report(pages: &Pages) -> Value {
 
 fn heading(number: u64, all: usize, title: &str, columns: usize) -> String {
     let count = format!("{number} of {all}");
-    let used = title.chars().count() + count.chars().count() + 4;
+    let used = title.chars().count() + count.chars().count() + 5;
     let line = "\u{2500}".repeat(columns.saturating_sub(used));
     format!(
         "\n{} {} {}\n",
@@ -201,7 +201,10 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
         ));
         all.push((
             "the poll, counted from text files",
-            format!("crosstalk poll collate {}", file("envelopes/trip.crosstalk")),
+            format!(
+                "crosstalk poll collate {}",
+                file("envelopes/poll.crosstalk")
+            ),
         ));
     }
     let others = [
@@ -214,7 +217,7 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
             "a poll over chats and people",
             "crosstalk poll new \"When?\" --option Friday --option Monday --target claude --target gemini",
         ),
-        ("what a relay can be asked", "crosstalk help"),
+        ("everything else", "crosstalk --help"),
     ];
     all.extend(others.map(|(what, command)| (what, command.to_owned())));
     all

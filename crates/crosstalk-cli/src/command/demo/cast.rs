@@ -1,11 +1,12 @@
 //! Who takes part: an address, a key that was made for the story, a credential.
 
 use crate::clock;
+use crate::command::key::signed;
 use crate::failure::Failure;
-use crate::outgoing::refused;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, id};
+use crosstalk_envelope::{Algorithm, Builder, PrivateKey, id};
 use crosstalk_protocol::relay::Role;
+use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{KnownKey, Origin, Standing};
 
 /// The person.
@@ -77,15 +78,13 @@ impl Participant {
 
     /// The message, signed.
     pub(super) fn sign(&self, builder: &Builder) -> Result<String, Failure> {
-        let text = builder.clone().build().map_err(|e| refused(&e))?;
         let signer = Signer {
             key: &self.key,
             pkid: self.pkid,
             at: clock::now(),
-            key_block: &[],
+            // So that whoever counts a poll from text alone can tell whose it is.
+            key_block: &key_block(self.pkid, &self.key.public(), None),
         };
-        let document = Document::parse(&text, Reading::Strict);
-        let signed = signer.sign(&document);
-        signed.map_err(|d| Failure::of_rule(d.rule, &d.message))
+        signed(&signer, builder)
     }
 }

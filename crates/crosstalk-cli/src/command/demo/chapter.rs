@@ -11,7 +11,9 @@ mod revocation;
 use super::page::Page;
 use super::world::{Posted, World};
 use crate::failure::Failure;
-use crosstalk_relay::client::{ClientError, Refused};
+use crate::view;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_relay::client::ClientError;
 
 /// A chapter.
 pub(super) struct Chapter {
@@ -67,11 +69,15 @@ fn receipt(posted: &Posted) -> String {
     format!("The relay took it: {entry}, {digest}…")
 }
 
-/// What the relay says against a message that it has to refuse.
-fn refusal(answer: Result<Posted, ClientError>, what: &str) -> Result<Refused, Failure> {
+/// What the relay says against a message that it has to refuse for want of consent, in a line.
+fn refusal(answer: Result<Posted, ClientError>, what: &str) -> Result<String, Failure> {
     match answer {
-        Err(ClientError::Refused(refused)) => Ok(*refused),
-        Err(other) => Err(Failure::Failed(format!("{what}: {other}"))),
+        Err(ClientError::Refused(refused)) if refused.code == Some(ErrorCode::Consent) => {
+            Ok(view::first_line(&refused.detail))
+        }
+        Err(other) => Err(Failure::Failed(format!(
+            "{what} has to be refused for want of consent, and it was for another reason: {other}"
+        ))),
         Ok(_) => Err(Failure::Failed(format!(
             "the relay took {what}, which it has to refuse"
         ))),

@@ -148,5 +148,8 @@ fn envelope(out: &mut String, text: &str, file: &str, columns: usize) {
         }) => format!("{algorithm} by {}", view::line(pkid)),
         _ => "none".to_owned(),
     };
-    line(styled(DIM, &format!("sig: {signed}   ({})", view::line(file))));
+    line(styled(
+        DIM,
+        &format!("sig: {signed}   ({})", view::line(file)),
+    ));
 }

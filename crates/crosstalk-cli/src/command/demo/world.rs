@@ -6,7 +6,7 @@ use crate::command::{serve, token};
 use crate::failure::Failure;
 use crate::relay::data::{Data, make_folder};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Builder, Document, Reading};
+use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
 use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
 use crosstalk_protocol::{Question, Trust, Word, verify};
 use crosstalk_relay::client::{Client, ClientError, Message, Receipt};
@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) question: String,
     /// A checkpoint that somebody keeps from the middle of the story.
     pub(super) held: String,
+    /// When the consent of the person ends.
+    pub(super) end: Timestamp,
     /// The consent of the person, and what was made of it.
     pub(super) consents: [String; 2],
 }
@@ -166,6 +168,7 @@ impl World {
             thread: crosstalk_envelope::id::new_ulid(),
             question: String::new(),
             held: String::new(),
+            end: clock::days_after(clock::now(), 7),
             consents: Default::default(),
         })
     }

@@ -34,7 +34,10 @@ impl Sides {
 }
 
 /// The signed text; it is checked before anybody gets it.
-pub(super) fn signed(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {
+pub(in crate::command) fn signed(
+    signer: &Signer<'_>,
+    builder: &Builder,
+) -> Result<String, Failure> {
     let text = match builder.build() {
         Ok(text) => text,
         // A REVOKE that is not signed yet.

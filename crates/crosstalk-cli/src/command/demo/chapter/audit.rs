@@ -67,7 +67,13 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let (name, other) = change(&files)?;
     let files: Vec<(String, String)> = files
         .into_iter()
-        .map(|(n, text)| if n == name { (n, other.clone()) } else { (n, text) })
+        .map(|(n, text)| {
+            if n == name {
+                (n, other.clone())
+            } else {
+                (n, text)
+            }
+        })
         .collect();
     save(&changed, &files)?;
     let wrong = match verify(&changed, &key, &held) {
@@ -132,9 +138,9 @@ fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<Checked, Wron
 
 /// The message with the question, one byte of it changed; and its name.
 fn change(files: &[(String, String)]) -> Result<(String, String), Failure> {
-    let asked = files.iter().find(|(_, text)| {
-        text.contains(question::QUESTION) && text.contains("intent: REQUEST")
-    });
+    let asked = files
+        .iter()
+        .find(|(_, text)| text.contains(question::QUESTION) && text.contains("intent: REQUEST"));
     let (name, text) =
         asked.ok_or_else(|| Failure::Failed("the question is not in the bundle".into()))?;
     Ok((name.clone(), text.replacen("last bus", "lost bus", 1)))

@@ -15,7 +15,11 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let escalation = world
         .letter(Who::Scout, ANN, "ESCALATE")
         .parent(&world.question)
-        .meta("escalation", "Reason", "the deposit is above my limit of 100 EUR")
+        .meta(
+            "escalation",
+            "Reason",
+            "the deposit is above my limit of 100 EUR",
+        )
         .meta("escalation", "Urgency", "today")
         .body("The guide wants 240 EUR in advance. May I agree?");
     let escalation = world.post(Who::Scout, "escalation", &escalation)?;

@@ -8,9 +8,12 @@ use crate::clock;
 use crate::failure::Failure;
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_relay::client::AgentInfo;
 
 /// What Ann tells under her consent. It stands nowhere else.
 pub(super) const SECRET: &str = "Ann is allergic to bee stings and carries two adrenaline pens.";
+/// What a hand-off asks for, and Critic says to be able to.
+const ABLE: &str = "letters";
 const GRANT: &str = "ann-health-for-the-trip";
 const TRANSFER: &str = "ann-health-for-critic";
 
@@ -29,20 +32,12 @@ pub(super) fn transferred(builder: Builder, until: Timestamp) -> Builder {
         .meta("privacy", "Original-Consent-ID", GRANT)
 }
 
-/// When the consent ends.
-pub(super) fn until() -> Timestamp {
-    // To the day, so that every chapter means the same time.
-    let day = 86_400_000;
-    let today = clock::now().as_millis().div_euclid(day) * day;
-    clock::days_after(Timestamp::from_millis(today), 7)
-}
-
 pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     page.say(
         "The guide has to know something about Ann's health. She tells Scout, and says what it may be used for: medical, \
          until a day next week, under a name by which she can withdraw it.",
     );
-    let end = until();
+    let end = world.end;
     let grant = world
         .letter(Who::Ann, SCOUT, "BROADCAST")
         .meta("routing", "X-Policy", "ok_to_cache")
@@ -65,22 +60,26 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
         "Scout hands the matter over to Critic, who writes to guides. A consent can be passed on, chained to the original, \
          and never wider or longer. Scout tries a month more than Ann gave.",
     );
+    let able = AgentInfo {
+        address: CRITIC.to_owned(),
+        capabilities: vec![ABLE.to_owned()],
+    };
+    let declared = world.ask(Who::Critic, async |c| c.declare(&able).await);
+    relayed(declared, "Critic can't say what it can do")?;
     let handoff = world
         .letter(Who::Scout, CRITIC, "HANDOFF")
-        .meta("routing", "X-Capabilities-Required", "[\"letters\"]")
-        .body(format!("Please write to the guide. What he has to know: {SECRET}"));
+        .meta(
+            "routing",
+            "X-Capabilities-Required",
+            format!("[\"{ABLE}\"]"),
+        )
+        .body(format!(
+            "Please write to the guide. What he has to know: {SECRET}"
+        ));
     let longer = transferred(handoff.clone(), clock::days_after(end, 30));
     let answer = world.try_post(Who::Scout, "handoff-too-long", &longer)?;
-    let refused = refusal(answer, "a consent that was made longer")?;
-    require(
-        refused.code == Some(ErrorCode::Consent),
-        format!("the relay refused it with another reason: {}", refused.reason),
-    )?;
-    page.checked(format!(
-        "The relay refused that with {}: {}",
-        ErrorCode::Consent,
-        refused.reason
-    ));
+    let said = refusal(answer, "a consent that was made longer")?;
+    page.checked(format!("The relay refused that with E-CONSENT: {said}"));
 
     page.say("So Scout passes on what there is.");
     let handoff = world.post(Who::Scout, "handoff", &transferred(handoff, end))?;
@@ -124,7 +123,12 @@ fn ledger(world: &World, page: &mut Page) -> Result<(), Failure> {
         found.id,
         found.scopes.join(", "),
         name_of(&found.granter),
-        found.to.iter().map(|a| name_of(a)).collect::<Vec<_>>().join(", "),
+        found
+            .to
+            .iter()
+            .map(|a| name_of(a))
+            .collect::<Vec<_>>()
+            .join(", "),
         found
             .expires
             .map_or_else(|| "nobody knows when".to_owned(), |t| t.to_string()),

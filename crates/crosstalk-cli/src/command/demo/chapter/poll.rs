@@ -5,7 +5,7 @@ use super::super::page::Page;
 use super::super::world::{Who, World, name_of, relayed, require};
 use super::taken;
 use crate::failure::Failure;
-use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp, scan};
+use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp, id, scan};
 use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::check_hop;
 use serde_json::Value;
@@ -17,8 +17,10 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
         "Which day is it to be? Ann asks all three, herself among them. A poll is one message to several; each answers \
          with a ballot, and the relay tells who asked as soon as everybody has answered.",
     );
+    let thread = id::new_ulid();
     let call = world
         .letter(Who::Ann, "VOTERS", "POLL")
+        .thread(&thread)
         .meta(
             "routing",
             "Targets",
@@ -38,11 +40,16 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let ballots = [
         (Who::Ann, Some("Saturday"), "I have the car on Saturday."),
         (Who::Scout, Some("Friday"), "There are fewer people."),
-        (Who::Critic, None, "Saturday, because thunderstorms are likely on Friday."),
+        (
+            Who::Critic,
+            None,
+            "Saturday, because thunderstorms are likely on Friday.",
+        ),
     ];
     for (who, choice, words) in ballots {
         let mut ballot = world
             .letter(who, ANN, "RESPOND")
+            .thread(&thread)
             .parent(&call.id)
             .body(words);
         if let Some(choice) = choice {
@@ -71,12 +78,16 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     )?;
     page.checked(format!(
         "{} answered in prose; the sentence was read from its first line, and the report says so.",
-        prose.iter().map(|a| name_of(a)).collect::<Vec<_>>().join(", ")
+        prose
+            .iter()
+            .map(|a| name_of(a))
+            .collect::<Vec<_>>()
+            .join(", ")
     ));
     let result = world.fetch(Who::Ann, "the result", |m| {
         is_result(&Document::parse(&m.envelope, Reading::Strict))
     })?;
-    recount(world, page, &call.id, &result.envelope)?;
+    recount(world, page, &thread, &result.envelope)?;
 
     let field = |key: &str| closed.get(key).cloned().unwrap_or_default();
     for key in ["outcome", "tally", "quorum", "counted", "missing"] {
@@ -99,13 +110,13 @@ fn by_prose(poll: &Value) -> Vec<&str> {
 }
 
 /// Counts once more, from a text file of the conversation alone: it has to be the message that the relay sent.
-fn recount(world: &World, page: &mut Page, poll: &str, result: &str) -> Result<(), Failure> {
-    let thread = world.ask(Who::Ann, async |c| c.export(&world.thread).await);
-    let thread = relayed(thread, "the conversation can't be exported")?;
-    let file = world.write("trip.crosstalk", &thread)?;
+fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result<(), Failure> {
+    let text = world.ask(Who::Ann, async |c| c.export(thread).await);
+    let text = relayed(text, "the conversation can't be exported")?;
+    let file = world.write("poll.crosstalk", &text)?;
     let key = world.run(world.admin.log_key());
     let key = relayed(key, "the relay does not say its key")?;
-    let found = scan(&thread, Reading::Strict);
+    let found = scan(&text, Reading::Strict);
     let papers: Vec<Paper<'_>> = found
         .documents
         .iter()
@@ -116,11 +127,10 @@ fn recount(world: &World, page: &mut Page, poll: &str, result: &str) -> Result<(
         .collect();
     let result = Document::parse(result, Reading::Strict);
     let at = result.meta("collation", "At").and_then(Timestamp::parse);
-    let again = collate(&papers, Some(poll), at);
+    let again = collate(&papers, None, at);
     let again = again.map_err(|e| Failure::Failed(format!("the poll can't be counted: {e}")))?;
-    let again = again.to_envelopes(Some(&world.thread));
-    let again =
-        again.map_err(|e| Failure::Failed(format!("the result can't be written: {e}")))?;
+    let again = again.to_envelopes(Some(thread));
+    let again = again.map_err(|e| Failure::Failed(format!("the result can't be written: {e}")))?;
     let same = again.iter().any(|text| {
         let own = Document::parse(text, Reading::Strict);
         own.envelope().message == result.envelope().message && own.body_text() == result.body_text()

@@ -7,7 +7,8 @@ use super::{receipt, taken};
 use crate::failure::Failure;
 use crosstalk_envelope::{Document, Reading};
 
-pub(super) const QUESTION: &str = "How long is the ridge trail, and when does the last bus go back?";
+pub(super) const QUESTION: &str =
+    "How long is the ridge trail, and when does the last bus go back?";
 
 pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     page.say(

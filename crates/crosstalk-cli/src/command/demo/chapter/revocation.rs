@@ -3,7 +3,7 @@
 use super::super::cast::{CRITIC, SCOUT};
 use super::super::page::Page;
 use super::super::world::{Who, World, relayed, require};
-use super::handoff::{SECRET, transferred, until};
+use super::handoff::{SECRET, transferred};
 use super::{refusal, taken};
 use crate::failure::Failure;
 use crosstalk_envelope::{Document, ErrorCode, Intent, Reading};
@@ -18,10 +18,10 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
         "Scout sends Critic something more under the same consent. Critic is away, so it waits at the relay. Meanwhile the \
          trip is called off, and Ann withdraws her consent.",
     );
-    let more = world
-        .letter(Who::Scout, CRITIC, "REQUEST")
-        .body(format!("Ask the guide whether he can handle this: {SECRET}"));
-    let waiting = world.post(Who::Scout, "waiting", &transferred(more, until()))?;
+    let more = world.letter(Who::Scout, CRITIC, "REQUEST").body(format!(
+        "Ask the guide whether he can handle this: {SECRET}"
+    ));
+    let waiting = world.post(Who::Scout, "waiting", &transferred(more, world.end))?;
     let states = states(world, &waiting.id)?;
     require(
         states == ["queued"],
@@ -83,7 +83,9 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     })?;
     page.checked("Critic does not get what was waiting, and Scout was told why: E-CONSENT.");
     let files = world.until("the files of the relay are clean", || {
-        Ok(traces(world.data.folder())?.is_empty().then(|| count(world.data.folder())))
+        Ok(traces(world.data.folder())?
+            .is_empty()
+            .then(|| count(world.data.folder())))
     })??;
     page.checked(format!(
         "Looked through {files} files of the relay, write-ahead log and all: not {RUN} bytes in a row of Ann's sentence \
@@ -94,17 +96,9 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let again = world
         .letter(Who::Scout, CRITIC, "REQUEST")
         .body("Did you write to the guide?");
-    let answer = world.try_post(Who::Scout, "too-late", &transferred(again, until()))?;
-    let refused = refusal(answer, "a message under a consent that was withdrawn")?;
-    require(
-        refused.code == Some(ErrorCode::Consent),
-        format!("the relay refused it with another reason: {}", refused.reason),
-    )?;
-    page.checked(format!(
-        "The relay refused that with {}: {}",
-        ErrorCode::Consent,
-        refused.reason
-    ));
+    let answer = world.try_post(Who::Scout, "too-late", &transferred(again, world.end))?;
+    let said = refusal(answer, "a message under a consent that was withdrawn")?;
+    page.checked(format!("The relay refused that with E-CONSENT: {said}"));
     page.say(
         "What others have read or copied is out of reach, here as everywhere: the envelopes that the three keep for \
          themselves are their own.",
