@@ -14,6 +14,7 @@ mod config;
 mod conform;
 mod consent;
 mod conversation;
+mod demo;
 mod dns;
 #[cfg(unix)]
 mod durability;

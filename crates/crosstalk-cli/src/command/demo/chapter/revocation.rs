@@ -29,10 +29,7 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     )?;
     let before = traces(world.data.folder())?;
     require(!before.is_empty(), "the relay never had the text")?;
-    page.checked(format!(
-        "The message waits. Ann's sentence is in the files of the relay: {}.",
-        before.join(", ")
-    ));
+    page.checked("The message waits, and Ann's sentence is found in the files of the relay.");
 
     let [consent, passed_on] = world.consents.clone();
     let revoke = world
