@@ -20,7 +20,7 @@ use crate::paragraph::wrap_to;
 use crate::relay::progress::Progress;
 use crate::schema::DEMO;
 use crate::view::Look;
-use chapter::CHAPTERS;
+use chapter::{CHAPTERS, Chapter};
 use clap::Args;
 use page::Page;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub(crate) struct Demo {
 impl Demo {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let mut world = World::open(self.keep.as_deref())?;
-        let told = self.tell(console, &mut world);
+        let told = self.tell(console, &mut world, &CHAPTERS);
         world.stop();
         let pages = told?;
         let failure = pages.iter().find_map(|(_, end)| end.as_ref().err());
@@ -74,13 +74,18 @@ impl Demo {
     }
 
     /// Tells the chapters, up to the first that does not go as it should.
-    fn tell(&self, console: &mut Console, world: &mut World) -> Result<Pages, Failure> {
+    fn tell(
+        &self,
+        console: &mut Console,
+        world: &mut World,
+        chapters: &[Chapter],
+    ) -> Result<Pages, Failure> {
         let mut pages = Pages::new();
-        let all = CHAPTERS.len();
+        let all = chapters.len();
         if !self.json {
             self.open(console)?;
         }
-        for (number, chapter) in (1..).zip(&CHAPTERS) {
+        for (number, chapter) in (1..).zip(chapters) {
             let progress = Progress::start(chapter.title);
             progress.at(number, all as u64);
             let mut page = Page::default();
@@ -225,7 +230,11 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
 
 /// A path for people and for a shell.
 fn path(path: &Path) -> String {
-    shown_path(&path.to_string_lossy()).into_owned()
+    let shown = shown_path(&path.to_string_lossy()).into_owned();
+    match shown.contains(' ') {
+        true => format!("\"{shown}\""),
+        false => shown,
+    }
 }
 
 /// A mark in front of what was checked.
@@ -233,5 +242,52 @@ const fn mark(is_well: bool) -> (&'static str, anstyle::Style) {
     match is_well {
         true => ("\u{2713}", GREEN),
         false => ("\u{2717}", RED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Color;
+
+    fn goes_well(_: &mut World, page: &mut Page) -> Result<(), Failure> {
+        page.fact("seen", 1);
+        Ok(())
+    }
+
+    fn goes_wrong(world: &mut World, _: &mut Page) -> Result<(), Failure> {
+        world.verified("[[A\u{2192}B v1]]\n")
+    }
+
+    #[test]
+    fn a_chapter_that_goes_wrong_is_named_and_ends_the_story() {
+        let demo = Demo {
+            keep: None,
+            no_pause: true,
+            json: true,
+        };
+        let chapter = |title, tell| Chapter { title, tell };
+        let chapters = [
+            chapter("One", goes_well),
+            chapter("Two", goes_wrong),
+            chapter("Three", goes_well),
+        ];
+        let mut world = World::open(None).unwrap();
+        let folder = world.folder().to_owned();
+        let mut console = Console::new(Color::Never, None);
+        let pages = demo.tell(&mut console, &mut world, &chapters).unwrap();
+        world.stop();
+        let report = report(&pages);
+        let [one, two] = report["chapters"].as_array().unwrap().as_slice() else {
+            panic!("{report}");
+        };
+        assert_eq!(one["facts"]["seen"], 1);
+        assert!(one["ok"] == true && one["error"].is_null());
+        assert_eq!(two["ok"], false);
+        let said = two["error"].as_str().unwrap();
+        let wanted = "chapter 2 of 3, \u{201c}Two\u{201d}: a message does not verify: ";
+        assert!(said.starts_with(wanted), "{said}");
+        drop(world);
+        assert!(!folder.exists(), "nothing is left behind");
     }
 }

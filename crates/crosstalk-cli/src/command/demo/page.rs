@@ -110,9 +110,10 @@ fn envelope(out: &mut String, text: &str, file: &str, columns: usize) {
         view::line(document.receiver())
     );
     let (badge, style) = render::intent(&envelope);
+    let beside = room.saturating_sub(cells(&badge) + 2);
     line(format!(
         "{}  {}",
-        styled(BOLD, &clip_cells(&sides, room)),
+        styled(BOLD, &clip_cells(&sides, beside)),
         styled(style, &badge)
     ));
     for block in document.blocks() {
@@ -148,8 +149,7 @@ fn envelope(out: &mut String, text: &str, file: &str, columns: usize) {
         }) => format!("{algorithm} by {}", view::line(pkid)),
         _ => "none".to_owned(),
     };
-    line(styled(
-        DIM,
-        &format!("sig: {signed}   ({})", view::line(file)),
-    ));
+    let end = format!("sig: {signed}   ({})", view::line(file));
+    let rows = wrap_to(room, &end, 0, 2);
+    rows.lines().for_each(|row| line(styled(DIM, row)));
 }
