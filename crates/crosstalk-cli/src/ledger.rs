@@ -151,13 +151,16 @@ fn named(store: &SqliteStore, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
 }
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it. `accept` hands it to the store; it may
+/// What became of a message, and what it withdrew; or why it is not kept.
+pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
+
 /// give it another id.
 pub(crate) fn file(
     console: &mut Console,
     store: &mut SqliteStore,
     (arrival, said, policy): (&mut Arrival, &Said, &Policy),
     accept: impl FnOnce(&mut SqliteStore, &mut Arrival) -> Result<Outcome, Failure>,
-) -> Result<Result<(Outcome, Withdrawn), Refusal>, Failure> {
+) -> Result<Filed, Failure> {
     let mut terms = match said.judge(store, arrival, policy)? {
         Ok(terms) => terms,
         Err(refusal) => return Ok(Err(refusal)),

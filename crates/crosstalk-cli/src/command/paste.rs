@@ -18,7 +18,7 @@ use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
 use clap::Args;
 use crosstalk_envelope::json::finding;
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity};
 use crosstalk_protocol::consent::{Policy, Withdrawn};
 use crosstalk_protocol::store::{Arrival, Outcome, Record, Side, Store as _, Way, is_placeholder};
@@ -264,7 +264,7 @@ impl<'k> Keeper<'k> {
         store: &mut SqliteStore,
         taken: &mut [Taken],
         policy: &Policy,
-    ) -> Result<Vec<Result<(Outcome, Withdrawn), Refusal>>, Failure> {
+    ) -> Result<Vec<ledger::Filed>, Failure> {
         if taken.iter().all(|t| t.said.is_silent()) {
             let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
             let outcomes = store.accept(&arrivals)?.into_iter();
