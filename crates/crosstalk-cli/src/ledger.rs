@@ -150,10 +150,10 @@ fn named(store: &SqliteStore, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
     Ok(found)
 }
 
-/// Keeps a message, if its consent is enough, and writes down what follows from it. `accept` hands it to the store; it may
 /// What became of a message, and what it withdrew; or why it is not kept.
 pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
 
+/// Keeps a message, if its consent is enough, and writes down what follows from it. `accept` hands it to the store; it may
 /// give it another id.
 pub(crate) fn file(
     console: &mut Console,

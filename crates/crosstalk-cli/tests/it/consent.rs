@@ -131,10 +131,8 @@ fn a_withdrawal_leaves_nothing_of_the_text_in_the_home() {
     assert_eq!(kalle(&home, &["search", "stays"], "").code, 0);
 
     // Neither what one writes now nor a copy of what there was brings it back.
-    for arguments in [under("health", SECRET)] {
-        let again = kalle(&home, &arguments, "");
-        refused(&again, &rule::CONSENT_WITHDRAWN, "again");
-    }
+    let again = kalle(&home, &under("health", SECRET), "");
+    refused(&again, &rule::CONSENT_WITHDRAWN, "again");
     let envelope = sent["message"]["envelope"].as_str().unwrap();
     refused(
         &kalle(&home, &["paste"], envelope),

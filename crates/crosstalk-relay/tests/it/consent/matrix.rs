@@ -269,7 +269,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     withdraw("withdrawn before it comes");
     let mut taken = Vec::new();
     for cell in Cell::all() {
-        let answer = house.ask(&Ask::send(&cell.text()));
+        let answer = house.ask(&Ask::send(cell.text()));
         let document = Document::parse(answer.text(), Reading::Strict);
         let came = document.meta("error", "Rule").unwrap_or("taken");
         assert_eq!(came, tables.at_accept(cell), "{cell:?} {}", answer.text());

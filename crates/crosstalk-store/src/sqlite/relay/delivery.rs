@@ -125,7 +125,7 @@ pub(in crate::sqlite) fn cancel(
         "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
     )?
     .execute(params![seq, party, at.as_millis(), reason])?;
-    Ok(())
+    note(db, seq, party, (State::Queued, State::Failed), at)
 }
 
 /// Writes into the log that a message was delivered, or given up.
