@@ -298,10 +298,8 @@ fn standing(
     while records.len() < ANSWERS {
         let listing = store.messages(&record.thread, after, PORTION)?;
         after = listing.items.last().map(|r| r.seq);
-        for answer in listing.items {
-            if !matches!(answer.meaning, Some(Intent::Respond | Intent::Nack)) {
-                continue;
-            }
+        // Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
+        for answer in listing.items.into_iter().filter(|r| r.id != id) {
             let document = Document::parse(&answer.text, Reading::Strict).into_owned();
             if own_result(&document, &answer, id) {
                 results.push((

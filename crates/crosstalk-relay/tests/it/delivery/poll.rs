@@ -314,3 +314,25 @@ async fn a_poll_that_another_relay_passed_on_is_counted_there() {
     assert!(post.relay.settle_poll(POLL).await.unwrap().is_none());
     assert!(results(&post).await.is_empty());
 }
+
+/// What is an answer to another question in the thread of a poll is none to the poll, at the relay as in its files.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_question_in_the_thread_changes_nothing() {
+    let post = open(tempfile::tempdir().unwrap(), START);
+    let question = Builder::new("human://acme.example/ann", "CLAUDE")
+        .user("ann")
+        .thread(THREAD)
+        .message("Q1")
+        .context("design")
+        .intent("REQUEST")
+        .body("How many parts are there?");
+    post.send(&question.build().unwrap()).await;
+    let aside = answer("CLAUDE", 1, None, "Microservices are many.").replace(POLL, "Q1");
+    post.send(&aside).await;
+    post.send(&poll(&["CLAUDE"], &[("Deadline", &deadline(60))]))
+        .await;
+    post.send(&answer("CLAUDE", 2, Some("Monolith"), "x")).await;
+    let result = result(&post).await;
+    assert!(!result.text.contains("other-parent"), "{}", result.text);
+    recomputes(&post, &result).await;
+}
