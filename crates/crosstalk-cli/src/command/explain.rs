@@ -138,6 +138,9 @@ fn page(rule: &Rule) -> &'static str {
         Some("TRU") => "trust.md",
         Some("RED") => "redaction.md",
         Some("POL") => "polls.md",
+        Some("AUD") => "audit.md",
+        Some("CON") if rule.id >= "CON-060" => "approvals.md",
+        Some("CON") => "consent.md",
         Some("HTP") => "http.md",
         _ => "envelope.md",
     }
