@@ -123,7 +123,8 @@ fn skipping_all_is_no_success() {
     assert!(ended.out.contains("Nothing was tried"), "{}", ended.out);
 }
 
-const CONFIG: &str = "[limits]\nhead_seconds = 2\nbody_seconds = 2\nrequests_per_minute = 3000\n";
+const CONFIG: &str = "[limits]\nhead_seconds = 2\nbody_seconds = 2\nrequests_per_minute = 3000\n\
+                      [[hold]]\nscopes = [\"conform-hold\"]\n";
 
 /// The cases that were skipped by our own relay, which passes all others.
 fn skipped_by(relay: &Relay, more: &[&str]) -> Vec<String> {
@@ -159,6 +160,7 @@ fn our_relay_passes_without_credentials() {
     let relay = setup().start();
     let skipped = skipped_by(&relay, &[]);
     let wanted = [
+        "hold-agent",
         "credential-none",
         "speaks-for",
         "reads-for",
