@@ -4,9 +4,13 @@ use super::Relay;
 use crosstalk_protocol::audit::{Checkpoint, NoteError, NoteKey, Receipt, Sealed};
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::StoreError;
+use std::sync::atomic::Ordering;
 
 /// How many groups of 256 hashes are stored in one go: others write in between.
 const PORTION: usize = 32;
+/// With more than these to be filed, a checkpoint waits for a pause, but not longer than this, in milliseconds.
+const PRESSED: u64 = 1000;
+const PATIENCE: i64 = 10_000;
 
 impl Relay {
     /// The key that checkpoints are signed with, as others check them.
@@ -18,12 +22,20 @@ impl Relay {
         NoteKey::new(&self.shared.config.name, key.public())
     }
 
-    /// Writes down what waits, stores hashes, and signs a checkpoint if something is new.
+    /// Writes down what waits, stores hashes, and signs a checkpoint if something is new. While more comes in than is filed,
+    /// messages go first, and it is done less often.
     ///
     /// # Errors
     /// What the store says.
     pub async fn tend_log(&self) -> Result<(), StoreError> {
         self.note_refusals().await?;
+        if self.metrics().backlog.load(Ordering::Relaxed) > PRESSED {
+            let latest = self.read(|store| store.checkpoint()).await?;
+            let since = latest.map_or(i64::MIN, |l| l.at.as_millis());
+            if self.now().as_millis().saturating_sub(since) < PATIENCE {
+                return Ok(());
+            }
+        }
         self.seal().await.map(drop)
     }
 

@@ -157,6 +157,11 @@ fn arrival(row: &Row<'_>) -> Step<Arrival> {
     }))
 }
 
+/// Whether a message ever waited here.
+pub(super) fn is_any(db: &Connection) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM held LIMIT 1")?.exists([])
+}
+
 /// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
 pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
     let arrival = &admission.arrival;

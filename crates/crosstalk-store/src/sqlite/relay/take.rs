@@ -22,19 +22,22 @@ use crate::sqlite::log;
 /// Takes messages in. Only inside of a transaction.
 pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
     let mut stale = BTreeSet::new();
-    let taken = batch.iter().map(|a| take(db, a, &mut stale));
+    let is_any_held = batch.iter().any(|a| a.held.is_some()) || hold::is_any(db)?;
+    let taken = batch.iter().map(|admission| {
+        let held = match is_any_held {
+            true => hold::again(db, admission)?,
+            false => None,
+        };
+        match held {
+            Some(held) => Ok(held),
+            None => admitted(db, admission, &mut stale),
+        }
+    });
     let taken = taken.collect::<Step<Vec<Taken>>>()?;
     for thread in &stale {
         course::recount(db, thread)?;
     }
     Ok(taken)
-}
-
-fn take(db: &Connection, admission: &Admission, stale: &mut BTreeSet<String>) -> Step<Taken> {
-    match hold::again(db, admission)? {
-        Some(held) => Ok(held),
-        None => admitted(db, admission, stale),
-    }
 }
 
 /// Takes a message in that no message which is held stands in the way of.

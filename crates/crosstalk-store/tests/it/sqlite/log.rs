@@ -102,7 +102,7 @@ fn every_record_that_is_changed_or_cut_is_found() {
         "UPDATE tile SET root = zeroblob(32)",
         "INSERT INTO tile VALUES (3, 0, zeroblob(32), zeroblob(8192))",
         "UPDATE checkpoint SET root = zeroblob(32)",
-        "UPDATE checkpoint SET note = replace(note, 'A', 'B')",
+        "UPDATE checkpoint SET note = replace(note, char(10) || size || char(10), char(10) || (size - 1) || char(10))",
         "UPDATE checkpoint SET size = size + 1",
         "UPDATE intake SET text = replace(text, 'port', 'Port') WHERE seq = 3",
         "UPDATE intake SET entry = entry + 1 WHERE seq = 3",
