@@ -23,6 +23,7 @@ mod audit;
 mod blob;
 mod consent;
 mod error;
+mod path;
 mod poll;
 mod stream;
 
@@ -39,14 +40,13 @@ pub use stream::Stream;
 use crate::outbound::{Answer, Call, Line, Outbound, OutboundError, Roots, Url};
 use answer::{Agents, Letters, Requeued, Threads, Tokens};
 use bytes::Bytes;
-use consent::Consents;
 use crosstalk_envelope::{Document, Intent, Reading, limit, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{Method, StatusCode};
+use path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -373,31 +373,6 @@ impl Client {
         self.put(Method::PUT, "crosstalk/agents", agent).await
     }
 
-    /// Consents on record, the latest first: those that were given by somebody, those that hold.
-    ///
-    /// # Errors
-    /// What the relay says against it, or why it can't be reached.
-    pub async fn consents(
-        &self,
-        by: Option<&str>,
-        holding: bool,
-        limit: usize,
-    ) -> Result<Vec<Consent>, ClientError> {
-        let path = Path::new("crosstalk/consents")
-            .query_if("by", by)
-            .query_if("holding", holding.then_some("true"))
-            .query("limit", &limit.to_string());
-        Ok(self.get::<Consents>(path).await?.consents)
-    }
-
-    /// A consent, the messages under it, and who was told that it was withdrawn.
-    ///
-    /// # Errors
-    /// What the relay says against it, or why it can't be reached.
-    pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
-        self.get(Path::new("crosstalk/consents").part(id)).await
-    }
-
     /// What waits for a person to carry it.
     ///
     /// # Errors
@@ -544,55 +519,6 @@ fn unreadable(answer: &Answer, reason: &str) -> ClientError {
     ClientError::Unreadable {
         status: answer.status,
         reason: reason.to_owned(),
-    }
-}
-
-/// A path with parts and a query, everything in it encoded.
-struct Path {
-    text: String,
-    has_query: bool,
-}
-
-impl Path {
-    fn new(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            has_query: false,
-        }
-    }
-
-    fn part(mut self, part: &str) -> Self {
-        self.text.push('/');
-        self.encode(part);
-        self
-    }
-
-    fn query(mut self, name: &str, value: &str) -> Self {
-        self.text.push(if self.has_query { '&' } else { '?' });
-        self.has_query = true;
-        self.text.push_str(name);
-        self.text.push('=');
-        self.encode(value);
-        self
-    }
-
-    fn query_if(self, name: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.query(name, value),
-            None => self,
-        }
-    }
-
-    fn encode(&mut self, text: &str) {
-        for byte in text.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                    self.text.push(char::from(byte));
-                }
-                // Writing to a String can't fail.
-                _ => drop(write!(self.text, "%{byte:02X}")),
-            }
-        }
     }
 }
 

@@ -1,9 +1,36 @@
-//! Consents on record, as JSON.
+//! Consents on record.
 
-use super::DeliveryStatus;
+use super::{Client, ClientError, DeliveryStatus, Path};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use serde::{Deserialize, Serialize};
+
+impl Client {
+    /// Consents on record, the latest first: those that were given by somebody, those that hold.
+    ///
+    /// # Errors
+    /// What the relay says against it, or why it can't be reached.
+    pub async fn consents(
+        &self,
+        by: Option<&str>,
+        holding: bool,
+        limit: usize,
+    ) -> Result<Vec<Consent>, ClientError> {
+        let path = Path::new("crosstalk/consents")
+            .query_if("by", by)
+            .query_if("holding", holding.then_some("true"))
+            .query("limit", &limit.to_string());
+        Ok(self.get::<Consents>(path).await?.consents)
+    }
+
+    /// A consent, the messages under it, and who was told that it was withdrawn.
+    ///
+    /// # Errors
+    /// What the relay says against it, or why it can't be reached.
+    pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
+        self.get(Path::new("crosstalk/consents").part(id)).await
+    }
+}
 
 /// A consent that is on record.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -76,8 +103,8 @@ pub struct ConsentRecord {
 
 /// Consents.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Consents {
-    pub(super) consents: Vec<Consent>,
+struct Consents {
+    consents: Vec<Consent>,
 }
 
 impl Consent {
