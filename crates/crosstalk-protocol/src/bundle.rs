@@ -13,7 +13,7 @@ mod consent;
 pub(crate) mod quote;
 mod transcript;
 
-pub use consent::{ConsentStanding, ConsentState, HeldConsent, Pii, consent_state};
+pub use consent::{ConsentStanding, ConsentState, HeldConsent, consent_state};
 
 use crate::store::{Record, is_same_party};
 use crate::verdict::Word;

@@ -15,7 +15,8 @@ mod ledger;
 mod policy;
 mod proof;
 
-pub use claim::{Claim, Need, SENSITIVE, is_sensitive};
+pub use claim::{Claim, Need, Pii, is_sensitive};
+pub(crate) use claim::{SEVERAL, names};
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub use ledger::{
     Cancelled, Erased, Grant, GrantFilter, LedgerStore, Party, Revocation, Terms, Withdrawal,

@@ -1,7 +1,8 @@
 //! What goes on in the META blocks of a bundle: attachments, restrictions, warnings, consent.
 
-use super::consent::{ConsentState, SEVERAL};
+use super::consent::ConsentState;
 use super::{BundleError, counts, quote};
+use crate::consent::SEVERAL;
 use crate::store::Record;
 use crosstalk_envelope::meta::{Attachment, Digest};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};

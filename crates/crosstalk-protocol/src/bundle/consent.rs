@@ -1,5 +1,6 @@
 //! The consent that holds in a thread (MET-011, MET-021): what was granted, denied, withdrawn, and what has run out.
 
+use crate::consent::{Pii, is_sensitive, names};
 use crate::store::{Record, Side, party};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::ConsentKind;
@@ -14,34 +15,6 @@ pub struct ConsentState {
     pub pii: Option<Pii>,
     /// Every scope that a message names, in order of appearance.
     pub scopes: Vec<String>,
-}
-
-/// What a message says about personal data in it, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pii {
-    /// There is none.
-    None,
-    /// It was taken out.
-    Redacted,
-    /// It is there.
-    Present,
-}
-
-impl Pii {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Redacted => "redacted",
-            Self::Present => "present",
-        }
-    }
-
-    /// The one that a word names, in any case.
-    pub fn parse(word: &str) -> Option<Self> {
-        let mut all = [Self::None, Self::Redacted, Self::Present].into_iter();
-        all.find(|p| p.as_str().eq_ignore_ascii_case(word))
-    }
 }
 
 /// A consent of a thread.
@@ -315,19 +288,6 @@ fn read_block(document: &Document<'_>, record: &Record, state: &mut ConsentState
         |c: &HeldConsent| consent.is_same(c) && consent.voice.makes_up_for(&c.voice);
     state.consents.retain(|c| !is_said_again(c));
     state.consents.push(consent);
-}
-
-/// The separator where several consents go on as one.
-pub(super) const SEVERAL: &str = ", ";
-
-fn names(value: &str) -> Vec<String> {
-    let names = value.split(SEVERAL).filter(|n| !n.is_empty());
-    names.map(str::to_owned).collect()
-}
-
-/// Every scope but `general`, those that are not known here included.
-fn is_sensitive(scope: &str) -> bool {
-    !scope.eq_ignore_ascii_case("general")
 }
 
 /// Whether scopes are enough for others; without any, only for none.

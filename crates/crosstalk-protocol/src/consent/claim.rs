@@ -1,19 +1,7 @@
 //! What a message says about consent.
 
-use crate::bundle::Pii;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::{Document, Intent, Timestamp};
-
-/// The scopes that the draft and the registry call sensitive. Every other word but `general` counts as `custom`.
-pub const SENSITIVE: [&str; 7] = [
-    "pii",
-    "medical",
-    "phi",
-    "financial",
-    "biometric",
-    "location",
-    "custom",
-];
 
 /// Whether a scope is one for which an explicit consent is needed: every one but `general`.
 ///
@@ -23,6 +11,34 @@ pub const SENSITIVE: [&str; 7] = [
 /// ```
 pub fn is_sensitive(scope: &str) -> bool {
     !scope.eq_ignore_ascii_case("general")
+}
+
+/// What a message says about personal data in it, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pii {
+    /// There is none.
+    None,
+    /// It was taken out.
+    Redacted,
+    /// It is there.
+    Present,
+}
+
+impl Pii {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Redacted => "redacted",
+            Self::Present => "present",
+        }
+    }
+
+    /// The one that a word names, in any case.
+    pub fn parse(word: &str) -> Option<Self> {
+        let mut all = [Self::None, Self::Redacted, Self::Present].into_iter();
+        all.find(|p| p.as_str().eq_ignore_ascii_case(word))
+    }
 }
 
 /// What a message says about consent, in `meta: privacy`, and which consent it withdraws.
@@ -150,8 +166,11 @@ impl Claim {
     }
 }
 
+/// The separator where several consents go on as one.
+pub(crate) const SEVERAL: &str = ", ";
+
 /// One name, or several where consents go on as one.
-fn names(value: &str) -> Vec<String> {
-    let names = value.split(',').map(str::trim).filter(|n| !n.is_empty());
-    names.map(str::to_owned).collect()
+pub(crate) fn names(value: &str) -> Vec<String> {
+    let names = value.split(SEVERAL).map(str::trim);
+    names.filter(|n| !n.is_empty()).map(str::to_owned).collect()
 }

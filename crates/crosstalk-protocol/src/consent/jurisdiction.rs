@@ -1,8 +1,7 @@
 //! What laws demand of a consent, as data: one TOML file for each.
 
-use super::claim::{Claim, is_sensitive};
+use super::claim::{Claim, Pii, is_sensitive};
 use super::proof::Assurance;
-use crate::bundle::Pii;
 use crosstalk_envelope::Timestamp;
 use serde::Deserialize;
 use std::fmt;

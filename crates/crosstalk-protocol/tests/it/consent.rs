@@ -5,8 +5,9 @@ use crate::conversation::{at, judged, message, records};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::bundle::{
-    BundleError, ConsentStanding, Escalation, Handoff, Pii, consent_state, escalation, handoff,
+    BundleError, ConsentStanding, Escalation, Handoff, consent_state, escalation, handoff,
 };
+use crosstalk_protocol::consent::Pii;
 use crosstalk_protocol::store::Record;
 
 /// A message with these lines of `meta: privacy`.

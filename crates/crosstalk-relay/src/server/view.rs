@@ -27,6 +27,18 @@ pub(super) struct MessageView {
 impl MessageView {
     /// A message as it leaves the relay.
     pub(super) fn of(relay: &Relay, record: &Record) -> Self {
+        Self::with(record, relay.leaving(record))
+    }
+
+    /// A message that waits for a person, as it came: it has not left the relay.
+    pub(super) fn held(record: &Record) -> Self {
+        Self {
+            state: Some(State::Held.as_str()),
+            ..Self::with(record, record.text.clone())
+        }
+    }
+
+    fn with(record: &Record, envelope: String) -> Self {
         let meaning = record.meaning.map(|m| m.as_str().to_owned());
         Self {
             id: record.id.clone(),
@@ -36,24 +48,7 @@ impl MessageView {
             intent: meaning.or_else(|| record.intent.clone()),
             state: None,
             received_at: record.at.to_string(),
-            envelope: relay.leaving(record),
-            history: None,
-            answers: None,
-        }
-    }
-
-    /// A message that waits for a person, as it came: it has not left the relay.
-    pub(super) fn held(record: &Record) -> Self {
-        let meaning = record.meaning.map(|m| m.as_str().to_owned());
-        Self {
-            id: record.id.clone(),
-            thread: record.thread.clone(),
-            from: record.sender.clone(),
-            to: record.receiver.clone(),
-            intent: meaning.or_else(|| record.intent.clone()),
-            state: Some(State::Held.as_str()),
-            received_at: record.at.to_string(),
-            envelope: record.text.clone(),
+            envelope,
             history: None,
             answers: None,
         }

@@ -159,7 +159,8 @@ fn arrival(row: &Row<'_>) -> Step<Arrival> {
 
 /// Whether a message ever waited here.
 pub(super) fn is_any(db: &Connection) -> Step<bool> {
-    db.prepare_cached("SELECT 1 FROM held LIMIT 1")?.exists([])
+    db.prepare_cached("SELECT max(seq) IS NOT NULL FROM held")?
+        .query_row([], |row| row.get(0))
 }
 
 /// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
