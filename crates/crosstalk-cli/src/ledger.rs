@@ -90,7 +90,7 @@ impl Said {
         policy: &Policy,
     ) -> Result<Result<Terms, Refusal>, StoreError> {
         let known = match &self.claim {
-            Some(claim) if self.refusal.is_none() => named(store, claim)?,
+            Some(claim) if self.refusal.is_none() => store.known(claim)?,
             _ => Vec::new(),
         };
         Ok(self.ruled(arrival, &known, policy))
@@ -135,75 +135,26 @@ impl Said {
     }
 }
 
-/// The consents that a message names, and those that these go back to.
-fn named(store: &SqliteStore, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
-    let mut found = Vec::new();
-    for name in claim.names() {
-        let Some(grant) = store.grant(name)? else {
-            continue;
-        };
-        for original in &grant.originals {
-            found.extend(store.grant(original)?);
-        }
-        found.push(grant);
-    }
-    Ok(found)
-}
-
 /// What became of a message, and what it withdrew; or why it is not kept.
 pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
 
-/// Keeps a message, if its consent is enough, and writes down what follows from it. `accept` hands it to the store; it may
-/// give it another id.
+/// Keeps a message, if its consent is enough, and writes down what follows from it.
 pub(crate) fn file(
     console: &mut Console,
     store: &mut SqliteStore,
-    (arrival, said, policy): (&mut Arrival, &Said, &Policy),
-    accept: impl FnOnce(&mut SqliteStore, &mut Arrival) -> Result<Outcome, Failure>,
+    arrival: &Arrival,
+    (said, policy): (&Said, &Policy),
 ) -> Result<Filed, Failure> {
-    let mut terms = match said.judge(store, arrival, policy)? {
-        Ok(terms) => terms,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let judged = arrival.id().to_owned();
-    let outcome = accept(store, arrival)?;
-    let (id, is_new) = match &outcome {
-        Outcome::Filed { id, .. } => (id, true),
-        Outcome::Known { id, .. } => (id, false),
-        Outcome::Conflict { .. } => return Ok(Ok((outcome, Withdrawn::default()))),
-    };
-    if arrival.id() != judged {
-        terms = match said.judge(store, arrival, policy)? {
-            Ok(terms) => terms,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+    if let Some(refusal) = &said.refusal {
+        return Ok(Err(refusal.clone()));
     }
-    // What is known and on record stays as it is: else a copy would bring a withdrawn consent back.
-    if terms == Terms::default() || (!is_new && is_on_record(store, id, &terms)?) {
-        return Ok(Ok((outcome, Withdrawn::default())));
-    }
-    let withdrawn = store.put(id, &terms)?;
-    if !withdrawn.erased.is_empty() {
+    let claim = said.claim.clone().unwrap_or_default();
+    let rule = |known: &[Grant]| said.ruled(arrival, known, policy);
+    let filed = store.accept_ruled(arrival, &claim, &rule)?;
+    if matches!(&filed, Ok((_, withdrawn)) if !withdrawn.erased.is_empty()) {
         scrub(console, store)?;
     }
-    Ok(Ok((outcome, withdrawn)))
-}
-
-fn is_on_record(store: &SqliteStore, id: &str, terms: &Terms) -> Result<bool, StoreError> {
-    if let Some(what) = &terms.withdrawal {
-        for consent in &what.consents {
-            if store.grant(consent)?.is_none_or(|g| g.revoked.is_none()) {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
-    for consent in &terms.under {
-        if !store.under(consent)?.iter().any(|(m, _)| m == id) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(filed)
 }
 
 /// Takes what is left of erased texts out of the files. Whoever still reads an older state of them is not waited for

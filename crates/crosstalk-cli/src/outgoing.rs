@@ -284,22 +284,11 @@ pub(crate) fn keep(
     at: Timestamp,
 ) -> Result<(Outcome, Withdrawn), Failure> {
     let document = Document::parse(text, Reading::Strict);
-    let (mut arrival, verdict) = arrival(&document, key, at);
+    let (arrival, verdict) = arrival(&document, key, at);
     let proof = Proof::own(&verdict, desk.mine()?.has(document.sender()));
     let policy = desk.config.consent();
     let said = Said::of(&document, (&verdict, proof), &policy, at);
-    let filed = ledger::file(
-        console,
-        store,
-        (&mut arrival, &said, &policy),
-        |store, arrival| {
-            let outcome = store.accept(std::slice::from_ref(arrival))?;
-            outcome
-                .into_iter()
-                .next()
-                .ok_or_else(|| Failure::Failed("the message was not kept".into()))
-        },
-    )?;
+    let filed = ledger::file(console, store, &arrival, (&said, &policy))?;
     filed.map_err(|refusal| ledger::declined("nothing was sent: ", &refusal))
 }
 

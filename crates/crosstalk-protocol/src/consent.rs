@@ -19,8 +19,8 @@ pub use claim::{Claim, Need, Pii, is_sensitive};
 pub(crate) use claim::{SEVERAL, names};
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub use ledger::{
-    Cancelled, Erased, Grant, GrantFilter, LedgerStore, Party, Revocation, Terms, Withdrawal,
-    Withdrawn, judge, withdraw,
+    Cancelled, Erased, Grant, GrantFilter, Judge, LedgerStore, Party, Revocation, Terms,
+    Withdrawal, Withdrawn, judge, withdraw,
 };
 pub use policy::{Border, Policy, Setting, check, check_leaving, check_redacted, is_brief};
 pub use proof::{Assurance, Proof};

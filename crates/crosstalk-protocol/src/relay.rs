@@ -21,6 +21,7 @@ mod pattern;
 mod peer;
 mod port;
 mod receipt;
+pub mod report;
 mod route;
 mod take;
 mod trace;

@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     stopped: watch::Sender<Option<Stopped>>,
     /// A consent was withdrawn: there are traces to be taken out.
     withdrawal: Notify,
+    /// The relay has something to say by itself.
+    owes: Notify,
     /// Whether a token was withdrawn since the last look.
     has_ended_tokens: AtomicBool,
 }
@@ -172,6 +174,7 @@ impl Relay {
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
             withdrawal: Notify::new(),
+            owes: Notify::new(),
             has_ended_tokens: AtomicBool::new(false),
         });
         let (jobs, todo) = mpsc::channel();
@@ -255,6 +258,16 @@ impl Relay {
     /// Waits until something was filed since the last call: there may be work for handlers.
     pub async fn work(&self) {
         self.shared.work.notified().await;
+    }
+
+    /// Waits until the relay has something to say by itself.
+    pub(crate) async fn owes(&self) {
+        self.shared.owes.notified().await;
+    }
+
+    /// Says that something is owed.
+    pub(crate) fn owe(&self) {
+        self.shared.owes.notify_one();
     }
 
     /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.

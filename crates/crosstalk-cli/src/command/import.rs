@@ -231,12 +231,8 @@ impl Work<'_> {
     ) -> Result<(), Failure> {
         self.flush()?;
         let way = taken.arrival.way;
-        let what = (&mut taken.arrival, &taken.said, &self.incoming.policy);
-        let filed = ledger::file(console, &mut self.store, what, |store, arrival| {
-            let outcome = store.accept(std::slice::from_ref(arrival))?;
-            let outcome = outcome.into_iter().next();
-            outcome.ok_or_else(|| Failure::Failed("the store did not keep a message".into()))
-        })?;
+        let by = (&taken.said, &self.incoming.policy);
+        let filed = ledger::file(console, &mut self.store, &taken.arrival, by)?;
         match filed {
             Ok((outcome, withdrawn)) => {
                 self.count(name.to_owned(), way, outcome);

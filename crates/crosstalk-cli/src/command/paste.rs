@@ -268,47 +268,48 @@ impl<'k> Keeper<'k> {
         if taken.iter().all(|t| t.said.is_silent()) {
             let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
             let outcomes = store.accept(&arrivals)?.into_iter();
-            let all = outcomes.zip(taken).map(|(outcome, taken)| {
-                let outcome = self.settled(store, &mut taken.arrival, outcome)?;
-                Ok(Ok((outcome, Withdrawn::default())))
+            let all = outcomes.zip(taken).map(|(outcome, Taken { arrival, .. })| {
+                let again = match self.has_new_id(store, arrival, &outcome)? {
+                    true => store.accept(std::slice::from_ref(arrival))?.pop(),
+                    false => None,
+                };
+                Ok(Ok((again.unwrap_or(outcome), Withdrawn::default())))
             });
             return all.collect();
         }
         let mut all = Vec::with_capacity(taken.len());
         for Taken { arrival, said, .. } in taken {
-            let one = ledger::file(console, store, (arrival, said, policy), |store, arrival| {
-                let outcome = store.accept(std::slice::from_ref(arrival))?;
-                let outcome = outcome.into_iter().next();
-                let outcome = outcome
-                    .ok_or_else(|| Failure::Failed("the store did not keep a message".into()))?;
-                self.settled(store, arrival, outcome)
-            });
-            all.push(one?);
+            let mut one = ledger::file(console, store, arrival, (said, policy))?;
+            if let Ok((outcome, _)) = &one
+                && self.has_new_id(store, arrival, outcome)?
+            {
+                one = ledger::file(console, store, arrival, (said, policy))?;
+            }
+            all.push(one);
         }
         Ok(all)
     }
 
-    /// Where an id is taken and a new one is wanted, or the model wrote the id of the question once more, the envelope
-    /// keeps the id that it carries, and has another one here.
-    fn settled(
+    /// Whether a message that was not kept can be: where its id is taken and a new one is wanted, or the model wrote the id of
+    /// the question once more, the envelope keeps the id that it carries, and has another one here.
+    fn has_new_id(
         &self,
-        store: &mut SqliteStore,
+        store: &SqliteStore,
         arrival: &mut Arrival,
-        outcome: Outcome,
-    ) -> Result<Outcome, Failure> {
-        let Outcome::Conflict { id, .. } = &outcome else {
-            return Ok(outcome);
+        outcome: &Outcome,
+    ) -> Result<bool, Failure> {
+        let Outcome::Conflict { id, .. } = outcome else {
+            return Ok(false);
         };
         let copied = store.message(id)?.is_some_and(|m| arrival.copies_id_of(&m));
         if copied && arrival.answers.is_none() {
             arrival.answers = Some(id.clone());
         }
         if !self.new_id && !copied {
-            return Ok(outcome);
+            return Ok(false);
         }
         arrival.message = None;
-        let again = store.accept(std::slice::from_ref(arrival))?;
-        Ok(again.into_iter().next().unwrap_or(outcome))
+        Ok(true)
     }
 
     /// Tells what could not be read, and what to do if there is no message at all.

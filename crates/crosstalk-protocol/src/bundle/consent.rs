@@ -223,10 +223,8 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
         let document = Document::parse(&record.text, Reading::Paste);
         let may_revoke = record.verdict == Word::Verified || record.side == Side::Mine;
         if record.meaning == Some(Intent::Revoke) && may_revoke {
-            let effective = document.meta("revocation", "Effective");
-            let holds = effective.and_then(Timestamp::parse).is_none_or(|e| e <= at);
             let id = document.meta("revocation", "Consent-ID");
-            withdrawn.extend(id.filter(|_| holds).into_iter().flat_map(names));
+            withdrawn.extend(id.into_iter().flat_map(names));
         }
         read_block(&document, record, &mut state);
     }
@@ -236,7 +234,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
         }
         if withdrawn.iter().any(|w| consent.names(w)) {
             consent.standing = ConsentStanding::Revoked;
-        } else if consent.expires.is_some_and(|e| e < at) {
+        } else if consent.expires.is_some_and(|e| e <= at) {
             consent.standing = ConsentStanding::Expired;
         }
     }

@@ -3,7 +3,7 @@
 use super::claim::{Claim, is_sensitive};
 use super::proof::{Assurance, Proof};
 use super::{refuse, shown};
-use crate::store::{StoreError, is_same_party, may_answer};
+use crate::store::{Arrival, Outcome, StoreError, is_same_party, may_answer};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::{ConsentKind, Digest};
 use crosstalk_envelope::registry::rule;
@@ -171,6 +171,9 @@ pub struct Cancelled {
     pub thread: String,
 }
 
+/// What follows from a message by the consents on record, or why it is not taken.
+pub type Judge<'j> = dyn Fn(&[Grant]) -> Result<Terms, Refusal> + 'j;
+
 /// Which grants are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrantFilter {
@@ -203,11 +206,23 @@ pub trait LedgerStore {
     /// If the store can't be read.
     fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError>;
 
-    /// Writes down what follows from a message that is kept. What it withdrew.
+    /// The consents that a message names, and those that these go back to.
     ///
     /// # Errors
-    /// If the store can't be written.
-    fn put(&mut self, message: &str, terms: &Terms) -> Result<Withdrawn, StoreError>;
+    /// If the store can't be read.
+    fn known(&self, claim: &Claim) -> Result<Vec<Grant>, StoreError>;
+
+    /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
+    /// that its claim names. In one transaction: nothing is kept under a consent that is withdrawn meanwhile.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing was kept then.
+    fn accept_ruled(
+        &mut self,
+        arrival: &Arrival,
+        claim: &Claim,
+        judge: &Judge<'_>,
+    ) -> Result<Result<(Outcome, Withdrawn), Refusal>, StoreError>;
 
     /// What is left of erased texts in the files of the store is taken out of them, as far as nobody reads older states.
     /// True if nothing is left.

@@ -149,11 +149,25 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError>;
 
-    /// Questions whose time has passed without an answer; each is told once.
+    /// Settles questions whose time has passed without an answer, at most so many: what their senders are told
+    /// ([`report::unanswered`](super::report::unanswered)) is owed. How many are told.
     ///
     /// # Errors
     /// If the store can't be written.
-    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<Vec<Expectation>, StoreError>;
+    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<u64, StoreError>;
+
+    /// What the relay has to say by itself, the oldest first: a place and a text each. After a REVOKE that is everything of
+    /// [`report::withdrawn`](super::report::withdrawn).
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError>;
+
+    /// Notes that this was said.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError>;
 
     /// When the next question runs out of time; one that was settled by other than an answer may be among them.
     ///

@@ -2,12 +2,11 @@
 
 use super::Relay;
 use super::writer::Job;
-use crate::delivery::report;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling};
+use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, report};
 use crosstalk_protocol::store::StoreError;
 use tokio::sync::oneshot;
 
@@ -33,7 +32,7 @@ impl Relay {
     /// # Errors
     /// What the store says.
     pub async fn decide(&self, held: &HeldMessage, wish: Wish) -> Result<Ruling, StoreError> {
-        let report = match (wish.is_approved, &wish.reason) {
+        let refusal = match (wish.is_approved, &wish.reason) {
             (true, _) => None,
             (false, reason) => {
                 let reason = reason.as_deref().unwrap_or("no reason was given");
@@ -59,7 +58,7 @@ impl Relay {
             at: self.now(),
             report: None,
         };
-        let ruling = self.carry_out(held, decision, report).await?;
+        let ruling = self.carry_out(held, decision, refusal).await?;
         if choice == Choice::Approve && matches!(ruling, Ruling::Done(_)) {
             self.learn_from(held).await;
         }
@@ -104,14 +103,14 @@ impl Relay {
         &self,
         held: &HeldMessage,
         mut decision: Decision,
-        report: Option<Refusal>,
+        refusal: Option<Refusal>,
     ) -> Result<Ruling, StoreError> {
-        if let Some(text) = report.and_then(|refusal| report::declined(&held.record, &refusal)) {
-            decision.report = self.own_word(&text).await.map(Box::new);
-        }
+        decision.report = refusal.and_then(|refusal| report::declined(&held.record, &refusal));
         let (tell, told) = oneshot::channel();
         let job = Job::Decide(Box::new(decision), tell);
         self.jobs.send(job).map_err(|_| self.gone())?;
-        told.await.map_err(|_| self.gone())?
+        let ruling = told.await.map_err(|_| self.gone())??;
+        self.owe();
+        Ok(ruling)
     }
 }

@@ -10,9 +10,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{
-    Admission, Candidate, Peer, Receipted, Taken, acknowledgement, admit,
-};
+use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
 use tokio::sync::oneshot;
@@ -166,29 +164,6 @@ impl Relay {
         self.count(received)
     }
 
-    /// What the relay itself has to say, for whoever takes it in with something else.
-    pub(super) async fn own_word(&self, text: &str) -> Option<Admission> {
-        let mut document = Document::parse(text, Reading::Strict);
-        document.check();
-        let at = self.now();
-        let judged = self.shared.judge(&document, at).await;
-        let candidate = Candidate {
-            document: &document,
-            verdict: &judged.verdict,
-            proof: Proof::default(),
-            peer: &Peer::itself(),
-            at,
-        };
-        match admit(candidate, &self.rules()) {
-            Ok(admission) => Some(admission),
-            Err(refusal) => {
-                let code = refusal.code.as_str();
-                tracing::warn!(code, "the sender of a message can't be told");
-                None
-            }
-        }
-    }
-
     fn count(&self, received: Received) -> Received {
         let metrics = self.metrics();
         match &received {
@@ -263,7 +238,7 @@ impl Relay {
                 withdrawn,
             }) => {
                 if let Some(withdrawn) = withdrawn {
-                    self.has_withdrawn(&admission.arrival, *withdrawn);
+                    self.has_withdrawn(admission.arrival.id(), &withdrawn);
                 }
                 (seq, index, at, true, false)
             }

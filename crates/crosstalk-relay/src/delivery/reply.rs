@@ -1,6 +1,5 @@
 //! What becomes of an answer: it is taken in as a message of the recipient, unless programs would talk for ever.
 
-use super::report::{derived, takes_no_answer};
 use super::{Job, Outcome};
 use crate::core::{Received, Relay};
 use crate::rate::Rates;
@@ -9,6 +8,7 @@ use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
     Address, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
 };
+use crosstalk_protocol::relay::report::{derived, takes_no_answer};
 use crosstalk_protocol::relay::{HOPS, Pattern, Peer, RelayStore, Role};
 use crosstalk_protocol::store::{Record, is_same_party, may_answer};
 use std::time::Instant;

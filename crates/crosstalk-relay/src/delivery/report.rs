@@ -1,89 +1,85 @@
-//! What a sender is told when a message did not arrive, or was not answered in time.
+//! What the relay says by itself. What follows from a change of the store is owed in the transaction of that change,
+//! and said here, again after a crash: its id is always the same.
 
 use crate::core::{Received, Relay};
-use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp, id, unicode};
-use crosstalk_protocol::relay::Expectation;
-use crosstalk_protocol::store::Record;
+use crosstalk_protocol::relay::{RelayStore, report};
+use crosstalk_protocol::store::{Record, StoreError};
+use std::time::Duration;
+use tokio::sync::watch as signal;
+use tokio::task::JoinSet;
 
-/// Whether nothing is ever said in answer to a message, so that programs do not talk to each other for ever.
-pub(super) fn takes_no_answer(record: &Record) -> bool {
-    matches!(
-        record.meaning,
-        Some(Intent::Error | Intent::Ack | Intent::Nack | Intent::Broadcast)
-    )
+/// How much is said at once.
+const BATCH: usize = 256;
+/// At the latest after so long there is a look at what is owed.
+const LOOK: Duration = Duration::from_secs(5);
+/// The status of trouble that passes.
+const LATER: u16 = 503;
+
+/// Says what is owed, until it is told to stop.
+pub(super) async fn run(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
+    let mut stopped = relay.stopped();
+    loop {
+        if let Err(error) = say_owed(&relay).await {
+            tracing::warn!(reason = %error, "what is to be said has to wait for the store");
+        }
+        tokio::select! {
+            _ = stop.wait_for(Option::is_some) => return,
+            _ = stopped.wait_for(Option::is_some) => return,
+            () = relay.owes() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
 }
 
-/// Tells the sender that a message could not be delivered. `since` is when the delivery was queued: after it was queued
-/// again, there is something new to tell.
+async fn say_owed(relay: &Relay) -> Result<(), StoreError> {
+    loop {
+        let owed = relay.read(|store| store.owed(BATCH)).await?;
+        if owed.is_empty() {
+            return Ok(());
+        }
+        let mut saying = JoinSet::new();
+        for (place, text) in owed {
+            let relay = relay.clone();
+            saying.spawn(async move { say(&relay, &text).await.then_some(place) });
+        }
+        let said = saying.join_all().await;
+        let is_all = said.iter().all(Option::is_some);
+        let settle = move |store: &mut dyn RelayStore| {
+            let said: Vec<u64> = said.into_iter().flatten().collect();
+            store.settle(&said)
+        };
+        relay.write(settle).await?;
+        if !is_all {
+            return Ok(());
+        }
+    }
+}
+
+/// Says something. False if it has to be said again later.
+async fn say(relay: &Relay, text: &str) -> bool {
+    match relay.say(text).await {
+        Received::Taken { .. } => true,
+        Received::Refused {
+            refusal, status, ..
+        } => {
+            let code = refusal.code.as_str();
+            tracing::warn!(code, reason = %refusal.detail, "somebody could not be told");
+            status != LATER
+        }
+    }
+}
+
+/// Tells the sender that a message could not be delivered.
 pub(crate) async fn undeliverable(
     relay: &Relay,
     record: &Record,
     to: &str,
-    (code, reason): (ErrorCode, &str),
+    why: (ErrorCode, &str),
     since: Timestamp,
 ) {
-    let to = unicode::escape(to);
-    let detail = format!(
-        "Could not deliver message to {to}: {reason}.\nWhat to do: check the address, or send it again later."
-    );
-    let seed = format!("undeliverable\n{}\n{to}\n{since}\n", record.digest);
-    say(relay, record, Refusal::new(code, detail), &seed).await;
-}
-
-/// Tells the sender that nobody answered in time.
-pub(super) async fn unanswered(relay: &Relay, expectation: &Expectation) {
-    let Expectation { record, due } = expectation;
-    let detail = format!(
-        "No answer came from {} until {due}.\nWhat to do: ask again, or ask somebody else.",
-        unicode::escape(&record.receiver)
-    );
-    let seed = format!("unanswered\n{}\n{due}\n", record.digest);
-    let refusal = Refusal::new(ErrorCode::Timeout, detail);
-    say(relay, record, refusal, &seed).await;
-}
-
-/// What the sender of a message is told that waited for a person, if it is told anything.
-pub(crate) fn declined(record: &Record, refusal: &Refusal) -> Option<String> {
-    let seed = format!("declined\n{}\n", record.digest);
-    written(record, refusal, &seed)
-}
-
-/// The ERROR in the name of the receiver; nothing where nothing is said.
-fn written(record: &Record, refusal: &Refusal, seed: &str) -> Option<String> {
-    if takes_no_answer(record) {
-        return None;
+    if let Some(text) = report::undeliverable(record, to, why, since) {
+        say(relay, &text).await;
     }
-    let document = Document::parse(&record.text, Reading::Strict);
-    let ids = ReceivedIds {
-        thread: record.thread.clone(),
-        message: record.id.clone(),
-    };
-    let error = reply::error(&document.envelope(), &ids, refusal)
-        .message(derived(record.at, seed))
-        .build();
-    error
-        .inspect_err(|error| {
-            tracing::warn!(id = %record.id, reason = %error, "an ERROR could not be written");
-        })
-        .ok()
-}
-
-async fn say(relay: &Relay, record: &Record, refusal: Refusal, seed: &str) {
-    let Some(text) = written(record, &refusal, seed) else {
-        return;
-    };
-    if let Received::Refused { refusal, .. } = relay.say(&text).await {
-        tracing::warn!(id = %record.id, code = refusal.code.as_str(), "the sender could not be told");
-    }
-}
-
-/// An id that is always the same for the same thing: what was said before a crash is not said twice.
-pub(crate) fn derived(at: Timestamp, seed: &str) -> String {
-    let digest = Digest::of(seed.as_bytes()).0;
-    let tail = digest.iter().take(16);
-    let tail = tail.fold(0_u128, |sum, byte| (sum << 8) | u128::from(*byte));
-    id::ulid_of(u64::try_from(at.as_millis()).unwrap_or(0), tail)
 }

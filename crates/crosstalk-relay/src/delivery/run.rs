@@ -7,13 +7,14 @@ use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
-use crosstalk_envelope::{Document, ErrorCode, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Expectation, Handler as By, RelayStore, Ruling, State, authority,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch as signal;
 use tokio::task::{Id, JoinSet};
@@ -32,7 +33,7 @@ const LEASE: Duration = Duration::from_secs(120);
 const AWAY: Duration = Duration::from_secs(30);
 /// At the latest after so long there is a look at the clock: it may have been set.
 const LOOK: Duration = Duration::from_secs(5);
-/// How many overdue questions are told in one turn.
+/// How many overdue questions are settled in one turn.
 const OVERDUE: usize = 64;
 
 /// How an attempt went, as far as its lane is concerned.
@@ -243,13 +244,10 @@ impl Dispatcher {
         // What was taken before, an answer among it, is filed first.
         let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
         match self.relay.write_filed(overdue).await {
-            Ok(overdue) => {
-                // What came out of a poll says who has not answered.
-                let asked = |e: &&Expectation| e.record.meaning != Some(Intent::Poll);
-                for expectation in overdue.iter().filter(asked) {
-                    Metrics::count(&self.relay.metrics().timed_out);
-                    report::unanswered(&self.relay, expectation).await;
-                }
+            Ok(told) => {
+                let metrics = self.relay.metrics();
+                metrics.timed_out.fetch_add(told, Ordering::Relaxed);
+                self.relay.owe();
             }
             Err(error) => trouble(&error),
         }

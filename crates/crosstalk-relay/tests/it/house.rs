@@ -132,6 +132,29 @@ impl Plan {
     pub fn open(self) -> House {
         House::open(self, tempfile::tempdir().unwrap()).unwrap()
     }
+
+    /// The relay alone: nobody listens, delivers or tidies up.
+    pub fn start(self, data: &Path, clock: &Arc<AtomicI64>) -> Relay {
+        let listen = self.listen.as_deref().unwrap_or("127.0.0.1:0");
+        let config = format!("listen = \"{listen}\"\n{}", self.config);
+        let config = Config::parse(&config).unwrap();
+        let path = data.join("relay.db");
+        let mut writer = SqliteStore::open(&path).unwrap();
+        for token in &self.tokens {
+            assert!(writer.add_token(token).unwrap());
+        }
+        let hand = Arc::clone(clock);
+        let setup = Setup {
+            config,
+            writer: Box::new(writer),
+            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+            resolver: self.resolver,
+            keyring: Box::new(Keys(Mutex::new(self.trust))),
+            key: self.key,
+            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
+        };
+        Relay::start(setup).unwrap()
+    }
 }
 
 impl House {
@@ -145,30 +168,13 @@ impl House {
     }
 
     /// One that starts so many seconds later.
-    pub fn open_at(plan: Plan, data: TempDir, seconds: i64) -> Result<Self, ServeError> {
-        let listen = plan.listen.as_deref().unwrap_or("127.0.0.1:0");
-        let config = format!("listen = \"{listen}\"\n{}", plan.config);
-        let config = Config::parse(&config).unwrap();
-        let path = data.path().join("relay.db");
-        let mut writer = SqliteStore::open(&path).unwrap();
-        for token in &plan.tokens {
-            assert!(writer.add_token(token).unwrap());
-        }
+    pub fn open_at(mut plan: Plan, data: TempDir, seconds: i64) -> Result<Self, ServeError> {
         let clock = Arc::new(AtomicI64::new(START + seconds * 1000));
-        let hand = Arc::clone(&clock);
-        let setup = Setup {
-            config,
-            writer: Box::new(writer),
-            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
-            resolver: plan.resolver,
-            keyring: Box::new(Keys(Mutex::new(plan.trust))),
-            key: plan.key,
-            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
-        };
-        let relay = Relay::start(setup).unwrap();
+        let tls = plan.tls.take();
+        let relay = plan.start(data.path(), &clock);
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
-        let (served, folder, tls) = (relay.clone(), data.path().to_owned(), plan.tls);
+        let (served, folder) = (relay.clone(), data.path().to_owned());
         let server = std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(2).enable_all().build().unwrap();

@@ -2,13 +2,14 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::reply::Refusal;
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
 use crosstalk_protocol::consent::{
-    Assurance, Cancelled, Erased, Grant, GrantFilter, LedgerStore, Revocation, Terms, Withdrawal,
-    Withdrawn,
+    Assurance, Cancelled, Claim, Erased, Grant, GrantFilter, Judge, LedgerStore, Revocation, Terms,
+    Withdrawal, Withdrawn,
 };
 use crosstalk_protocol::relay::{Handler, State};
-use crosstalk_protocol::store::{StoreError, party};
+use crosstalk_protocol::store::{Arrival, Outcome, StoreError, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -119,6 +120,52 @@ pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) 
     Ok(())
 }
 
+/// Writes down what follows from a message of the person of this store. What it withdrew. Only inside of a transaction.
+fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> Step<Withdrawn> {
+    let nothing = Ok(Withdrawn::default());
+    let (id, is_new) = match outcome {
+        Outcome::Filed { id, .. } => (id, true),
+        Outcome::Known { id, .. } => (id, false),
+        Outcome::Conflict { .. } => return nothing,
+    };
+    let Some(found) = accept::by_id(db, id)? else {
+        return nothing;
+    };
+    // What is known and on record stays as it is: else a copy would bring a withdrawn consent back.
+    if !is_new && is_on_record(db, found.seq, terms)? {
+        return nothing;
+    }
+    if let Some(end) = terms.expires {
+        db.prepare_cached("UPDATE intake SET expires = ?2 WHERE seq = ?1")?
+            .execute(params![found.seq, end.as_millis()])?;
+    }
+    keep(db, (found.seq, found.since), terms)?;
+    match &terms.withdrawal {
+        Some(what) => withdraw(db, found.seq, what),
+        None => nothing,
+    }
+}
+
+/// Whether everything that follows from the message at a place was written down before.
+fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> Step<bool> {
+    if let Some(what) = &terms.withdrawal {
+        for id in &what.consents {
+            if find(db, id)?.is_none_or(|grant| grant.revoked.is_none()) {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    let mut used =
+        db.prepare_cached("SELECT 1 FROM consent_use WHERE consent = ?1 AND seq = ?2")?;
+    for consent in &terms.under {
+        if !used.exists(params![consent, seq])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn record(db: &Connection, g: &Grant) -> Step<()> {
     let revoked = g.revoked.as_ref();
     db.prepare_cached(
@@ -163,7 +210,10 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
     for id in &withdrawn.consents {
         end(db, id, what)?;
         note(db, what, "consent", id)?;
-        let mut find = db.prepare_cached("SELECT seq FROM consent_use WHERE consent = ?1")?;
+        // What is erased already is not erased again.
+        let mut find = db.prepare_cached(
+            "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE u.consent = ?1 AND i.text <> ''",
+        )?;
         for place in find.query_map(params![id], |row| row.get::<_, i64>(0))? {
             places.insert(place?);
         }
@@ -397,20 +447,25 @@ impl LedgerStore for SqliteStore {
         })
     }
 
-    fn put(&mut self, message: &str, terms: &Terms) -> Result<Withdrawn, StoreError> {
+    fn known(&self, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
+        self.read(|db| named(db, claim.names()))
+    }
+
+    fn accept_ruled(
+        &mut self,
+        arrival: &Arrival,
+        claim: &Claim,
+        judge: &Judge<'_>,
+    ) -> Result<Result<(Outcome, Withdrawn), Refusal>, StoreError> {
         self.write(|db| {
-            let Some(found) = accept::by_id(db, message)? else {
-                return Ok(Withdrawn::default());
+            let terms = match judge(&named(db, claim.names())?) {
+                Ok(terms) => terms,
+                Err(refusal) => return Ok(Err(refusal)),
             };
-            if let Some(end) = terms.expires {
-                db.prepare_cached("UPDATE intake SET expires = ?2 WHERE seq = ?1")?
-                    .execute(params![found.seq, end.as_millis()])?;
-            }
-            keep(db, (found.seq, found.since), terms)?;
-            match &terms.withdrawal {
-                Some(what) => withdraw(db, found.seq, what),
-                None => Ok(Withdrawn::default()),
-            }
+            let mut outcomes = accept::accept_all(db, std::slice::from_ref(arrival))?;
+            let outcome = outcomes.pop().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            let withdrawn = follow(db, &outcome, &terms)?;
+            Ok(Ok((outcome, withdrawn)))
         })
     }
 

@@ -15,6 +15,7 @@ pub(super) mod hold;
 mod inbox;
 pub(super) mod keep;
 mod log;
+mod owed;
 pub(super) mod progress;
 pub(super) mod retire;
 pub(super) mod route;
@@ -23,8 +24,8 @@ mod take;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Expectation,
-    Filing, HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
+    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Filing,
+    HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 
@@ -193,12 +194,20 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::requeue(db, id, at))
     }
 
-    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<Vec<Expectation>, StoreError> {
+    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<u64, StoreError> {
         let is_any = |next: Timestamp| next <= now;
         if !self.next_deadline()?.is_some_and(is_any) {
-            return Ok(Vec::new());
+            return Ok(0);
         }
         self.write(|db| due::overdue(db, now, most))
+    }
+
+    fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError> {
+        self.read(|db| owed::owed(db, most))
+    }
+
+    fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError> {
+        self.write(|db| owed::settle(db, owed))
     }
 
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -228,8 +228,13 @@ INSERT INTO words (words, rank) VALUES ('automerge', 8);
 /// Consents on record, what goes back to what, and which messages are kept under which.
 ///
 /// Lists have an entry a line. `progress` has how far traces of erased texts are taken out. `brief` is 1 where a message is
-/// erased soon after everybody has it.
+/// erased soon after everybody has it. `owed` has what the relay has to say by itself, until it is said.
 pub(super) const CONSENT: &str = "
+CREATE TABLE owed (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE consent (
     id TEXT PRIMARY KEY NOT NULL,
     granter TEXT NOT NULL,

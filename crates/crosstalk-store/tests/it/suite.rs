@@ -6,6 +6,7 @@
 //! ```
 
 pub(crate) mod carrying;
+pub(crate) mod consenting;
 pub(crate) mod delivering;
 pub(crate) mod filing;
 pub(crate) mod finding;
@@ -168,6 +169,13 @@ macro_rules! relay_suite {
             a_person_carries_the_most_urgent_first
             questions_run_out_once
             an_answer_in_time_ends_the_wait
+        }
+        relay_suite! { $make; consenting:
+            a_consent_is_on_record
+            a_withdrawal_takes_everything_with_it
+            a_withdrawal_is_owed_a_word
+            what_was_withdrawn_stays_so
+            a_person_keeps_by_the_same_record
         }
         relay_suite! { $make; holding:
             what_waits_is_nowhere_else

@@ -58,8 +58,8 @@ pub struct Decision {
     pub by: String,
     /// When.
     pub at: Timestamp,
-    /// What the sender is told, unless it is approved.
-    pub report: Option<Box<Admission>>,
+    /// What the sender is told ([`report::declined`](super::super::report::declined)), unless it is approved.
+    pub report: Option<String>,
 }
 
 /// A decision on record.
@@ -78,7 +78,7 @@ pub struct Decided {
 /// What became of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
-    /// It is on record and carried out: the message, or what its sender is told, is taken, at this place.
+    /// It is on record and carried out: the message is taken, at this place, or what its sender is told is owed.
     Done(Option<(u64, Box<Admission>)>),
     /// Somebody decided before.
     Before(Decided),

@@ -18,7 +18,8 @@ pub trait HoldStore {
     /// If the store can't be read.
     fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
 
-    /// Carries a decision out: in one transaction it is on record, and the message or what its sender is told is taken.
+    /// Carries a decision out: in one transaction it is on record, and the message is taken or what its sender is told is
+    /// owed.
     ///
     /// # Errors
     /// If the store can't be written. Nothing was decided then.

@@ -1,14 +1,17 @@
 //! Who withdraws what, and what they and others are told (threat 21).
 
 use super::{ANN, KEY, as_revoke, from_ann, plan, revoke};
-use crate::house::{House, Plan, key, letter, secret, signed};
+use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use crosstalk_protocol::consent::LedgerStore as _;
-use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::relay::{Peer, RelayStore as _, Role};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, Instant};
 
 const BOT: &str = "agent://here.example/bot";
+const SCOUT: &str = "agent://here.example/scout";
 
 fn grant(id: &str, consent: &str) -> String {
     from_ann(BOT, id)
@@ -17,6 +20,30 @@ fn grant(id: &str, consent: &str) -> String {
         .meta("privacy", "Consent-ID", consent)
         .build()
         .unwrap()
+}
+
+/// A message of somebody else under the same consent.
+fn under(consent: &str) -> String {
+    letter(SCOUT, BOT, "M2")
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent", "explicit_yes")
+        .meta("privacy", "Consent-ID", consent)
+        .build()
+        .unwrap()
+}
+
+/// The inbox of somebody, once there is something in it.
+fn inbox_with(house: &House, address: &str, what: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let inbox = house.get(&format!("/crosstalk/inbox?for={address}"));
+        if inbox.text().contains(what) {
+            return inbox.text().to_owned();
+        }
+        let waited = began.elapsed();
+        assert!(waited < Duration::from_secs(30), "{}", inbox.text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn rule(answer: &Answer) -> String {
@@ -124,25 +151,9 @@ fn first_contact_alone_withdraws_nothing() {
 fn a_withdrawal_is_confirmed_and_told() {
     let house = plan().open();
     house.take(&grant("M1", "C1"));
-    let other = letter("agent://here.example/scout", BOT, "M2")
-        .meta("privacy", "Scope", "medical")
-        .meta("privacy", "Consent", "explicit_yes")
-        .meta("privacy", "Consent-ID", "C1");
-    house.take(&other.build().unwrap());
+    house.take(&under("C1"));
     house.take(&revoke("C1", BOT, "R1"));
-    let began = Instant::now();
-    let confirmation = loop {
-        let inbox = house.get(&format!("/crosstalk/inbox?for={ANN}"));
-        if inbox.text().contains("meta: withdrawal") {
-            break inbox.text().to_owned();
-        }
-        assert!(
-            began.elapsed() < Duration::from_secs(30),
-            "{}",
-            inbox.text()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let confirmation = inbox_with(&house, ANN, "meta: withdrawal");
     for line in [
         "Consents: C1",
         "Erased: 2",
@@ -152,9 +163,9 @@ fn a_withdrawal_is_confirmed_and_told() {
     ] {
         assert!(confirmation.contains(line), "{line}: {confirmation}");
     }
-    let scout = house.get("/crosstalk/inbox?for=agent://here.example/scout");
-    for line in ["Code: E-CONSENT", "parent: M2", "intent: ERROR"] {
-        assert!(scout.text().contains(line), "{line}: {}", scout.text());
+    let told = inbox_with(&house, SCOUT, "intent: ERROR");
+    for line in ["Code: E-CONSENT", "parent: M2"] {
+        assert!(told.contains(line), "{line}: {told}");
     }
     let dead = house.store().dead(10).unwrap();
     assert_eq!(dead.len(), 2);
@@ -167,6 +178,35 @@ fn a_withdrawal_is_confirmed_and_told() {
     }));
     // What failed for want of consent is not queued again.
     assert_eq!(house.store().requeue("M1", house.relay.now()).unwrap(), 0);
+}
+
+/// A relay that ended right after it took a REVOKE tells everybody about it when it starts again, each once.
+#[test]
+fn what_has_to_be_said_outlives_the_relay() {
+    let data = tempfile::tempdir().unwrap();
+    let clock = Arc::new(AtomicI64::new(START));
+    let relay = plan().start(data.path(), &clock);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        for text in [grant("M1", "C1"), under("C1"), revoke("C1", BOT, "R1")] {
+            let received = relay.take_in(&text, &Peer::local()).await;
+            assert_eq!(received.status(), 200, "{}", received.answer());
+        }
+        relay.stop().await;
+    });
+    drop(relay);
+    let mut house = House::open(plan(), data).unwrap();
+    for _ in 0..2 {
+        let told = inbox_with(&house, SCOUT, "Code: E-CONSENT");
+        assert_eq!(told.matches("parent: M2").count(), 1, "{told}");
+        let told = inbox_with(&house, ANN, "meta: withdrawal");
+        assert_eq!(told.matches("meta: withdrawal").count(), 1, "{told}");
+        while !house.store().owed(1).unwrap().is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        house = House::open(plan(), house.close()).unwrap();
+    }
 }
 
 /// An authority withdraws a token, which ends before the answer comes.

@@ -1,10 +1,10 @@
 //! What has to be done at which time: deliveries of active handlers, what waits to be carried, questions that run out.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Courier, Due, Expectation, Priority};
+use crosstalk_protocol::relay::{Courier, Due, Expectation, Priority, report};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{inbox, route};
+use super::{inbox, owed, route};
 use crate::sqlite::fault::Step;
 
 /// Gives out deliveries whose time has come, and leases them. Only inside of a transaction.
@@ -85,10 +85,10 @@ pub(super) fn courier(db: &Connection, most: usize) -> Step<Vec<Courier>> {
     Ok(carried)
 }
 
-/// Questions that have run out of time, each once. Only inside of a transaction.
-pub(super) fn overdue(db: &Connection, now: Timestamp, most: usize) -> Step<Vec<Expectation>> {
-    let mut told = Vec::new();
-    while told.len() < most {
+/// Settles questions that have run out of time. How many senders are told. Only inside of a transaction.
+pub(super) fn overdue(db: &Connection, now: Timestamp, most: usize) -> Step<u64> {
+    let mut told = 0;
+    for _ in 0..most {
         let next = db
             .prepare_cached(
                 "SELECT seq, due FROM expectation WHERE due <= ?1 ORDER BY due, seq LIMIT 1",
@@ -104,10 +104,11 @@ pub(super) fn overdue(db: &Connection, now: Timestamp, most: usize) -> Step<Vec<
             .prepare_cached("SELECT 1 FROM message WHERE seq = ?1 AND wait <> 0")?
             .exists(params![seq])?;
         if waits && let Some(record) = inbox::at(db, seq)? {
-            told.push(Expectation {
-                record,
-                due: Timestamp::from_millis(due),
-            });
+            let due = Timestamp::from_millis(due);
+            if let Some(text) = report::unanswered(&Expectation { record, due }) {
+                owed::owe(db, [text])?;
+                told += 1;
+            }
         }
     }
     Ok(told)

@@ -16,7 +16,7 @@ use crosstalk_protocol::store::{Arrival, Kept, Record, Side, StoreError, Way, is
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
-use super::{keep, route, take};
+use super::{keep, owed, route, take};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::accept;
 use crate::sqlite::course;
@@ -283,25 +283,26 @@ fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
         return Ok(Ruling::Other);
     }
     let end = ended(found.expires, found.answer_by, decision.at);
-    let next = match (decision.choice, end) {
+    let admission = match (decision.choice, end) {
         (Choice::Approve, Some(refusal)) => return Ok(Ruling::Not(refusal)),
-        (Choice::Approve, None) => Some(Box::new(released(db, &found)?)),
+        (Choice::Approve, None) => Box::new(released(db, &found)?),
         (Choice::Lapse, None) => return Ok(Ruling::Not(not_yet())),
-        (Choice::Refuse | Choice::Lapse, _) => decision.report.clone(),
+        (Choice::Refuse | Choice::Lapse, _) => {
+            settle(db, &found, decision)?;
+            owed::owe(db, decision.report.clone())?;
+            return Ok(Ruling::Done(None));
+        }
     };
     db.execute_batch("SAVEPOINT decision")?;
     settle(db, &found, decision)?;
     let mut stale = BTreeSet::new();
-    let taken = match next {
-        None => None,
-        Some(admission) => match take::admitted(db, &admission, &mut stale)? {
-            Taken::New { seq, .. } => Some((seq, admission)),
-            Taken::Refused(refusal) if decision.choice == Choice::Approve => {
-                db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
-                return Ok(Ruling::Not(refusal));
-            }
-            Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
-        },
+    let taken = match take::admitted(db, &admission, &mut stale)? {
+        Taken::New { seq, .. } => Some((seq, admission)),
+        Taken::Refused(refusal) => {
+            db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
+            return Ok(Ruling::Not(refusal));
+        }
+        Taken::Known { .. } | Taken::Held { .. } => None,
     };
     for thread in &stale {
         course::recount(db, thread)?;

@@ -2,7 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Retention, Retired};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
 use super::{hold, keep, progress};
@@ -109,15 +109,17 @@ fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> 
     erase_texts(db, chosen)
 }
 
-/// Erases the texts of messages and everything that is derived from them, filed or not.
+/// Erases the texts of messages and everything that is derived from them, filed or not. Those that have none are left: the
+/// index of words takes a row out once.
 pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()> {
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
+    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1 AND text <> ''");
     let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
     let filed = progress::place(db, progress::FILED)?;
     for seq in chosen {
         if *seq <= filed {
             let mut read = db.prepare_cached(&sql)?;
-            let row: Filed = read.query_row(params![seq], derive::filed)?;
+            let row: Option<Filed> = read.query_row(params![seq], derive::filed).optional()?;
+            let Some(row) = row else { continue };
             derive::unindex(db, *seq, &row.arrival)?;
             answered.extend(row.arrival.answered().map(str::to_owned));
             threads.insert(row.thread);

@@ -7,12 +7,12 @@ use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::consent::Terms;
-use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken};
+use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken, report};
 use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
-use super::{close, hold, keep, progress, route};
+use super::{close, hold, keep, owed, progress, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
@@ -218,7 +218,11 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     let index = log::accept(db, seq, a)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
-        Some(withdrawal) => Some(Box::new(ledger::withdraw(db, seq, withdrawal)?)),
+        Some(withdrawal) => {
+            let withdrawn = ledger::withdraw(db, seq, withdrawal)?;
+            owed::owe(db, report::withdrawn(a, &withdrawn))?;
+            Some(Box::new(withdrawn))
+        }
         None => None,
     };
     Ok(Some(Taken::New {

@@ -241,15 +241,24 @@ pub(crate) fn questions_run_out_once(store: &mut dyn RelayStore) {
         &[ask("M1", 50), ask("M2", 30), ask("M3", 90), ask("M4", 40)],
     );
     assert_eq!(store.next_deadline().unwrap(), Some(at(30)));
-    assert!(store.overdue(at(29), 9).unwrap().is_empty());
-    let first = store.overdue(at(60), 1).unwrap().remove(0);
-    assert_eq!((first.record.id.as_str(), first.due), ("M2", at(30)));
-    let ids = |told: Vec<crosstalk_protocol::relay::Expectation>| -> Vec<String> {
-        told.into_iter().map(|e| e.record.id).collect()
-    };
-    assert_eq!(ids(store.overdue(at(60), 9).unwrap()), ["M4", "M1"]);
-    assert!(store.overdue(at(60), 9).unwrap().is_empty());
+    assert_eq!(store.overdue(at(29), 9).unwrap(), 0);
+    assert_eq!(store.overdue(at(60), 1).unwrap(), 1);
+    assert_eq!(store.overdue(at(60), 9).unwrap(), 2);
+    assert_eq!(store.overdue(at(60), 9).unwrap(), 0);
     assert_eq!(store.next_deadline().unwrap(), Some(at(90)));
+
+    let owed = store.owed(9).unwrap();
+    let of = |id: &str| format!("parent: {id}\n");
+    assert_eq!(owed.len(), 3);
+    for ((_, text), id) in owed.iter().zip(["M2", "M4", "M1"]) {
+        assert!(
+            text.contains(&of(id)) && text.contains("E-TIMEOUT"),
+            "{text}"
+        );
+    }
+    let places: Vec<u64> = owed.iter().map(|(place, _)| *place).collect();
+    store.settle(&places[..2]).unwrap();
+    assert_eq!(store.owed(9).unwrap(), owed[2..]);
 }
 
 pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
@@ -266,8 +275,8 @@ pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
             parcel(closed),
         ],
     );
-    let told = store.overdue(at(60), 9).unwrap();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].record.id, "M2");
+    assert_eq!(store.overdue(at(60), 9).unwrap(), 1);
+    let owed = store.owed(9).unwrap();
+    assert!(owed[0].1.contains("parent: M2\n"), "{owed:?}");
     assert_eq!(store.next_deadline().unwrap(), None);
 }

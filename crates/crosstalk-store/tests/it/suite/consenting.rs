@@ -1,0 +1,268 @@
+//! What a store keeps about consents: who gave which, what is kept under it, and what its end takes with it.
+
+use crate::at;
+use crate::letter::{Letter, letter};
+use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
+use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_protocol::consent::{
+    self, Assurance, Claim, Grant, GrantFilter, Party, Proof, Terms, Withdrawn,
+};
+use crosstalk_protocol::relay::{Admission, Handler, RelayStore, State, Taken};
+use crosstalk_protocol::store::{Arrival, Outcome, Search};
+
+/// A consent to `medical` under a name.
+fn yes(id: &str) -> Claim {
+    Claim {
+        kind: Some(ConsentKind::ExplicitYes),
+        scopes: vec!["medical".into()],
+        ids: vec![id.into()],
+        ..Claim::default()
+    }
+}
+
+/// The end of consents.
+fn no(ids: &[&str]) -> Claim {
+    Claim {
+        is_revoke: true,
+        withdraws: ids.iter().map(|id| (*id).to_owned()).collect(),
+        ..Claim::default()
+    }
+}
+
+/// One that is passed on.
+fn passed_on(id: &str, original: &str) -> Claim {
+    Claim {
+        kind: Some(ConsentKind::Transferred),
+        originals: vec![original.into()],
+        ..yes(id)
+    }
+}
+
+fn with(letter: Letter, claim: Claim) -> Admission {
+    Admission {
+        claim: Some(Box::new(claim)),
+        ..parcel(letter)
+    }
+}
+
+/// A REVOKE that is surely from its sender.
+fn revoke(id: &str, consents: &[&str]) -> Admission {
+    Admission {
+        proof: Proof {
+            assurance: Assurance::Pinned,
+            is_firm: true,
+        },
+        ..with(letter(id).intent("REVOKE"), no(consents))
+    }
+}
+
+fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> Withdrawn {
+    match take(store, revoke) {
+        Taken::New {
+            withdrawn: Some(withdrawn),
+            ..
+        } => *withdrawn,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(grants: &[Grant]) -> Vec<&str> {
+    grants.iter().map(|g| g.id.as_str()).collect()
+}
+
+pub(crate) fn a_consent_is_on_record(store: &mut dyn RelayStore) {
+    let first = with(letter("M1").at(5), yes("C1"));
+    let next = with(letter("M2").at(6).between("ANN", "BOB"), yes("C2")).expires(60);
+    take_and_file(store, &[first.clone(), next]);
+    let grant = store.grant("C1").unwrap().unwrap();
+    assert_eq!((grant.granter.as_str(), grant.since), ("KALLE", at(5)));
+    assert_eq!(
+        (grant.to.as_slice(), grant.scopes.as_slice()),
+        (&["CLAUDE".to_owned()][..], &["medical".to_owned()][..])
+    );
+    assert_eq!(
+        (grant.message.as_str(), grant.digest),
+        ("M1", first.arrival.digest)
+    );
+    assert_eq!(
+        (grant.assurance, grant.revoked),
+        (Assurance::Unsigned, None)
+    );
+    assert_eq!(store.grant("C3").unwrap(), None);
+    assert_eq!(store.under("C1").unwrap(), [("M1".to_owned(), true)]);
+    let all = |filter: GrantFilter| store.grants(&filter).unwrap();
+    assert_eq!(names(&all(GrantFilter::default())), ["C2", "C1"]);
+    let of_ann = GrantFilter {
+        granter: Some("ANN".into()),
+        ..GrantFilter::default()
+    };
+    assert_eq!(names(&all(of_ann)), ["C2"]);
+    assert_eq!(
+        names(&store.known(&passed_on("C1", "C2")).unwrap()).len(),
+        2
+    );
+}
+
+/// What is kept under a consent goes with it: filed or not, delivered or not; what is not under it stays.
+pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) {
+    let far = [("agent://a.example/x", Handler::Relay)];
+    let sent = with(letter("M1").body("plums"), yes("C1")).to(&far);
+    let waits = with(letter("M2").body("plums"), yes("C1")).expires(900);
+    let passed = with(
+        letter("M3").body("plums").between("CLAUDE", "BOB"),
+        passed_on("C2", "C1"),
+    );
+    let other = with(letter("M4").body("plums"), yes("C9"));
+    take_and_file(store, &[sent, waits, passed, other]);
+    assert_eq!(store.due(at(2000), at(3000), 9).unwrap().len(), 1);
+    let done = crosstalk_protocol::relay::Attempt::Delivered;
+    assert!(store.attempted("M1", far[0].0, &done, at(2000)).unwrap());
+    let unfiled = with(letter("M5").body("plums"), yes("C1"));
+    take_new(store, &[unfiled]);
+
+    let end = withdrawn(store, &revoke("R1", &["C1"]));
+    let mut consents = end.consents.clone();
+    consents.sort();
+    assert_eq!(consents, ["C1", "C2"]);
+    let mut erased: Vec<&str> = end.erased.iter().map(|e| e.id.as_str()).collect();
+    erased.sort_unstable();
+    assert_eq!(erased, ["M1", "M2", "M3", "M5"]);
+    let cancelled: Vec<&str> = end.cancelled.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(cancelled, ["M2", "M3", "M5"]);
+    assert_eq!(end.downstream, [far[0].0]);
+    file_all(store);
+
+    let found = store.search(
+        &Search::parse("plums").unwrap(),
+        crosstalk_protocol::store::Page::first(9),
+    );
+    assert_eq!(found.unwrap().items.len(), 1);
+    for id in ["M1", "M2", "M3", "M5"] {
+        assert!(store.taken_as(id).unwrap().is_none(), "{id}");
+    }
+    assert!(store.taken_as("M4").unwrap().is_some());
+    // The REVOKE goes where the message went.
+    let due = store.due(at(4000), at(5000), 9).unwrap();
+    let due: Vec<(&str, &str)> = due
+        .iter()
+        .map(|d| (d.record.id.as_str(), d.to.as_str()))
+        .collect();
+    assert_eq!(due, [("R1", far[0].0)]);
+    let failed = store.deliveries("M2").unwrap().remove(0);
+    assert_eq!(failed.state, State::Failed);
+    assert!(failed.reason.unwrap().starts_with("E-CONSENT"));
+    while !store.scrub().unwrap() {}
+}
+
+/// Everybody who has to hear of a withdrawal is owed a word, in its transaction.
+pub(crate) fn a_withdrawal_is_owed_a_word(store: &mut dyn RelayStore) {
+    take_and_file(store, &[with(letter("M1"), yes("C1"))]);
+    assert_eq!(store.owed(9).unwrap(), []);
+    withdrawn(store, &revoke("R1", &["C1"]));
+    let owed = store.owed(9).unwrap();
+    let parents = ["parent: M1\n", "parent: R1\n"];
+    assert_eq!(owed.len(), parents.len());
+    for ((_, text), parent) in owed.iter().zip(parents) {
+        assert!(text.contains(parent), "{text}");
+    }
+    // Who says it twice withdraws nothing anew.
+    assert!(matches!(
+        take(store, &revoke("R1", &["C1"])),
+        Taken::Known { .. }
+    ));
+    assert_eq!(store.owed(9).unwrap(), owed);
+}
+
+pub(crate) fn what_was_withdrawn_stays_so(store: &mut dyn RelayStore) {
+    let first = with(letter("M1"), yes("C1"));
+    take_and_file(store, std::slice::from_ref(&first));
+    withdrawn(store, &revoke("R1", &["C1", "C7"]));
+    let ended = store.grant("C1").unwrap().unwrap().revoked.unwrap();
+    assert_eq!((ended.by.as_str(), ended.message.as_str()), ("KALLE", "R1"));
+    // One that nobody had used before as well.
+    for (id, claim) in [
+        ("M2", yes("C1")),
+        ("M3", yes("C7")),
+        ("M4", passed_on("C3", "C1")),
+    ] {
+        assert_eq!(refused(store, &with(letter(id), claim)).0, "E-CONSENT");
+    }
+    assert!(matches!(take(store, &first), Taken::Known { .. }));
+    assert!(store.taken_as("M1").unwrap().is_none());
+    // Another REVOKE finds nothing to do.
+    file_all(store);
+    for id in ["R2", "R3", "R4"] {
+        let end = withdrawn(store, &revoke(id, &["C1"]));
+        assert!(end.erased.is_empty() && end.cancelled.is_empty(), "{end:?}");
+        file_all(store);
+        while !store.scrub().unwrap() {}
+    }
+    let ended = store.grant("C1").unwrap().unwrap().revoked.unwrap();
+    assert_eq!(ended.message, "R1");
+}
+
+/// What the rules say about a message of the person of this store.
+fn judged(
+    arrival: &Arrival,
+    claim: &Claim,
+    known: &[Grant],
+) -> Result<Terms, crosstalk_envelope::reply::Refusal> {
+    let to = [arrival.receiver.clone()];
+    let party = Party {
+        sender: &arrival.sender,
+        pkid: None,
+        proof: Proof {
+            assurance: Assurance::Pinned,
+            is_firm: true,
+        },
+        to: &to,
+        message: arrival.id(),
+        digest: arrival.digest,
+        at: arrival.at,
+    };
+    let withdrawal = consent::withdraw(claim, &party, known, false)?;
+    match withdrawal {
+        Some(_) => Ok(Terms {
+            withdrawal,
+            ..Terms::default()
+        }),
+        None => consent::judge(claim, &party, known),
+    }
+}
+
+/// Keeps a message of the person of this store. Its code, if it is refused.
+pub(crate) fn accept(
+    store: &mut dyn RelayStore,
+    letter: Letter,
+    claim: &Claim,
+) -> Result<(Outcome, Withdrawn), String> {
+    let arrival = letter.arrival();
+    let judge = |known: &[Grant]| judged(&arrival, claim, known);
+    let ruled = store.accept_ruled(&arrival, claim, &judge).unwrap();
+    ruled.map_err(|refusal| refusal.code.as_str().to_owned())
+}
+
+/// The same rules hold for what a person keeps: what is on record decides, and a copy brings nothing back.
+pub(crate) fn a_person_keeps_by_the_same_record(store: &mut dyn RelayStore) {
+    let one = letter("M1").body("plums");
+    let kept = accept(store, one.clone(), &yes("C1")).unwrap();
+    assert!(matches!(kept.0, Outcome::Filed { .. }));
+    let again = accept(store, one.clone(), &yes("C1")).unwrap();
+    assert!(matches!(again.0, Outcome::Known { .. }));
+    assert_eq!(store.under("C1").unwrap(), [("M1".to_owned(), true)]);
+
+    let (_, end) = accept(store, letter("R1").intent("REVOKE"), &no(&["C1"])).unwrap();
+    assert_eq!(
+        (end.erased.len(), end.consents.as_slice()),
+        (1, &["C1".to_owned()][..])
+    );
+    assert_eq!(store.under("C1").unwrap(), [("M1".to_owned(), false)]);
+    assert_eq!(accept(store, one, &yes("C1")).unwrap_err(), "E-CONSENT");
+    assert_eq!(
+        accept(store, letter("M2"), &yes("C1")).unwrap_err(),
+        "E-CONSENT"
+    );
+    assert!(store.message("M2").unwrap().is_none());
+    // A person is not told by a relay.
+    assert_eq!(store.owed(9).unwrap(), []);
+}
