@@ -71,6 +71,8 @@ pub struct Candidate<'c> {
 pub struct Admission {
     /// What is kept.
     pub arrival: Arrival,
+    /// The digest of its text, byte for byte.
+    pub raw: Digest,
     /// Who handed it in.
     pub peer: String,
     /// Who gets it, and how.
@@ -104,6 +106,7 @@ impl Admission {
         let claim = Claim::of(&document);
         let is_brief = consent::is_brief(&document, claim.as_ref());
         Self {
+            raw: Digest::of(arrival.text.as_bytes()),
             arrival,
             peer,
             recipients,
@@ -212,6 +215,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let mut arrival = Arrival::of(document, kept);
     arrival.spare = made::spare(arrival.digest, at);
     Ok(Admission {
+        raw: Digest::of(arrival.text.as_bytes()),
         arrival,
         peer: peer.name.clone(),
         recipients,

@@ -15,6 +15,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{
     self, Detail, Event, EventKind, Hash, LogEntry, LogQuery, LogStore, Sealed,
 };
+use crosstalk_protocol::relay::Admission;
 use crosstalk_protocol::store::{Arrival, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -105,16 +106,21 @@ pub(in crate::sqlite) fn append_about(
 
 /// Writes that a message was taken. It has no detail: everything about it is in its text. Its row names the next place of
 /// the log already.
-pub(super) fn accept(db: &Connection, seq: i64, arrival: &Arrival) -> Step<u64> {
-    write(db, &accepted(arrival.id(), arrival), Some(seq))
+pub(super) fn accept(db: &Connection, seq: i64, admission: &Admission) -> Step<u64> {
+    let arrival = &admission.arrival;
+    write(
+        db,
+        &accepted(arrival.id(), arrival, admission.raw),
+        Some(seq),
+    )
 }
 
-pub(super) fn accepted<'e>(id: &'e str, arrival: &Arrival) -> Event<'e> {
-    let text = arrival.received.as_deref().unwrap_or(&arrival.text);
+/// That a message was taken, with the digest of its text.
+pub(super) fn accepted<'e>(id: &'e str, arrival: &Arrival, raw: Digest) -> Event<'e> {
     Event {
         id: Some(id),
         canonical: Some(arrival.digest),
-        raw: Some(Digest::of(text.as_bytes())),
+        raw: Some(raw),
         ..Event::new(EventKind::Accepted, arrival.at)
     }
 }
@@ -127,10 +133,7 @@ pub(super) fn known(db: &Connection, found: &Known, arrival: &Arrival) -> Step<u
     if let Some(entry) = entry {
         return Ok(entry.unsigned_abs());
     }
-    let event = Event {
-        raw: Some(Digest::of(text.as_bytes())),
-        ..accepted(&found.id, arrival)
-    };
+    let event = accepted(&found.id, arrival, Digest::of(text.as_bytes()));
     let index = write(db, &event, Some(found.seq))?;
     db.prepare_cached("UPDATE intake SET entry = ?2 WHERE seq = ?1")?
         .execute(params![found.seq, signed(index)])?;
@@ -145,7 +148,9 @@ pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> 
     if entry.is_none() {
         return Ok(());
     }
-    let index = write(db, &accepted(&id, arrival), Some(seq))?;
+    let text = arrival.received.as_deref().unwrap_or(&arrival.text);
+    let event = accepted(&id, arrival, Digest::of(text.as_bytes()));
+    let index = write(db, &event, Some(seq))?;
     db.prepare_cached("UPDATE intake SET renewed = ?2 WHERE seq = ?1")?
         .execute(params![seq, signed(index)])?;
     Ok(())

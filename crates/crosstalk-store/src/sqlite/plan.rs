@@ -116,6 +116,7 @@ fn use_relay(store: &mut SqliteStore) {
     let now = Timestamp::from_millis(10);
     let digest = Digest::of(b"blob");
     let parcel = |id: &str, rest: &str, intent: &str, by: Handler| Admission {
+        raw: digest,
         arrival: arrival(
             id,
             &format!("{rest}message: {id}\ncontext: c\nintent: {intent}\n"),

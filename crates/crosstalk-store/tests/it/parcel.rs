@@ -17,6 +17,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         by: Handler::Inbox,
     }];
     Admission {
+        raw: Digest::of(arrival.text.as_bytes()),
         arrival,
         peer: "ci".to_owned(),
         recipients,

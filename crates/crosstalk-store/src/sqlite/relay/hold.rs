@@ -220,7 +220,7 @@ pub(super) fn insert(
         &Event {
             kind: EventKind::Held,
             detail: Some(Detail::default().with("why", &held.why)),
-            ..log::accepted(a.id(), a)
+            ..log::accepted(a.id(), a, admission.raw)
         },
     )?;
     let expires = terms.expires.or(admission.expires);
@@ -237,7 +237,7 @@ pub(super) fn insert(
         a.message.is_some(),
         a.pkid.as_deref().unwrap_or_default(),
         a.digest.0,
-        Digest::of(a.text.as_bytes()).0,
+        admission.raw.0,
         a.at.as_millis(),
         a.verdict.as_str(),
         a.spare.thread,

@@ -215,7 +215,7 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     for digest in &admission.blobs {
         keep::use_blob(db, *digest, seq)?;
     }
-    let index = log::accept(db, seq, a)?;
+    let index = log::accept(db, seq, admission)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
