@@ -4,7 +4,7 @@ use super::ballot::{Says, Slip, carried_key, holds};
 use super::call::Call;
 use super::choice::Choice;
 use super::collation::{Corrected, NotCounted, Why};
-use super::electorate::{Voter, is_human, voter};
+use super::electorate::{Voter, is_human};
 use crate::store::{is_same_party, party};
 use crate::verdict::Word;
 use crosstalk_envelope::{PublicKey, Timestamp};
@@ -367,7 +367,7 @@ fn judged(
     let Some((place, answer)) = answers.find(|(_, s)| s.is_named(message)) else {
         return Err(format!("{message} is no answer that could count"));
     };
-    let fits = of.as_ref().is_none_or(|of| match voter(&call.invited, of) {
+    let fits = of.as_ref().is_none_or(|of| match call.electorate.voter(of) {
         Voter::Exact(named) | Voter::Alike(named) => named == place,
         _ => false,
     });
