@@ -64,7 +64,8 @@ pub(super) enum Says {
 }
 
 /// What stands for words that are not repeated.
-const UNREPEATED: &str = "(Not repeated: it has personal data in it, or a consent that can be withdrawn or that ends.)";
+const UNREPEATED: &str =
+    "(Not repeated: it has personal data in it, or a consent that can be withdrawn or that ends.)";
 
 /// Whether the words of a message are not repeated: it has personal data in it, by what it says, or stands under a
 /// consent, has an end, or must not get to third parties. What can't be read is taken for that.

@@ -294,9 +294,14 @@ impl Call {
         Some(super::ballot::signer(pkid, self.key.as_ref()))
     }
 
+    /// Whether an answer of somebody is a ballot.
+    pub fn asks(&self, sender: &str) -> bool {
+        self.electorate.voter(sender) != Voter::Uninvited
+    }
+
     /// Whether what somebody says can count: who is asked, and who asks and may say how an answer is to be read.
     pub fn heeds(&self, sender: &str) -> bool {
-        is_same_party(&self.initiator, sender) || self.electorate.voter(sender) != Voter::Uninvited
+        is_same_party(&self.initiator, sender) || self.asks(sender)
     }
 
     /// Whether answers are compared with options.
@@ -305,8 +310,8 @@ impl Call {
     }
 }
 
-/// Reads `0-10`, `0..10` or `1 to 5`.
-fn range(text: &str) -> Option<(u64, u64)> {
+/// The fewest and the most points, read from `0-10`, `0..10` or `1 to 5`.
+pub fn range(text: &str) -> Option<(u64, u64)> {
     let (least, most) = text
         .split_once("..")
         .or_else(|| text.split_once('-'))

@@ -55,6 +55,9 @@ pub struct Collation {
     /// The latest time of an answer.
     #[serde(skip)]
     pub(super) latest: Option<Timestamp>,
+    /// How many answers were looked at, those that do not count among them.
+    #[serde(skip)]
+    pub answers: usize,
 }
 
 /// What was asked.
@@ -277,6 +280,7 @@ impl Collation {
             answered,
             declined,
             latest,
+            answers,
         } = gather(&call, slips, &known, at);
         let choices: Vec<&Choice> = ballots.iter().map(|b| &b.choice).collect();
         let result = count(&call, &choices);
@@ -338,6 +342,7 @@ impl Collation {
             missing,
             settled,
             latest,
+            answers,
             call,
         }
     }

@@ -72,15 +72,7 @@ const DOUBTS: &[&str] = &[
 ];
 /// Those of them that do so in a reason as well, which may speak against other options.
 const TURNS: &[&str] = &[
-    "but",
-    "however",
-    "although",
-    "though",
-    "disagree",
-    "oppose",
-    "reject",
-    "against",
-    "unless",
+    "but", "however", "although", "though", "disagree", "oppose", "reject", "against", "unless",
     "except",
 ];
 /// Labels that models put in front of a choice.

@@ -55,6 +55,7 @@ impl Collation {
             ("Outcome", self.outcome.as_deref().map(line)),
             ("Reason", self.reason.as_deref().map(line)),
             ("Quorum", Some(quorum)),
+            ("Answers", Some(self.answers.to_string())),
             ("Names", names),
         ];
         for (key, value) in fields {

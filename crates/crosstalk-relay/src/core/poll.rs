@@ -297,11 +297,7 @@ fn standing(
     if poll.envelope().hops().next().is_some() || !record.carries_id {
         return Ok(None);
     }
-    let Said {
-        records,
-        results,
-        has_erased,
-    } = said(store, &record, &Call::read(&poll, id, Some(names)))?;
+    let Said { records, results } = said(store, &record, &Call::read(&poll, id, Some(names)))?;
     // The latest result is the one that counts: an earlier one was made before everything was known.
     let told = results.iter().rev().find(|r| r.at.is_some());
     let closed_at = told.and_then(|r| r.at);
@@ -321,18 +317,18 @@ fn standing(
         let millis = record.at.as_millis().saturating_add(within?);
         Some(Timestamp::from_millis(millis))
     });
-    let is_other = closed_at.is_some() && {
-        let texts = collation
-            .to_envelopes(Some(&record.thread))
-            .unwrap_or_default();
-        texts.iter().any(|text| {
-            let result = Document::parse(text, Reading::Strict);
-            let id = result.envelope().message;
-            !results.iter().any(|known| Some(known.id.as_str()) == id)
-        })
-    };
-    // What was erased can't be counted again: what came out stays what it was.
-    let is_past = is_other && has_erased;
+    let texts = closed_at.and_then(|_| collation.to_envelopes(Some(&record.thread)).ok());
+    let mut unsent = texts.iter().flatten().map(|text| {
+        let result = Document::parse(text, Reading::Strict);
+        let id = result.envelope().message;
+        !results.iter().any(|known| Some(known.id.as_str()) == id)
+    });
+    // The first is the one to who asked; another one may wait for a person.
+    let is_other = unsent.next() == Some(true);
+    let lacks_one = is_other || unsent.any(|is_unsent| is_unsent);
+    // What was erased can't be counted again: what came out stays what it was, unless more is known than then.
+    let known = told.and_then(|r| r.answers).unwrap_or(usize::MAX);
+    let is_past = is_other && collation.answers <= known;
     if let Some(told) = told.filter(|_| is_past) {
         (collation.outcome, collation.reason) = (told.outcome.clone(), told.reason.clone());
     }
@@ -341,7 +337,7 @@ fn standing(
         collation,
         closed_at,
         ends_at,
-        is_outdated: is_other && !has_erased,
+        is_outdated: lacks_one && !is_past,
         is_past,
     }))
 }
@@ -351,8 +347,6 @@ struct Said {
     /// With the time at which each came.
     records: Vec<(Document<'static>, Timestamp)>,
     results: Vec<Told>,
-    /// Whether something was erased.
-    has_erased: bool,
 }
 
 /// A result that was sent.
@@ -361,6 +355,8 @@ struct Told {
     at: Option<Timestamp>,
     outcome: Option<String>,
     reason: Option<String>,
+    /// How many answers it was made of.
+    answers: Option<usize>,
 }
 
 /// Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
@@ -369,14 +365,12 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
     let mut said = Said {
         records: Vec::new(),
         results: Vec::new(),
-        has_erased: false,
     };
     let (mut after, mut heard) = (None, HashMap::<String, usize>::new());
     loop {
         let listing = store.messages(&poll.thread, after, PORTION)?;
         after = listing.items.last().map(|r| r.seq);
         for answer in listing.items.into_iter().filter(|r| r.id != poll.id) {
-            said.has_erased |= answer.text.is_empty();
             let speaker = match call.heeds(&answer.sender) {
                 true => party(&answer.sender),
                 false => String::new(),
@@ -394,6 +388,7 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
                     at: meta("At").and_then(Timestamp::parse),
                     outcome: meta("Outcome").map(str::to_owned),
                     reason: meta("Reason").map(str::to_owned),
+                    answers: meta("Answers").and_then(|n| n.parse().ok()),
                     id: answer.id,
                 });
             } else {

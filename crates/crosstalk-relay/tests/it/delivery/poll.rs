@@ -405,7 +405,7 @@ async fn many_answers_of_others_keep_nobody_from_being_counted() {
             .user("x")
             .thread(THREAD)
             .parent(POLL)
-            .message(ulid_of(millis, u128::from(number)))
+            .message(ulid_of(millis, 1_000_000 + u128::from(number)))
             .context("design")
             .intent("RESPOND")
             .body("Microservices");
