@@ -1,6 +1,7 @@
 //! Real relays on free ports: messages that go out by them, are carried, listened for, backed up and restored.
 
 mod answer;
+mod ballot;
 mod approve;
 mod audit;
 mod carry;
