@@ -19,9 +19,13 @@ use crosstalk_envelope::{
     Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp,
 };
 use crosstalk_protocol::compose::{infer_intent, session_text};
+use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
-use crosstalk_protocol::store::{Record, is_same_party};
+use crosstalk_protocol::store::{Found, Record, Store as _, is_same_party};
 use std::path::{Path, PathBuf};
+
+/// The key by which an answer to a poll is corrected.
+const CORRECTS: (&str, &str) = ("vote", "Corrects");
 
 /// What a message says.
 #[derive(Args, Clone, Debug, Default)]
@@ -176,6 +180,43 @@ impl Content {
         self.from.is_some()
     }
 
+    /// What it says about the answer of somebody else to a poll: which one it means.
+    fn correction(&self) -> Option<&str> {
+        let meta = self.meta.iter().filter_map(|m| split_meta(m).ok());
+        let mut named = meta.filter(|(block, key, _)| (*block, *key) == CORRECTS);
+        named.next().map(|(.., value)| value)
+    }
+
+    /// Whether it says how the answer of somebody else to a poll is to be read.
+    pub(crate) fn corrects(&self) -> bool {
+        self.correction().is_some()
+    }
+
+    /// Whether it is an answer to a poll: of anybody but who asked, unless that one is asked as well or corrects an answer.
+    fn is_ballot(&self, answered: &Record, sender: &str) -> bool {
+        let document = Document::parse(&answered.text, Reading::Paste);
+        answered.meaning == Some(Intent::Poll)
+            && (self.corrects()
+                || !is_same_party(&answered.sender, sender)
+                || Call::read(&document, &answered.id, None).asks(sender))
+    }
+
+    /// How others know the answer that is corrected: by the id that it carries, else by its digest. Here it may have another
+    /// id.
+    fn corrected(&self, console: &mut Console, desk: &Desk) -> Result<Option<String>, Failure> {
+        let (Some(named), Some(store)) = (self.correction(), desk.messages(console)?) else {
+            return Ok(None);
+        };
+        let Ok(Found::Message(id)) = store.find(named) else {
+            return Ok(None);
+        };
+        let found = store.message(&id)?;
+        Ok(found.map(|record| match record.carries_id {
+            true => record.id,
+            false => record.digest.to_string(),
+        }))
+    }
+
     /// Writes the message from one side to the other, as an answer if there is something to answer.
     pub(crate) fn write(
         &self,
@@ -188,18 +229,22 @@ impl Content {
         // Whatever speaks against it is said before anybody writes a text.
         self.require_sense(answered)?;
         let attachments = self.attachments()?;
-        let meta: Vec<(&str, &str, &str)> = self
-            .meta
-            .iter()
-            .map(|m| split_meta(m))
-            .collect::<Result<_, _>>()?;
+        let corrected = self.corrected(console, desk)?;
+        let meta = self.meta.iter().map(|m| {
+            let (block, key, value) = split_meta(m)?;
+            let is_corrected = (block, key) == CORRECTS;
+            let named = corrected.as_deref().filter(|_| is_corrected);
+            Ok((block, key, named.unwrap_or(value)))
+        });
+        let meta: Vec<(&str, &str, &str)> = meta.collect::<Result<_, Failure>>()?;
         let (text, draft) = self.body(console, config, answered)?;
         let (text, redacted) = self.checked(console, config, text)?;
         let intent = match &self.intent {
             Some(intent) => intent.to_uppercase(),
             None => {
                 // Who goes on with a message of their own does not answer it.
-                let asked = answered.filter(|r| is_same_party(&r.receiver, sender));
+                let asked = answered
+                    .filter(|r| is_same_party(&r.receiver, sender) || self.is_ballot(r, sender));
                 let asked = asked.and_then(|r| r.meaning);
                 infer_intent(&text, asked).as_str().to_owned()
             }

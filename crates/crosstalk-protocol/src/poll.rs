@@ -21,12 +21,13 @@ mod quorum;
 mod report;
 mod schulze;
 
-pub use call::{Call, Kind, Ties};
+pub use call::{Call, Kind, OPTIONS, Ties, range};
 pub use choice::Choice;
 pub use collation::{
     Agreement, CallView, Collation, Corrected, Counted, NotCounted, POLL_SCHEMA, QuorumView, Tally,
     Why,
 };
+pub use electorate::Names;
 pub use quorum::Quorum;
 
 use crate::verdict::Word;
@@ -125,10 +126,27 @@ pub fn collate(
     poll: Option<&str>,
     at: Option<Timestamp>,
 ) -> Result<Collation, PollError> {
-    let call = Call::find(papers, poll)?;
+    collate_named(papers, poll, at, None)
+}
+
+/// The same by who knows which addresses simple names stand for: then an answer counts under the very address, or under
+/// a name that stands for it, and for nobody who is only alike.
+///
+/// # Errors
+/// If it is not clear what is counted.
+pub fn collate_named(
+    papers: &[Paper<'_>],
+    poll: Option<&str>,
+    at: Option<Timestamp>,
+    names: Option<&Names>,
+) -> Result<Collation, PollError> {
+    let call = Call::find(papers, poll, names)?;
     let slips: Vec<Slip<'_>> = papers.iter().filter_map(|p| Slip::read(p, &call)).collect();
     Ok(Collation::of(call, slips, papers, at))
 }
+
+/// Who tells the result of a poll: nobody but a relay, or who counts for themselves, writes in this name.
+pub const TELLER: &str = "SYSTEM";
 
 /// Whether an envelope reports the result of a poll.
 pub fn is_result(document: &Document<'_>) -> bool {

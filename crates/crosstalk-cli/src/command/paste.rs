@@ -34,7 +34,7 @@ use std::path::PathBuf;
 /// answer without an envelope is filed with --as-reply-to.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
 )]
 pub(crate) struct Paste {
     /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
@@ -46,6 +46,9 @@ pub(crate) struct Paste {
     /// The text is a plain answer to this message: its id or the beginning of it; alone, to the latest one without an answer
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     as_reply_to: Option<String>,
+    /// Who said it, where the plain answer is to a poll: one of those who are asked
+    #[arg(long, value_name = "NAME", requires = "as_reply_to")]
+    from: Option<String>,
     /// Keep a message whose id another one has under an id of its own
     #[arg(long)]
     new_id: bool,
@@ -97,7 +100,8 @@ impl Paste {
             return keeper.keep(console, input);
         }
         keeper.way = Way::Filed;
-        let text = plain::envelope(keeper.desk, input, &answered)?;
+        let asked = (&answered, self.from.as_deref());
+        let text = plain::envelope(console, keeper.desk, input, asked)?;
         keeper.keep(console, &Input::of_text(&input.name, text))
     }
 }
@@ -334,7 +338,8 @@ impl<'k> Keeper<'k> {
         }
         if exit == Exit::from(ErrorCode::Format) && !text.contains("[[") {
             console.talk(
-                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last`.\n",
+                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last`; to a poll, \
+                 say whose it is with `--from NAME`.\n",
             )?;
         }
         Ok(exit)

@@ -5,9 +5,11 @@ mod close;
 mod collate;
 mod kept;
 mod new;
+mod place;
 mod status;
 
 pub(super) use chart::draw;
+pub(super) use kept::KeptPoll;
 
 use crate::console::Console;
 use crate::exit::Exit;

@@ -7,15 +7,17 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
-use crosstalk_envelope::{Document, Reading};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::Word;
+use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// Answer a message
 ///
 /// Without an id, the latest message that waits for you. Thread, parent, session and context are taken over, and the
-/// answer goes to whoever asked. Without a text, your editor opens with the message below.
+/// answer goes to whoever asked; to a POLL it is a ballot. Without a text, your editor opens with the message below.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk reply\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
@@ -92,6 +94,7 @@ pub(super) fn answer(
             "the message wants its answer at {receiver} (X-Reply-To), not at {from}"
         ))?;
     }
+    warn_of_stranger(console, answered, (&sender, content))?;
     let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;
     letter.dispatch(console, desk, delivery)
 }
@@ -105,21 +108,51 @@ pub(super) const fn is_sound(verdict: Word) -> bool {
 /// conversation of others one speaks in one's own name.
 fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
     let document = Document::parse(&answered.text, Reading::Paste);
-    let reply_to = document.envelope().routing().reply_to;
-    let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
+    let routing = document.envelope().routing();
+    let is_poll = answered.meaning == Some(Intent::Poll);
     let mine = desk.mine()?;
+    // Answers to a poll are for who asked; elsewhere goes the result.
+    let reply_to = routing.reply_to.filter(|_| !is_poll);
+    let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
+    let targets = routing.target_list();
+    let own = targets.iter().find(|t| mine.has(t));
     // It was fetched from the inbox of another address.
-    let has_targets = !document.envelope().routing().target_list().is_empty();
-    let is_for_me_alone = answered.side == Side::ToMe && !has_targets;
-    let (sender, receiver) = if answered.side == Side::Mine || mine.has(&answered.sender) {
-        (answered.sender.clone(), answered.receiver.clone())
-    } else if mine.has(&answered.receiver) || is_for_me_alone {
-        (answered.receiver.clone(), back)
-    } else {
-        (desk.config.sender()?, back)
+    let is_for_me_alone = answered.side == Side::ToMe && targets.is_empty();
+    let is_mine = answered.side == Side::Mine || mine.has(&answered.sender);
+    let (sender, receiver) = match own.filter(|_| is_poll && !content.corrects()) {
+        Some(own) => (own.to_string(), back),
+        None if is_poll && content.names_sender() => (String::new(), back),
+        None if is_mine => (answered.sender.clone(), answered.receiver.clone()),
+        None if mine.has(&answered.receiver) || is_for_me_alone => {
+            (answered.receiver.clone(), back)
+        }
+        None => match targets.as_slice() {
+            [only] if is_poll && answered.side == Side::ToMe => (only.to_string(), back),
+            _ => (desk.config.sender()?, back),
+        },
     };
     match content.names_sender() {
         true => Ok((content.sender(&desk.config)?, receiver)),
         false => Ok((sender, receiver)),
     }
+}
+
+/// A ballot of somebody who is not asked does not count: said before it is sent.
+fn warn_of_stranger(
+    console: &mut Console,
+    answered: &Record,
+    (sender, content): (&str, &Content),
+) -> Result<(), Failure> {
+    let document = Document::parse(&answered.text, Reading::Paste);
+    let call = Call::read(&document, &answered.id, None);
+    let is_ballot = answered.meaning == Some(Intent::Poll) && !content.corrects();
+    if !is_ballot || call.asks(sender) {
+        return Ok(());
+    }
+    let asked: Vec<_> = call.invited.iter().map(|i| escape(i)).collect();
+    console.warning(&format!(
+        "{} is not among those who are asked, so this is no ballot: answer with --from NAME for one of {}",
+        escape(sender),
+        asked.join(", ")
+    ))
 }

@@ -54,6 +54,7 @@ pub(super) fn poll() -> Value {
         ("thread", text()),
         ("ends_at", maybe()),
         ("closed_at", maybe()),
+        ("past", flag()),
     ];
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.extend(further.map(|(key, value)| (key.to_owned(), value)));

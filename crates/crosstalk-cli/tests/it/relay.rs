@@ -3,6 +3,7 @@
 mod answer;
 mod approve;
 mod audit;
+mod ballot;
 mod carry;
 mod client;
 mod form;

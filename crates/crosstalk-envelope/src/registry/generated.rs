@@ -756,6 +756,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 hop: false,
             },
             Key {
+                name: "From",
+                kind: ValueKind::Address,
+                values: &[],
+                hop: false,
+            },
+            Key {
                 name: "Digest",
                 kind: ValueKind::Digest,
                 values: &[],
@@ -781,6 +787,18 @@ pub static NAMESPACES: &[Namespace] = &[
             },
             Key {
                 name: "Quorum",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Answers",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
+                name: "Names",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,

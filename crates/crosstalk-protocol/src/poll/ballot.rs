@@ -3,8 +3,9 @@
 
 use super::call::Call;
 use super::choice::Choice;
-use super::electorate::{Voter, voter};
+use super::electorate::Voter;
 use super::{Paper, is_result, prose};
+use crate::consent::Claim;
 use crate::store::is_placeholder;
 use crate::trust::Trust;
 use crate::verdict::Word;
@@ -35,7 +36,10 @@ pub(super) struct Slip<'p> {
     /// The key that was handed over with it, or with another message of its sender.
     key: Option<PublicKey>,
     pub(super) confidence: Option<String>,
+    /// What it says, or that this is not repeated.
     pub(super) body: String,
+    /// Whether its words are not repeated.
+    pub(super) is_private: bool,
     /// The message that it names as its parent, where that is not the poll.
     pub(super) other_parent: Option<String>,
 }
@@ -59,6 +63,50 @@ pub(super) enum Says {
     Declines,
 }
 
+/// What stands for words that are not repeated.
+const UNREPEATED: &str =
+    "(Not repeated: it has personal data in it, or a consent that can be withdrawn or that ends.)";
+
+/// Whether the words of a message are not repeated: it has personal data in it, by what it says, or stands under a
+/// consent, has an end, or must not get to third parties. What can't be read is taken for that.
+pub(super) fn is_private(document: &Document<'_>) -> bool {
+    let claim = Claim::of(document).is_some_and(|claim| {
+        claim.needs().next().is_some()
+            || claim.kind.is_some()
+            || claim.names("").next().is_some()
+            || claim.expires.is_some()
+            || claim.unclear_end.is_some()
+    });
+    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
+    let policy = policy.to_ascii_lowercase().replace(['-', ' '], "_");
+    claim || policy.contains("no_third_party")
+}
+
+impl Says {
+    /// The same without what was written freely.
+    fn without_words(self) -> Self {
+        let choice = |choice| match choice {
+            Choice::Text(_) => Choice::Text(UNREPEATED.to_owned()),
+            other => other,
+        };
+        match self {
+            Self::Vote(said) => Self::Vote(choice(said)),
+            Self::Prose(said) => Self::Prose(choice(said)),
+            Self::Unreadable(_) => Self::Unreadable("nobody can read a choice from it".to_owned()),
+            Self::Correction {
+                message,
+                of,
+                choice: said,
+            } => Self::Correction {
+                message,
+                of,
+                choice: said.map(choice).map_err(|_| String::new()),
+            },
+            Self::Declines => Self::Declines,
+        }
+    }
+}
+
 impl<'p> Slip<'p> {
     /// Reads an envelope as an answer to a poll; nothing if it is none.
     pub(super) fn read(paper: &Paper<'p>, call: &Call) -> Option<Self> {
@@ -70,7 +118,7 @@ impl<'p> Slip<'p> {
         }
         let id = |id: Option<&str>| id.filter(|id| !is_placeholder(id)).map(str::to_owned);
         let parent = id(envelope.parent);
-        let voter = voter(&call.invited, document.sender());
+        let voter = call.electorate.voter(document.sender());
         let is_near = match (envelope.thread, &call.thread) {
             (Some(one), Some(other)) => one == other,
             (None, _) => {
@@ -90,8 +138,10 @@ impl<'p> Slip<'p> {
         // Models copy the id of the question.
         let message = id(envelope.message).filter(|m| *m != call.id);
         let body = document.body_text();
+        let is_private = is_private(document);
         let says = match meaning {
             Intent::Nack => Says::Declines,
+            _ if is_private => says(document, &body, call).without_words(),
             _ => says(document, &body, call),
         };
         Some(Self {
@@ -113,8 +163,13 @@ impl<'p> Slip<'p> {
             confidence: envelope
                 .vote()
                 .and_then(|v| v.confidence)
+                .filter(|_| !is_private)
                 .map(str::to_owned),
-            body,
+            body: match is_private {
+                true => UNREPEATED.to_owned(),
+                false => body,
+            },
+            is_private,
             other_parent,
         })
     }

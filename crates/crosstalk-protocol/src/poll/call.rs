@@ -1,8 +1,9 @@
 //! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-004).
 
-use super::electorate::electorate;
+use super::electorate::{Electorate, Names, Voter};
 use super::quorum::Quorum;
 use super::{Paper, PollError};
+use crate::store::is_same_party;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, PublicKey, Timestamp};
 
@@ -28,30 +29,49 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn parse(word: &str) -> Self {
-        match word {
-            "plurality" => Self::Plurality,
-            "majority" => Self::Majority,
-            "consensus" => Self::Consensus,
-            "approval" => Self::Approval,
-            "ranked" => Self::Ranked,
-            "score" => Self::Score,
-            "open" => Self::Open,
-            other => Self::Other(other.to_owned()),
-        }
+    /// All that are known, each with the word for it and what comes out, as a part of a sentence.
+    pub const ALL: [(Self, &'static str, &'static str); 7] = [
+        (Self::Plurality, "plurality", "The option that most choose"),
+        (
+            Self::Majority,
+            "majority",
+            "The option that more than half choose",
+        ),
+        (Self::Consensus, "consensus", "The option that all choose"),
+        (
+            Self::Approval,
+            "approval",
+            "Each chooses any number; the option that most choose",
+        ),
+        (
+            Self::Ranked,
+            "ranked",
+            "Each puts options in an order; Schulze",
+        ),
+        (
+            Self::Score,
+            "score",
+            "Each gives points; the option with the most",
+        ),
+        (Self::Open, "open", "Answers side by side, and no outcome"),
+    ];
+
+    /// The way of counting that a word names.
+    pub fn parse(word: &str) -> Self {
+        let mut all = Self::ALL.into_iter();
+        let known = all.find(|(_, name, _)| *name == word);
+        known.map_or_else(|| Self::Other(word.to_owned()), |(kind, ..)| kind)
     }
 
     /// The word for it.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Plurality => "plurality",
-            Self::Majority => "majority",
-            Self::Consensus => "consensus",
-            Self::Approval => "approval",
-            Self::Ranked => "ranked",
-            Self::Score => "score",
-            Self::Open => "open",
             Self::Other(word) => word,
+            known => {
+                let mut all = Self::ALL.iter();
+                all.find(|(kind, ..)| kind == known)
+                    .map_or("", |(_, name, _)| name)
+            }
         }
     }
 }
@@ -88,6 +108,8 @@ impl Ties {
 
 /// The most points that an option can get, if the poll says nothing.
 const POINTS: (u64, u64) = (0, 100);
+/// How many options a poll has at most, so that counting it stays cheap.
+pub const OPTIONS: usize = 256;
 
 /// A poll as it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +134,7 @@ pub struct Call {
     pub question: String,
     /// How it is counted.
     pub kind: Kind,
-    /// What can be chosen, each once.
+    /// What can be chosen, each once; nothing where there are too many.
     pub options: Vec<String>,
     /// The fewest and the most points of an option.
     pub range: (u64, u64),
@@ -120,14 +142,18 @@ pub struct Call {
     pub quorum: Option<Quorum>,
     /// Up to when answers count.
     pub deadline: Option<Timestamp>,
-    /// The deadline as it was written, where nobody can read it.
-    pub bad_deadline: Option<String>,
+    /// Why nothing can come out, whatever is chosen: a part of a sentence.
+    pub flaw: Option<String>,
     /// Whether nobody sees choices before it is closed.
     pub is_secret: bool,
     /// What happens in a tie.
     pub ties: Ties,
     /// Who is asked, each once.
     pub invited: Vec<String>,
+    /// Who speaks for them.
+    pub(super) electorate: Electorate,
+    /// Whether the question is not repeated.
+    pub(super) is_private: bool,
     /// The key id that signed it, where the signature holds by what the envelope itself proves.
     pub pkid: Option<String>,
     /// The key that came with it.
@@ -136,7 +162,11 @@ pub struct Call {
 
 impl Call {
     /// The poll among some envelopes.
-    pub(super) fn find(papers: &[Paper<'_>], wanted: Option<&str>) -> Result<Self, PollError> {
+    pub(super) fn find(
+        papers: &[Paper<'_>],
+        wanted: Option<&str>,
+        names: Option<&Names>,
+    ) -> Result<Self, PollError> {
         let mut calls: Vec<Self> = Vec::new();
         let mut has_nameless = false;
         for paper in papers {
@@ -147,7 +177,7 @@ impl Call {
             let is_wanted = |id: &str| wanted.is_none_or(|wanted| wanted == id);
             match envelope.message {
                 None => has_nameless = true,
-                Some(id) if is_wanted(id) => calls.push(Self::read(paper.document, id)),
+                Some(id) if is_wanted(id) => calls.push(Self::read(paper.document, id, names)),
                 Some(_) => {}
             }
         }
@@ -168,8 +198,8 @@ impl Call {
         }
     }
 
-    /// What a POLL says.
-    pub fn read(document: &Document<'_>, id: &str) -> Self {
+    /// What a POLL says. `names` are the addresses that simple names stand for, where they are known.
+    pub fn read(document: &Document<'_>, id: &str, names: Option<&Names>) -> Self {
         let envelope = document.envelope();
         let routing = envelope.routing();
         let poll = envelope.poll();
@@ -186,7 +216,11 @@ impl Call {
             if !option.is_empty() && !options.iter().any(|o| o == option) {
                 options.push(option.to_owned());
             }
+            if options.len() > OPTIONS {
+                break;
+            }
         }
+        let has_too_many = options.len() > OPTIONS;
         let kind = match key("Type") {
             Some(word) => Kind::parse(word),
             None if options.is_empty() => Kind::Open,
@@ -194,16 +228,39 @@ impl Call {
         };
         let targets = routing.target_list();
         let receiver = document.receiver();
-        let invited = match targets.is_empty() {
-            true => electorate([receiver].into_iter()),
-            false => electorate(targets.iter().map(AsRef::as_ref)),
+        let electorate = match targets.is_empty() {
+            true => Electorate::of([receiver].into_iter(), names),
+            false => Electorate::of(targets.iter().map(AsRef::as_ref), names),
         };
         let written = key("Deadline").or(routing.deadline);
         let deadline = written.and_then(Timestamp::parse);
-        let is_secret = key("Secrecy").is_some_and(|words| {
-            let words = words.to_ascii_lowercase().replace(['-', '_'], " ");
-            words.split_whitespace().eq(["until", "close"])
+        // Whatever does not say that choices are seen keeps them.
+        let is_secret = block.and_then(|b| b.get("Secrecy")).is_some_and(|word| {
+            let word = word.trim().to_ascii_lowercase();
+            !matches!(word.as_str(), "no" | "none" | "false")
         });
+        let quorum = block.and_then(|b| b.get("Quorum")).map(Quorum::parse);
+        let bounds = block.and_then(|b| b.get("Range"));
+        let bounds = bounds.filter(|_| kind == Kind::Score);
+        let flaw = match (written, bounds, &quorum) {
+            _ if has_too_many => {
+                options.clear();
+                Some(format!(
+                    "the poll names more than {OPTIONS} options, which are not counted"
+                ))
+            }
+            (Some(text), ..) if deadline.is_none() => Some(format!(
+                "the deadline `{text}` can't be read, so that nobody can say who was late"
+            )),
+            (_, Some(text), _) if range(text).is_none() => Some(format!(
+                "the range `{}` of the points can't be read: it is written as `0-10`",
+                text.trim()
+            )),
+            (_, _, Some(Quorum::Unreadable(text))) => Some(format!(
+                "the quorum `{text}` of the poll can't be read: it is written as `2`, `2-of-3` or `60%`"
+            )),
+            _ => None,
+        };
         let (word, pkid) = super::ballot::own_verdict(document);
         Self {
             id: id.to_owned(),
@@ -217,13 +274,15 @@ impl Call {
             question: document.body_text(),
             kind,
             options,
-            range: key("Range").and_then(range).unwrap_or(POINTS),
-            quorum: key("Quorum").map(Quorum::parse),
-            bad_deadline: written.filter(|_| deadline.is_none()).map(str::to_owned),
+            range: bounds.and_then(range).unwrap_or(POINTS),
+            quorum,
+            flaw,
             deadline,
             is_secret,
             ties: key("Ties").map_or(Ties::None, Ties::parse),
-            invited,
+            invited: electorate.invited.clone(),
+            electorate,
+            is_private: super::ballot::is_private(document),
             key: super::ballot::carried_key(document),
             pkid: pkid.filter(|_| super::ballot::holds(word)),
         }
@@ -235,14 +294,24 @@ impl Call {
         Some(super::ballot::signer(pkid, self.key.as_ref()))
     }
 
+    /// Whether an answer of somebody is a ballot.
+    pub fn asks(&self, sender: &str) -> bool {
+        self.electorate.voter(sender) != Voter::Uninvited
+    }
+
+    /// Whether what somebody says can count: who is asked, and who asks and may say how an answer is to be read.
+    pub fn heeds(&self, sender: &str) -> bool {
+        is_same_party(&self.initiator, sender) || self.asks(sender)
+    }
+
     /// Whether answers are compared with options.
     pub(super) fn has_options(&self) -> bool {
         !self.options.is_empty() && !matches!(self.kind, Kind::Open | Kind::Other(_))
     }
 }
 
-/// Reads `0-10`, `0..10` or `1 to 5`.
-fn range(text: &str) -> Option<(u64, u64)> {
+/// The fewest and the most points, read from `0-10`, `0..10` or `1 to 5`.
+pub fn range(text: &str) -> Option<(u64, u64)> {
     let (least, most) = text
         .split_once("..")
         .or_else(|| text.split_once('-'))

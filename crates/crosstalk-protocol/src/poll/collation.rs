@@ -55,6 +55,9 @@ pub struct Collation {
     /// The latest time of an answer.
     #[serde(skip)]
     pub(super) latest: Option<Timestamp>,
+    /// How many answers were looked at, those that do not count among them.
+    #[serde(skip)]
+    pub answers: usize,
 }
 
 /// What was asked.
@@ -214,6 +217,24 @@ impl Why {
             Self::Correction => "correction",
         }
     }
+
+    /// Why, as a part of a sentence that quotes nothing.
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Uninvited => "its sender is not among those who are asked",
+            Self::Late => "it came after the deadline",
+            Self::Superseded => "a later one counts",
+            Self::Unreadable => "nobody can read a choice from it",
+            Self::UnclearSender => "its sender could be several of those who are asked",
+            Self::NotBelieved => "its signature does not hold",
+            Self::Unsigned => "another answer of this sender is signed",
+            Self::SeveralKeys => "answers in this name are signed with several keys",
+            Self::SameId => "another answer with other content has the same id",
+            Self::OtherParent => "it answers something else",
+            Self::Declined => "it says that there will be no ballot",
+            Self::Correction => "it corrects nothing, or may not",
+        }
+    }
 }
 
 impl NotCounted {
@@ -223,7 +244,11 @@ impl NotCounted {
             message: slip.message.clone(),
             digest: slip.digest.to_string(),
             why,
-            detail: detail.to_owned(),
+            // It may quote what the answer says.
+            detail: match slip.is_private {
+                true => why.sentence().to_owned(),
+                false => detail.to_owned(),
+            },
             answer: slip.body.clone(),
         }
     }
@@ -255,6 +280,7 @@ impl Collation {
             answered,
             declined,
             latest,
+            answers,
         } = gather(&call, slips, &known, at);
         let choices: Vec<&Choice> = ballots.iter().map(|b| &b.choice).collect();
         let result = count(&call, &choices);
@@ -268,11 +294,8 @@ impl Collation {
             counted: counted_number,
             reached: required.is_some_and(|n| counted_number >= n),
         };
-        let outcome = match (&call.bad_deadline, required) {
-            (Some(text), _) => Err(format!(
-                "the deadline `{text}` can't be read, so that nobody can say who was late"
-            )),
-            (_, None) => Err("the quorum of the poll can't be read".to_owned()),
+        let outcome = match (&call.flaw, required) {
+            (Some(flaw), _) => Err(flaw.clone()),
             (_, Some(n)) if !quorum.reached => Err(format!(
                 "the quorum is not reached: {counted_number} of {n} ballots"
             )),
@@ -319,6 +342,7 @@ impl Collation {
             missing,
             settled,
             latest,
+            answers,
             call,
         }
     }

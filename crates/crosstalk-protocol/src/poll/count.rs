@@ -66,10 +66,15 @@ fn no_options(call: &Call) -> String {
 
 /// The rank of each option, from 0; those that are not named share the last one.
 fn rank(groups: &[Vec<usize>], size: usize) -> Vec<usize> {
-    let place = |option| groups.iter().position(|g| g.contains(&option));
-    (0..size)
-        .map(|option| place(option).unwrap_or(groups.len()))
-        .collect()
+    let mut ranks = vec![groups.len(); size];
+    for (rank, group) in groups.iter().enumerate() {
+        for option in group {
+            if let Some(slot) = ranks.get_mut(*option) {
+                *slot = rank;
+            }
+        }
+    }
+    ranks
 }
 
 fn decide(

@@ -1,8 +1,9 @@
 //! Who is invited, and whose ballot a message is (POL-002, POL-006).
 
-use crate::store::{is_same_party, may_answer};
+use crate::store::party;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::SchemeKind;
+use std::collections::BTreeMap;
 
 /// Whose ballot a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,30 +23,86 @@ pub(super) fn is_human(address: &str) -> bool {
     Address::split(address).kind() == Some(SchemeKind::Person)
 }
 
-/// Those who are invited, each once, in the order in which they are named.
-pub(super) fn electorate<'a>(named: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut invited: Vec<String> = Vec::new();
-    for address in named {
-        if !invited.iter().any(|i| is_same_party(i, address)) {
-            invited.push(address.to_owned());
-        }
-    }
-    invited
+/// Which address a simple name stands for, by what a relay knows: the keys are in upper case.
+pub type Names = BTreeMap<String, String>;
+
+/// Those who are invited, and who speaks for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Electorate {
+    /// Each once, in the order in which they are named.
+    pub(super) invited: Vec<String>,
+    /// Their places, by the form in which equal parties are equal.
+    exact: BTreeMap<String, usize>,
+    /// The places of URLs by their scheme in upper case.
+    schemes: BTreeMap<String, Vec<usize>>,
+    /// What names stand for, where that is known: then nobody counts for an address that is only alike.
+    names: Option<Names>,
 }
 
-/// Whose ballot a message of a sender is.
-pub(super) fn voter(invited: &[String], sender: &str) -> Voter {
-    let exact = invited.iter().position(|i| is_same_party(i, sender));
-    if let Some(place) = exact {
-        return Voter::Exact(place);
+impl Electorate {
+    pub(super) fn of<'a>(named: impl Iterator<Item = &'a str>, names: Option<&Names>) -> Self {
+        let mut all = Self {
+            names: names.cloned(),
+            ..Self::default()
+        };
+        for address in named {
+            let (place, identity) = (all.invited.len(), all.identity(address));
+            if all.exact.contains_key(&identity) {
+                continue;
+            }
+            all.exact.insert(identity, place);
+            if let Some(scheme) = Address::split(address).scheme() {
+                let places = all.schemes.entry(scheme.to_ascii_uppercase());
+                places.or_default().push(place);
+            }
+            all.invited.push(address.to_owned());
+        }
+        all
     }
-    // Nobody speaks for a person but under that person's own address.
-    let is_alike = |i: &str| may_answer(i, sender) && !is_human(i) && !is_human(sender);
-    let mut alike = invited.iter().enumerate().filter(|(_, i)| is_alike(i));
-    match (alike.next(), alike.next()) {
-        (Some((place, _)), None) => Voter::Alike(place),
-        (Some(_), Some(_)) => Voter::Unclear,
-        (None, _) => Voter::Uninvited,
+
+    /// The form of an address in which equal parties are equal, also those that a name stands for.
+    fn identity(&self, address: &str) -> String {
+        let own = party(address);
+        let stands_for = self.names.as_ref().and_then(|names| names.get(&own));
+        stands_for.map_or(own, |address| party(address))
+    }
+
+    /// The invited names that stand for an address, as `NAME=ADDRESS`.
+    pub(super) fn named(&self) -> Vec<String> {
+        let known = |name: &String| {
+            let address = self.names.as_ref()?.get(&party(name))?;
+            Some(format!("{name}={address}"))
+        };
+        self.invited.iter().filter_map(known).collect()
+    }
+
+    /// Whose ballot a message of a sender is.
+    pub(super) fn voter(&self, sender: &str) -> Voter {
+        if let Some(place) = self.exact.get(&self.identity(sender)) {
+            return Voter::Exact(*place);
+        }
+        // Nobody speaks for a person but under that person's own address.
+        if self.names.is_some() || is_human(sender) {
+            return Voter::Uninvited;
+        }
+        let is_person = |place: &usize| self.invited.get(*place).is_some_and(|i| is_human(i));
+        let places = match Address::split(sender).scheme() {
+            Some(scheme) => {
+                let name = scheme.to_ascii_uppercase();
+                self.exact.get(&name).map(std::slice::from_ref)
+            }
+            None => self
+                .schemes
+                .get(&sender.to_ascii_uppercase())
+                .map(Vec::as_slice),
+        };
+        let places = places.unwrap_or_default().iter();
+        let mut alike = places.filter(|p| !is_person(p));
+        match (alike.next(), alike.next()) {
+            (Some(place), None) => Voter::Alike(*place),
+            (Some(_), Some(_)) => Voter::Unclear,
+            (None, _) => Voter::Uninvited,
+        }
     }
 }
 
@@ -55,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_for_an_address_only_if_there_is_one() {
-        let invited = electorate(
+        let electorate = Electorate::of(
             [
                 "CLAUDE",
                 "claude",
@@ -65,8 +122,9 @@ mod tests {
                 "gemini://b",
             ]
             .into_iter(),
+            None,
         );
-        assert_eq!(invited.len(), 5);
+        assert_eq!(electorate.invited.len(), 5);
         for (sender, who) in [
             ("Claude", Voter::Exact(0)),
             ("claude://chat/7", Voter::Alike(0)),
@@ -81,7 +139,25 @@ mod tests {
             ("MALLORY", Voter::Uninvited),
             ("", Voter::Uninvited),
         ] {
-            assert_eq!(voter(&invited, sender), who, "{sender}");
+            assert_eq!(electorate.voter(sender), who, "{sender}");
+        }
+    }
+
+    #[test]
+    fn where_names_are_known_nobody_else_counts() {
+        let names = Names::from([("CLAUDE".to_owned(), "claude://code/bob".to_owned())]);
+        let asked = ["claude", "claude://code/bob", "gemini://x/y"];
+        let electorate = Electorate::of(asked.into_iter(), Some(&names));
+        assert_eq!(electorate.invited, ["claude", "gemini://x/y"]);
+        assert_eq!(electorate.named(), ["claude=claude://code/bob"]);
+        for (sender, who) in [
+            ("CLAUDE", Voter::Exact(0)),
+            ("claude://code/bob", Voter::Exact(0)),
+            ("claude://evil/m", Voter::Uninvited),
+            ("GEMINI", Voter::Uninvited),
+            ("gemini://x/y", Voter::Exact(1)),
+        ] {
+            assert_eq!(electorate.voter(sender), who, "{sender}");
         }
     }
 }

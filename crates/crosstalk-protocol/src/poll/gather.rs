@@ -4,7 +4,7 @@ use super::ballot::{Says, Slip, carried_key, holds};
 use super::call::Call;
 use super::choice::Choice;
 use super::collation::{Corrected, NotCounted, Why};
-use super::electorate::{Voter, is_human, voter};
+use super::electorate::{Voter, is_human};
 use crate::store::{is_same_party, party};
 use crate::verdict::Word;
 use crosstalk_envelope::{PublicKey, Timestamp};
@@ -30,6 +30,8 @@ pub(super) struct Gathered<'p> {
     pub(super) declined: BTreeSet<usize>,
     /// The latest time of what was looked at.
     pub(super) latest: Option<Timestamp>,
+    /// How many answers were looked at.
+    pub(super) answers: usize,
 }
 
 /// Sorts the answers out. `known` are the ids of all envelopes that were handed in.
@@ -53,6 +55,7 @@ pub(super) fn gather<'p>(
         answered: BTreeSet::new(),
         declined: BTreeSet::new(),
         latest: slips.iter().filter_map(Slip::time).max(),
+        answers: slips.len(),
     };
     let mut out = |slip: &Slip<'_>, why: Why, detail: &str| {
         gathered.not_counted.push(NotCounted::of(slip, why, detail));
@@ -367,10 +370,12 @@ fn judged(
     let Some((place, answer)) = answers.find(|(_, s)| s.is_named(message)) else {
         return Err(format!("{message} is no answer that could count"));
     };
-    let fits = of.as_ref().is_none_or(|of| match voter(&call.invited, of) {
-        Voter::Exact(named) | Voter::Alike(named) => named == place,
-        _ => false,
-    });
+    let fits = of
+        .as_ref()
+        .is_none_or(|of| match call.electorate.voter(of) {
+            Voter::Exact(named) | Voter::Alike(named) => named == place,
+            _ => false,
+        });
     if !fits {
         return Err(format!(
             "{message} is not an answer of whom it names in For"

@@ -9,7 +9,7 @@ pub(super) const RULE: &str = "first-line";
 
 /// Words after which a reason follows, which may speak of other options.
 const REASONS: &[&str] = &["because", "since"];
-/// Words by which an answer takes back, limits or weighs what it began with.
+/// Words by which an answer takes back, limits, weighs or rejects what it began with; and every word that ends in `n't`.
 const DOUBTS: &[&str] = &[
     "no",
     "not",
@@ -17,6 +17,8 @@ const DOUBTS: &[&str] = &[
     "neither",
     "nor",
     "none",
+    "nothing",
+    "nobody",
     "against",
     "except",
     "unless",
@@ -32,13 +34,46 @@ const DOUBTS: &[&str] = &[
     "unsure",
     "either",
     "both",
-    "don't",
-    "isn't",
-    "wouldn't",
-    "can't",
-    "won't",
-    "shouldn't",
     "rather",
+    "cannot",
+    "cant",
+    "dont",
+    "doesnt",
+    "isnt",
+    "wont",
+    "wouldnt",
+    "shouldnt",
+    "without",
+    "hardly",
+    "only",
+    "unlikely",
+    "avoid",
+    "oppose",
+    "opposed",
+    "reject",
+    "rejected",
+    "refuse",
+    "disagree",
+    "dislike",
+    "hate",
+    "veto",
+    "drop",
+    "skip",
+    "stop",
+    "fails",
+    "lacks",
+    "wrong",
+    "bad",
+    "worse",
+    "worst",
+    "terrible",
+    "risky",
+    "unacceptable",
+];
+/// Those of them that do so in a reason as well, which may speak against other options.
+const TURNS: &[&str] = &[
+    "but", "however", "although", "though", "disagree", "oppose", "reject", "against", "unless",
+    "except",
 ];
 /// Labels that models put in front of a choice.
 const LABELS: &[&str] = &[
@@ -63,6 +98,9 @@ pub(super) fn read(body: &str, call: &Call) -> Result<Choice, String> {
         return Ok(Choice::Text(body.to_owned()));
     }
     let line = body.lines().next().unwrap_or_default();
+    if line.starts_with('>') {
+        return Err("its first line quotes somebody".into());
+    }
     let line = plain(line);
     let line = without_label(&line);
     if line.is_empty() {
@@ -86,7 +124,7 @@ pub(super) fn read(body: &str, call: &Call) -> Result<Choice, String> {
 
 /// A line without Markdown around its first words, and without what surrounds the whole of it.
 fn plain(line: &str) -> String {
-    let line = line.trim_start_matches(['#', '>', '-', ' ', '\t']);
+    let line = line.trim_start_matches(['#', '-', ' ', '\t']);
     let line: String = line.chars().filter(|c| !matches!(c, '*' | '`')).collect();
     let line = line.trim().trim_start_matches('_').to_owned();
     line.replace(['“', '”', '"'], "")
@@ -149,7 +187,14 @@ fn begins(line: &str, call: &Call) -> Result<usize, String> {
     if head.contains('?') {
         return Err("its first line asks something".into());
     }
-    if let Some(word) = words(head).find(|w| DOUBTS.contains(&w.to_lowercase().as_str())) {
+    let reason = rest.get(head.len()..).unwrap_or_default();
+    let is_doubt = |w: &&str| {
+        let word = w.to_lowercase();
+        DOUBTS.contains(&word.as_str()) || word.ends_with("n't")
+    };
+    let is_turn = |w: &&str| TURNS.contains(&w.to_lowercase().as_str());
+    let against = words(head).find(is_doubt);
+    if let Some(word) = against.or_else(|| words(reason).find(is_turn)) {
         return Err(format!("its first line says `{word}` as well"));
     }
     let others = call
@@ -210,7 +255,7 @@ mod tests {
             "[[A→B v1]]\nuser: u\nsession: s\nmessage: 01K74V6VX0S86Z5JATM52C3M7Z\ncontext: c\nintent: POLL\nmeta: routing\n\
              Targets: [\"B\"]\nmeta: poll\nType: {kind}\nOptions: {options}\nbody: |\n  x\nsig: none\n[[END]]\n"
         );
-        Call::read(&Document::parse(&text, Reading::Strict), "x")
+        Call::read(&Document::parse(&text, Reading::Strict), "x", None)
     }
 
     fn said(body: &str, kind: &str, options: &str) -> Option<String> {
@@ -227,7 +272,7 @@ mod tests {
             ("monolith", "MONOLITH"),
             ("Monolith.\nMICROSERVICES would cost more.", "MONOLITH"),
             ("**MONOLITH** — it is simple", "MONOLITH"),
-            ("\n\n  > Monolith: fewer parts\n", "MONOLITH"),
+            ("\n\n  - Monolith: fewer parts\n", "MONOLITH"),
             ("Monolith because MICROSERVICES are not needed", "MONOLITH"),
             ("My vote: Microservices.", "MICROSERVICES"),
             ("Choice: `MONOLITH`", "MONOLITH"),
@@ -290,6 +335,16 @@ mod tests {
             "MONOLITH, I don't know",
             "MONOLITH, I don’t know",
             "because MONOLITH",
+            "> MONOLITH\n\nI disagree.",
+            "> MONOLITH, because it is simple",
+            "- > MONOLITH",
+            "MONOLITH, cannot support it",
+            "MONOLITH: doesn't work",
+            "MONOLITH — avoid",
+            "MONOLITH, which I oppose",
+            "MONOLITH (the worst of them)",
+            "MONOLITH, because many like it, but I do not",
+            "MONOLITH: hasn’t worked",
         ] {
             assert_eq!(said(body, "plurality", options), None, "{body}");
         }

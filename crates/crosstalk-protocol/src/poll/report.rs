@@ -1,5 +1,6 @@
 //! The result of a poll as an envelope to who asked, and to where answers go (POL-041).
 
+use super::TELLER;
 use super::collation::{Collation, Counted, NotCounted};
 use crate::store::is_same_party;
 use crosstalk_envelope::id::{time_of, ulid_of};
@@ -32,7 +33,7 @@ impl Collation {
 
     fn envelope(&self, to: &str, thread: Option<&str>) -> Result<String, BuildError> {
         let call = self.call();
-        let mut builder = Builder::new(call.receiver.as_str(), to)
+        let mut builder = Builder::new(TELLER, to)
             .user("system")
             .core_if(CoreHeader::Session, call.session.as_deref())
             .core_if(CoreHeader::Thread, call.thread.as_deref().or(thread))
@@ -40,16 +41,22 @@ impl Collation {
             .context(call.context.as_deref().unwrap_or("poll"))
             .intent(Intent::Respond.as_str())
             .meta("collation", "Poll", &call.id)
+            .meta("collation", "From", line(&call.initiator))
             .meta("collation", "Digest", call.digest.to_string());
         let quorum = match self.quorum.required {
+            Some(0) => format!("{}, none was asked for", self.quorum.counted),
             Some(needed) => format!("{} of {needed}", self.quorum.counted),
             None => format!("{} of an unknown number", self.quorum.counted),
         };
+        let names = call.electorate.named();
+        let names = (!names.is_empty()).then(|| line(&names.join(" | ")));
         let fields = [
             ("At", self.at.map(|t| t.to_string())),
             ("Outcome", self.outcome.as_deref().map(line)),
             ("Reason", self.reason.as_deref().map(line)),
             ("Quorum", Some(quorum)),
+            ("Answers", Some(self.answers.to_string())),
+            ("Names", names),
         ];
         for (key, value) in fields {
             if let Some(value) = value {
@@ -86,7 +93,12 @@ impl Collation {
             .lines()
             .find(|l| !l.trim().is_empty())
             .unwrap_or_default();
-        let _ = writeln!(out, "Question: {}", line(question));
+        match call.is_private {
+            true => out.push_str("The question is not repeated.\n"),
+            false => {
+                let _ = writeln!(out, "Question: {}", line(question));
+            }
+        }
         let by = match self.at {
             Some(at) => format!(", as of {at}"),
             None => String::new(),
@@ -94,7 +106,7 @@ impl Collation {
         let _ = writeln!(out, "Counted by {}{by}.", line(call.kind.as_str()));
         let quorum = match (self.quorum.required, self.quorum.reached) {
             (None, _) => "the quorum can't be read".to_owned(),
-            (Some(0), _) => "no quorum".to_owned(),
+            (Some(0), _) => "no quorum was asked for".to_owned(),
             (Some(n), true) => format!("the quorum of {n} is reached"),
             (Some(n), false) => format!("the quorum of {n} is not reached"),
         };

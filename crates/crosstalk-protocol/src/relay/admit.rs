@@ -10,7 +10,8 @@ use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
 use crate::consent::{self, Claim, Policy, Proof, Setting};
-use crate::store::{Arrival, Kept, Side, Way};
+use crate::poll::{TELLER, is_result};
+use crate::store::{Arrival, Kept, Side, Way, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
@@ -154,6 +155,11 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     }
     let envelope = document.envelope();
     signature(verdict)?;
+    if is_result(document) && !peer.is_itself() {
+        let detail = "Only a relay itself sends the result of a poll (`meta: collation`).\nWhat to do: close the poll with \
+                      `POST /crosstalk/polls/{id}/close`, or send the result under another name of the block.";
+        return Err(refuse(ErrorCode::Perm, detail.into()));
+    }
     sender(&envelope, peer, rules)?;
     if envelope.hops().count() >= HOPS {
         return Err(refuse(
@@ -186,12 +192,16 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
     let blobs = blobs(&envelope);
+    // A result that goes to somebody else than who asked is sent in that one's behalf.
+    let asked = document.meta("collation", "From");
+    let behalf = asked.filter(|from| !is_same_party(from, document.receiver()));
     let held = hold::held(
         &rules.holds,
         &Looked {
             envelope: &envelope,
             verdict: verdict.word(),
             peer,
+            behalf,
             recipients: &recipients,
             routes: &rules.routes,
         },
@@ -259,7 +269,7 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 /// ([`Peer::signer`]).
 fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
-    if sender.eq_ignore_ascii_case("SYSTEM") {
+    if sender.eq_ignore_ascii_case(TELLER) {
         let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";
         return match peer.is_itself() || peer.domain.is_some() {
             true => Ok(()),

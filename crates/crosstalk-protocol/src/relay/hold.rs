@@ -64,17 +64,28 @@ pub(super) struct Looked<'l> {
     pub(super) envelope: &'l Envelope<'l>,
     pub(super) verdict: Word,
     pub(super) peer: &'l Peer,
+    /// Who had the relay say it, where it says what others wrote.
+    pub(super) behalf: Option<&'l str>,
     pub(super) recipients: &'l [Recipient],
     pub(super) routes: &'l Routes,
 }
 
-/// Whether a message is held: by the first rule that fits. What the relay itself says never is.
+impl<'l> Looked<'l> {
+    /// Whose words it brings.
+    fn sender(&self) -> &'l str {
+        self.behalf.unwrap_or(self.envelope.sender.as_str())
+    }
+}
+
+/// Whether a message is held: by the first rule that fits. What the relay itself says never is, unless somebody had it
+/// say that to others.
 pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<Held> {
-    if holds.is_empty() || looked.peer.is_itself() {
+    let is_itself = looked.peer.is_itself();
+    if holds.is_empty() || (is_itself && looked.behalf.is_none()) {
         return None;
     }
-    let sender = looked.envelope.sender.as_str();
-    let is_own_word = looked.peer.is_person() && is_human(looked.routes.named(sender));
+    let is_own_word =
+        !is_itself && looked.peer.is_person() && is_human(looked.routes.named(looked.sender()));
     let mut fitting = holds.iter().filter(|hold| hold.people || !is_own_word);
     fitting.find(|hold| hold.fits(looked)).map(|hold| Held {
         why: hold.why.clone(),
@@ -110,7 +121,7 @@ impl Hold {
         };
         is_asked
             && (self.verdicts.is_empty() || self.verdicts.contains(&looked.verdict))
-            && any(&self.from, envelope.sender.as_str())
+            && any(&self.from, looked.sender())
             && looked.recipients.iter().any(goes)
             && says()
             && (!self.attachments || envelope.attachments().next().is_some())

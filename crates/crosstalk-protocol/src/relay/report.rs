@@ -16,10 +16,11 @@ use crosstalk_envelope::{Document, Reading, Timestamp, id, unicode};
 
 /// Whether nothing is ever said in answer to a message, so that programs do not talk to each other for ever.
 pub fn takes_no_answer(record: &Record) -> bool {
-    matches!(
+    let says_enough = matches!(
         record.meaning,
         Some(Intent::Error | Intent::Ack | Intent::Nack | Intent::Broadcast)
-    )
+    );
+    says_enough || record.sender == crate::poll::TELLER
 }
 
 /// That a message could not be delivered. `since` is when the delivery was queued: after it was queued again, there is

@@ -5,17 +5,17 @@
 
 use super::{Received, Relay};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
-use crosstalk_protocol::poll::{Call, Collation, Paper, collate, is_result};
+use crosstalk_protocol::poll::{Call, Collation, Names, Paper, TELLER, collate_named, is_result};
 use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault};
+use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 /// How many messages of a thread are looked at in one go.
 const PORTION: usize = 256;
-/// How many answers of a poll are counted.
-const ANSWERS: usize = 20_000;
+/// How many answers of one who is asked are looked at; of all others together, as many.
+const ANSWERS: usize = 1_000;
 
 /// What came to polls since somebody looked.
 pub(super) struct Polls {
@@ -113,6 +113,8 @@ pub struct Standing {
     pub ends_at: Option<Timestamp>,
     /// Whether the answers that came before it was closed are not those that its result was made of.
     is_outdated: bool,
+    /// Whether texts were erased since it was closed: what came out is what was sent then.
+    pub is_past: bool,
 }
 
 impl Standing {
@@ -166,7 +168,8 @@ impl Relay {
         // What was taken before counts, filed or not.
         self.write_filed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
-        self.read(move |store| standing(store, &id, at, within))
+        let rules = self.rules();
+        self.read(move |store| standing(store, &id, at, (within, &rules.routes.names)))
             .await
     }
 
@@ -282,7 +285,7 @@ fn standing(
     store: &dyn RelayStore,
     id: &str,
     at: Option<Timestamp>,
-    within: Option<i64>,
+    (within, names): (Option<i64>, &Names),
 ) -> Result<Option<Standing>, StoreError> {
     let Some(record) = store
         .taken_as(id)?
@@ -294,28 +297,10 @@ fn standing(
     if poll.envelope().hops().next().is_some() || !record.carries_id {
         return Ok(None);
     }
-    let (mut records, mut results, mut after) = (Vec::new(), Vec::new(), None);
-    while records.len() < ANSWERS {
-        let listing = store.messages(&record.thread, after, PORTION)?;
-        after = listing.items.last().map(|r| r.seq);
-        // Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
-        for answer in listing.items.into_iter().filter(|r| r.id != id) {
-            let document = Document::parse(&answer.text, Reading::Strict).into_owned();
-            if own_result(&document, &answer, id) {
-                results.push((
-                    document.meta("collation", "At").and_then(Timestamp::parse),
-                    answer.id,
-                ));
-            } else {
-                records.push((document, answer.at));
-            }
-        }
-        if !listing.more || after.is_none() {
-            break;
-        }
-    }
+    let Said { records, results } = said(store, &record, &Call::read(&poll, id, Some(names)))?;
     // The latest result is the one that counts: an earlier one was made before everything was known.
-    let closed_at = results.iter().rev().find_map(|(at, _)| *at);
+    let told = results.iter().rev().find(|r| r.at.is_some());
+    let closed_at = told.and_then(|r| r.at);
     let mut papers = vec![Paper::of(&poll)];
     papers.extend(records.iter().map(|(document, at)| Paper {
         document,
@@ -323,7 +308,8 @@ fn standing(
         hop: Some(*at),
         verdict: None,
     }));
-    let Ok(collation) = collate(&papers, Some(id), at.or(closed_at)) else {
+    let counted = collate_named(&papers, Some(id), at.or(closed_at), Some(names));
+    let Ok(mut collation) = counted else {
         return Ok(None);
     };
     let deadline = collation.call().deadline;
@@ -331,35 +317,97 @@ fn standing(
         let millis = record.at.as_millis().saturating_add(within?);
         Some(Timestamp::from_millis(millis))
     });
-    let is_outdated = closed_at.is_some() && {
-        let texts = collation
-            .to_envelopes(Some(&record.thread))
-            .unwrap_or_default();
-        texts.iter().any(|text| {
-            let result = Document::parse(text, Reading::Strict);
-            let id = result.envelope().message;
-            !results.iter().any(|(_, known)| Some(known.as_str()) == id)
-        })
-    };
+    let texts = closed_at.and_then(|_| collation.to_envelopes(Some(&record.thread)).ok());
+    let mut unsent = texts.iter().flatten().map(|text| {
+        let result = Document::parse(text, Reading::Strict);
+        let id = result.envelope().message;
+        !results.iter().any(|known| Some(known.id.as_str()) == id)
+    });
+    // The first is the one to who asked; another one may wait for a person.
+    let is_other = unsent.next() == Some(true);
+    let lacks_one = is_other || unsent.any(|is_unsent| is_unsent);
+    // What was erased can't be counted again: what came out stays what it was, unless more is known than then.
+    let known = told.and_then(|r| r.answers).unwrap_or(usize::MAX);
+    let is_past = is_other && collation.answers <= known;
+    if let Some(told) = told.filter(|_| is_past) {
+        (collation.outcome, collation.reason) = (told.outcome.clone(), told.reason.clone());
+    }
     Ok(Some(Standing {
         record,
         collation,
         closed_at,
         ends_at,
-        is_outdated,
+        is_outdated: lacks_one && !is_past,
+        is_past,
     }))
 }
 
-/// Whether a message is the result of a poll by this relay: nobody else hands one in without a hop.
-fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
-    is_result(document)
-        && record.parent.as_deref() == Some(poll)
-        && document.envelope().hops().next().is_none()
+/// What was said to a poll.
+struct Said {
+    /// With the time at which each came.
+    records: Vec<(Document<'static>, Timestamp)>,
+    results: Vec<Told>,
 }
 
-/// Whether a message that somebody hands in claims to be a result of this relay.
-pub(super) fn claims_result(document: &Document<'_>) -> bool {
-    is_result(document) && document.envelope().hops().next().is_none()
+/// A result that was sent.
+struct Told {
+    id: String,
+    at: Option<Timestamp>,
+    outcome: Option<String>,
+    reason: Option<String>,
+    /// How many answers it was made of.
+    answers: Option<usize>,
+}
+
+/// Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
+/// Nobody keeps the answers of others from being counted by sending many.
+fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, StoreError> {
+    let mut said = Said {
+        records: Vec::new(),
+        results: Vec::new(),
+    };
+    let (mut after, mut heard) = (None, HashMap::<String, usize>::new());
+    loop {
+        let listing = store.messages(&poll.thread, after, PORTION)?;
+        after = listing.items.last().map(|r| r.seq);
+        for answer in listing.items.into_iter().filter(|r| r.id != poll.id) {
+            let speaker = match call.heeds(&answer.sender) {
+                true => party(&answer.sender),
+                false => String::new(),
+            };
+            let is_told = answer.sender == TELLER;
+            let number = heard.entry(speaker).or_default();
+            *number += usize::from(!is_told);
+            if *number > ANSWERS && !is_told {
+                continue;
+            }
+            let document = Document::parse(&answer.text, Reading::Strict).into_owned();
+            if own_result(&document, &answer, &poll.id) {
+                let meta = |key| document.meta("collation", key);
+                said.results.push(Told {
+                    at: meta("At").and_then(Timestamp::parse),
+                    outcome: meta("Outcome").map(str::to_owned),
+                    reason: meta("Reason").map(str::to_owned),
+                    answers: meta("Answers").and_then(|n| n.parse().ok()),
+                    id: answer.id,
+                });
+            } else {
+                said.records.push((document, answer.at));
+            }
+        }
+        if !listing.more || after.is_none() {
+            return Ok(said);
+        }
+    }
+}
+
+/// Whether a message is the result of a poll by this relay: nobody else speaks in this name, and what another relay
+/// passes on has a hop.
+fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
+    is_result(document)
+        && record.sender == TELLER
+        && record.parent.as_deref() == Some(poll)
+        && document.envelope().hops().next().is_none()
 }
 
 /// Who may close a poll besides who runs the relay.

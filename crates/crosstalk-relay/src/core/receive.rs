@@ -1,6 +1,5 @@
 //! One envelope in, one answer out.
 
-use super::poll::claims_result;
 use super::waiting::{Asked, Waiter};
 use super::writer::{Answer, Job};
 use super::{Relay, Shared};
@@ -139,16 +138,6 @@ impl Relay {
 
     /// Takes in an envelope.
     pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
-        // Few speak of a result, and need not be read twice to find that out.
-        if text.contains("collation") {
-            let document = Document::parse(text, Reading::Strict);
-            if document.is_accepted() && claims_result(&document) {
-                let detail = "Only a relay itself sends the result of a poll (`meta: collation`).\nWhat to do: close the \
-                              poll with `POST /crosstalk/polls/{id}/close`, or send the result under another name of the block.";
-                let refusal = Refusal::new(ErrorCode::Perm, detail);
-                return self.count(declined(&document, refusal, None));
-            }
-        }
         let received = self.admit_and_take(text, peer).await;
         if matches!(received, Received::Refused { .. }) {
             let refusals = &self.shared.refusals;

@@ -113,6 +113,9 @@ fn view(standing: &Standing, sight: &Sight) -> Value {
         object.insert("thread".into(), standing.record.thread.clone().into());
         object.insert("ends_at".into(), time(standing.ends_at).into());
         object.insert("closed_at".into(), time(standing.closed_at).into());
+        if standing.is_past {
+            object.insert("past".into(), true.into());
+        }
     }
     view
 }

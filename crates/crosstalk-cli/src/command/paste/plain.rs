@@ -1,13 +1,18 @@
 //! A plain answer, made into the RESPOND of a message.
 
+use crate::command::poll::KeptPoll;
 use crate::console::Console;
 use crate::desk::{self, Desk};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::outgoing::refused;
+use crate::recipient::resolve_typed;
 use crosstalk_envelope::reply::{self, ReceivedIds};
-use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::store::Record;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Address, Document, Intent, Reading};
+use crosstalk_protocol::poll::Call;
+use crosstalk_protocol::store::{Record, Way, is_same_party};
+use std::io::{IsTerminal as _, Write as _};
 
 /// The message that is answered.
 pub(super) fn answered(
@@ -27,8 +32,13 @@ pub(super) fn answered(
     }
 }
 
-/// The envelope of the answer that stands in a text without one.
-pub(super) fn envelope(desk: &Desk, input: &Input, answered: &Record) -> Result<String, Failure> {
+/// The envelope of the answer that stands in a text without one; of one that was filed before, as it was.
+pub(super) fn envelope(
+    console: &mut Console,
+    desk: &Desk,
+    input: &Input,
+    (answered, from): (&Record, Option<&str>),
+) -> Result<String, Failure> {
     let text = input
         .text()
         .map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
@@ -36,16 +46,77 @@ pub(super) fn envelope(desk: &Desk, input: &Input, answered: &Record) -> Result<
     if body.is_empty() {
         return Err(Failure::Failed("there is no text to file".into()));
     }
-    build(desk, answered, body)
-}
-
-fn build(desk: &Desk, answered: &Record, body: &str) -> Result<String, Failure> {
     let document = Document::parse(&answered.text, Reading::Paste);
+    let sender = speaker(console, desk, (answered, &document), from)?;
+    let before = desk::everything(&desk.kept(console)?, &answered.thread)?;
+    let mut before = before.into_iter().rev().filter(|r| {
+        r.way == Way::Filed
+            && r.parent.as_deref() == Some(&answered.id)
+            && is_same_party(&r.sender, &sender)
+    });
+    let is_same = |r: &Record| {
+        Document::parse(&r.text, Reading::Paste)
+            .body_text()
+            .trim_end()
+            == body
+    };
+    if let Some(same) = before.find(is_same) {
+        return Ok(same.text);
+    }
     let ids = ReceivedIds {
         thread: answered.thread.clone(),
         message: answered.id.clone(),
     };
     let user = desk.config.user()?;
-    let builder = reply::respond(&document.envelope(), &ids, &user, body);
+    let mut asked = document.envelope();
+    asked.receiver = Address::split(&sender);
+    let builder = reply::respond(&asked, &ids, &user, body);
     builder.build().map_err(|e| refused(&e))
+}
+
+/// Who said it: the one whom the message is for; of those whom a poll asks, the one who is named.
+fn speaker(
+    console: &mut Console,
+    desk: &Desk,
+    (answered, document): (&Record, &Document<'_>),
+    from: Option<&str>,
+) -> Result<String, Failure> {
+    let from = from.map(|name| resolve_typed(&desk.config, name));
+    if answered.meaning != Some(Intent::Poll) {
+        return Ok(from.unwrap_or_else(|| answered.receiver.clone()));
+    }
+    let call = Call::read(document, &answered.id, None);
+    let open = KeptPoll::missing(console, desk, &answered.id)?;
+    let who = |names: &[String]| {
+        let names: Vec<_> = names.iter().map(|n| escape(n)).collect();
+        names.join(", ")
+    };
+    let asked = match open.is_empty() {
+        true => who(&call.invited),
+        false => who(&open),
+    };
+    let from = match (from, call.invited.as_slice()) {
+        (Some(from), _) => from,
+        (None, [only]) => return Ok(only.clone()),
+        (None, _) if std::io::stdin().is_terminal() => {
+            console.talk(&format!("Who said it? One of {asked}: "))?;
+            std::io::stderr().flush().map_err(Failure::of_output)?;
+            let mut line = String::new();
+            let read = std::io::stdin().read_line(&mut line);
+            read.map_err(|e| Failure::Io("stdin".into(), e))?;
+            resolve_typed(&desk.config, line.trim())
+        }
+        (None, _) => {
+            return Err(Failure::Usage(format!(
+                "a poll asks several, and a plain answer does not say whose it is: name who said it with --from, one of {asked}"
+            )));
+        }
+    };
+    match call.asks(&from) {
+        true => Ok(from),
+        false => Err(Failure::Usage(format!(
+            "{} is not among those whom the poll asks: name one of {asked} with --from",
+            escape(&from)
+        ))),
+    }
 }

@@ -3,6 +3,7 @@
 use crate::console::{BOLD, CYAN, Console, DIM, GREEN, YELLOW, styled};
 use crate::screen::{cells, clip_cells};
 use crate::view::{self, Look};
+use crosstalk_envelope::Timestamp;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -24,19 +25,41 @@ pub(in crate::command) fn draw(console: &Console, poll: &Value) -> String {
     // Writing to a String can't fail.
     let _ = writeln!(out, "{}", styled(BOLD, &clip_cells(&question, look.width)));
     let _ = writeln!(out, "{}", styled(DIM, &facts(poll)));
+    let unit = match asked("type") {
+        Some("ranked") => Some("First places:"),
+        Some("score") => Some("Points:"),
+        _ => None,
+    };
+    if let Some(unit) = unit.filter(|_| has_tally(poll)) {
+        let _ = writeln!(out, "{}", styled(DIM, unit));
+    }
     bars(&mut out, poll, look.width);
+    pairs(&mut out, poll);
+    let so_far = match text("state") {
+        Some("open") => " so far",
+        _ => "",
+    };
     let _ = match (text("outcome"), text("reason")) {
         (Some(outcome), _) => {
-            writeln!(out, "{} {}", styled(GREEN, "Outcome:"), view::line(outcome))
+            let label = format!("Outcome{so_far}:");
+            writeln!(out, "{} {}", styled(GREEN, &label), view::line(outcome))
         }
-        (None, Some(reason)) => writeln!(
-            out,
-            "{} {}",
-            styled(YELLOW, "No outcome:"),
-            view::line(reason)
-        ),
+        (None, Some(reason)) => {
+            let label = format!("No outcome{so_far}:");
+            writeln!(out, "{} {}", styled(YELLOW, &label), view::line(reason))
+        }
         _ => writeln!(out, "{}", styled(YELLOW, "No outcome")),
     };
+    if poll.get("past").and_then(Value::as_bool) == Some(true) {
+        let _ = writeln!(
+            out,
+            "{}",
+            styled(
+                DIM,
+                "Texts were erased since: this is the outcome that was sent."
+            )
+        );
+    }
     voters(&mut out, poll);
     out
 }
@@ -125,6 +148,44 @@ fn bars(out: &mut String, poll: &Value, width: usize) {
     }
 }
 
+fn has_tally(poll: &Value) -> bool {
+    let tally = poll.get("tally").and_then(Value::as_object);
+    tally.is_some_and(|t| !t.is_empty())
+}
+
+/// Of a ranked poll, how often each option is preferred to each other one: what decides.
+fn pairs(out: &mut String, poll: &Value) {
+    let Some(pairs) = poll.get("pairwise").and_then(Value::as_object) else {
+        return;
+    };
+    let options = poll.pointer("/poll/options").and_then(Value::as_array);
+    let options = options.map(Vec::as_slice).unwrap_or_default();
+    let options: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
+    let _ = writeln!(
+        out,
+        "{}",
+        styled(DIM, "Preferred to another option, in ballots:")
+    );
+    for option in &options {
+        let number = |other: &str| {
+            let row = pairs.get(*option).and_then(|row| row.get(other));
+            row.and_then(Value::as_u64).unwrap_or(0)
+        };
+        let others = options.iter().filter(|other| *other != option);
+        let row: Vec<String> = others
+            .map(|other| {
+                format!(
+                    "to {} {}",
+                    clip_cells(&view::line(other), NAME),
+                    number(other)
+                )
+            })
+            .collect();
+        let name = clip_cells(&view::line(option), NAME);
+        let _ = writeln!(out, "  {name}: {}", row.join(", "));
+    }
+}
+
 /// The length of a bar; whatever has a vote is seen.
 fn bar(votes: u64, most: u64, room: usize) -> usize {
     let room = u64::try_from(room).unwrap_or(0);
@@ -160,6 +221,9 @@ fn voters(out: &mut String, poll: &Value) {
             }
             _ => {}
         }
+        if ballot.get("undated").and_then(Value::as_bool) == Some(true) {
+            notes.push("nobody can say when it was written".to_owned());
+        }
         if text(ballot, "signature").as_deref() == Some("holds") {
             notes.push(format!(
                 "signed by {}",
@@ -182,13 +246,35 @@ fn voters(out: &mut String, poll: &Value) {
             "  {from}: {} {why}{detail}",
             styled(YELLOW, "not counted:")
         );
+        // What a person can say how it is meant.
+        let name = text(other, "message").or_else(|| text(other, "digest"));
+        let name =
+            name.filter(|n| !n.is_empty() && matches!(why.as_str(), "unreadable" | "other-parent"));
+        let id = poll.pointer("/poll/message").and_then(Value::as_str);
+        if let (Some(name), Some(id)) = (name, id) {
+            let advice = format!(
+                "    to say what it means: crosstalk reply {} --meta vote.Corrects={name} --meta vote.Choice=…",
+                view::line(id)
+            );
+            let _ = writeln!(out, "{}", styled(DIM, &advice));
+        }
     }
+    let silence = match is_over(poll) {
+        true => "no answer (E-TIMEOUT)",
+        false => "no answer",
+    };
     for address in list("missing").iter().filter_map(Value::as_str) {
-        let _ = writeln!(
-            out,
-            "  {}: {}",
-            view::line(address),
-            styled(DIM, "no answer")
-        );
+        let _ = writeln!(out, "  {}: {}", view::line(address), styled(DIM, silence));
     }
+}
+
+/// Whether nothing more is waited for: it is closed, or counted up to its deadline.
+fn is_over(poll: &Value) -> bool {
+    let text = |path: &str| poll.pointer(path).and_then(Value::as_str);
+    let (at, deadline) = (text("/at"), text("/poll/deadline"));
+    let (at, deadline) = (
+        at.and_then(Timestamp::parse),
+        deadline.and_then(Timestamp::parse),
+    );
+    text("/state") == Some("closed") || at.zip(deadline).is_some_and(|(at, end)| at >= end)
 }

@@ -2,6 +2,7 @@
 
 use super::chart;
 use super::kept::KeptPoll;
+use super::place::Place;
 use crate::clock;
 use crate::console::Console;
 use crate::desk::Desk;
@@ -9,7 +10,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::outgoing::arrival;
-use crate::relay::remote::Through;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -19,7 +19,8 @@ use crosstalk_protocol::store::Store as _;
 /// Close a poll: count what came, keep the result, and show it
 ///
 /// Of a poll that was sent by paste, the result is kept here in its thread. A relay closes its polls by itself when the
-/// deadline has passed or everybody has answered; with --relay or --remote it does so now, and sends the result.
+/// deadline has passed or everybody has answered; one that went to a relay of the settings, or that --relay names, is
+/// closed there now, and the relay sends the result.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk poll close last\n  crosstalk poll close 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 closed, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 only who asked closes it."
@@ -31,26 +32,26 @@ pub(super) struct Close {
     /// Only what came before this time counts; else all that came until now, or until the deadline
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
-    /// Let the relay of the settings close it
-    #[arg(long, conflicts_with = "at")]
-    remote: bool,
     /// Print JSON of the form crosstalk.poll/1
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    through: Through,
+    place: Place,
 }
 
 impl Close {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let kept = KeptPoll::find(console, &desk, &self.poll)?;
-        let shown = match self.remote || self.through.is_named() {
-            true => {
-                let id = kept.map_or_else(|| self.poll.clone(), |k| k.id);
-                self.through.connect(&desk.config, None)?.close_poll(&id)?
+        let shown = match self.place.relay(&desk, &self.poll, kept.as_ref())? {
+            Some(_) if self.at.is_some() => {
+                return Err(Failure::Usage(
+                    "a relay closes its polls at the deadline or now: leave out --at, or count what is kept here with --here"
+                        .into(),
+                ));
             }
-            false => {
+            Some((relay, id)) => relay.close_poll(&id)?,
+            None => {
                 let none = || {
                     Failure::Failed(format!(
                         "no poll here begins with `{}`: --remote lets the relay close it",
@@ -74,6 +75,14 @@ impl Close {
         kept: &KeptPoll,
     ) -> Result<serde_json::Value, Failure> {
         let before = kept.closed_at();
+        let asked_at = kept.asked().map(|r| r.written_at.unwrap_or(r.at));
+        if let (Some(asked), Some(at)) = (asked_at, self.at)
+            && at <= asked
+        {
+            return Err(Failure::Usage(format!(
+                "the poll was asked at {asked}, so that nothing counts before {at}: give a later time"
+            )));
+        }
         let at = match (before, self.at) {
             (Some(closed), None) => closed,
             (_, Some(at)) => at,

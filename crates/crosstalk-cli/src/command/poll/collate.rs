@@ -9,8 +9,9 @@ use crate::input::{Files, Input};
 use crate::json;
 use clap::Args;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
-use crosstalk_protocol::poll::{Paper, PollError, collate};
+use crosstalk_protocol::poll::{Names, Paper, PollError, collate_named, polls};
 use crosstalk_protocol::relay::check_hop;
+use crosstalk_protocol::store::party;
 use std::path::Path;
 
 /// Count a poll from text files: the poll and its answers, in any order
@@ -23,15 +24,19 @@ use std::path::Path;
 pub(super) struct Collate {
     #[command(flatten)]
     files: Files,
-    /// The poll, if there are several: its id
+    /// The poll, if there are several: its id or the beginning of it
     #[arg(long, value_name = "ID")]
     poll: Option<String>,
     /// Only what came before this time
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
-    /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came; may be given again
+    /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came, and who is asked answers under the very
+    /// address, as at the relay; may be given again
     #[arg(long, value_name = "RECORD", value_parser = key)]
     relay_key: Vec<PublicKey>,
+    /// The address that a name stands for, as `Names` of the result says; may be given again
+    #[arg(long, value_name = "NAME=ADDRESS", value_parser = name)]
+    name: Vec<(String, String)>,
     /// Print the result as the envelope that goes to who asked
     #[arg(long, conflicts_with = "json")]
     envelope: bool,
@@ -42,6 +47,11 @@ pub(super) struct Collate {
 
 fn key(text: &str) -> Result<PublicKey, String> {
     PublicKey::parse_record(text).map_err(|e| e.to_string())
+}
+
+fn name(text: &str) -> Result<(String, String), String> {
+    let (name, address) = text.split_once('=').ok_or("write it as NAME=ADDRESS")?;
+    Ok((party(name.trim()), address.trim().to_owned()))
 }
 
 impl Collate {
@@ -71,7 +81,11 @@ impl Collate {
                 ..Paper::of(document)
             })
             .collect();
-        let collation = collate(&papers, self.poll.as_deref(), self.at).map_err(|error| {
+        let wanted = self.wanted(&papers)?;
+        let is_relay = !self.relay_key.is_empty() || !self.name.is_empty();
+        let names: Names = self.name.iter().cloned().collect();
+        let names = is_relay.then_some(&names);
+        let collation = collate_named(&papers, wanted, self.at, names).map_err(|error| {
             let advice = match error {
                 PollError::Several(_) => ": name it with --poll ID",
                 _ => "",
@@ -90,6 +104,37 @@ impl Collate {
             console.show(&chart::draw(console, &view))?;
         }
         Ok(Exit::SUCCESS)
+    }
+
+    /// The poll that is meant, by its whole id.
+    fn wanted<'p>(&self, papers: &[Paper<'p>]) -> Result<Option<&'p str>, Failure> {
+        let Some(poll) = &self.poll else {
+            return Ok(None);
+        };
+        let all = polls(papers);
+        let begins = |id: &&&str| {
+            let start = id.get(..poll.len());
+            start.is_some_and(|s| s.eq_ignore_ascii_case(poll))
+        };
+        let fitting: Vec<&str> = all.iter().filter(begins).copied().collect();
+        let exact = fitting.iter().find(|id| **id == poll.as_str());
+        match (exact, fitting.as_slice()) {
+            (Some(one), _) => Ok(Some(*one)),
+            (None, [one]) => Ok(Some(*one)),
+            (None, none_or_several) => {
+                let (what, ids) = match none_or_several.is_empty() {
+                    true => (
+                        "no poll among the envelopes has an id that begins so; there are",
+                        &all,
+                    ),
+                    false => ("several polls have an id that begins so", &fitting),
+                };
+                Err(Failure::Refused(
+                    ErrorCode::Format,
+                    format!("--poll {poll}: {what}: {}", ids.join(", ")),
+                ))
+            }
+        }
     }
 
     /// When a relay whose key is known got a message.

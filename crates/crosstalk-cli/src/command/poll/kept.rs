@@ -5,12 +5,12 @@ use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
-use crosstalk_protocol::poll::{Collation, Paper, collate, is_result};
+use crosstalk_protocol::poll::{Collation, Paper, TELLER, collate, is_result};
 use crosstalk_protocol::store::{Record, Way};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.
-pub(super) struct KeptPoll {
+pub(in crate::command) struct KeptPoll {
     pub(super) id: String,
     pub(super) thread: String,
     records: Vec<Record>,
@@ -32,6 +32,23 @@ impl KeptPoll {
             Err(_) => return Ok(None),
         };
         Self::of(&store, found).map(Some)
+    }
+
+    /// Who is asked by a poll that is kept here and has not answered.
+    pub(in crate::command) fn missing(
+        console: &mut Console,
+        desk: &Desk,
+        id: &str,
+    ) -> Result<Vec<String>, Failure> {
+        match Self::find(console, desk, id)? {
+            Some(kept) => Ok(kept.collate(None)?.missing),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The poll itself.
+    pub(super) fn asked(&self) -> Option<&Record> {
+        self.records.iter().find(|r| r.id == self.id)
     }
 
     fn of(store: &SqliteStore, found: Reference) -> Result<Self, Failure> {
@@ -66,6 +83,7 @@ impl KeptPoll {
         self.records.iter().rev().find_map(|record| {
             // Made here, or fetched from a relay: anybody can write one and have it pasted.
             let is_own = matches!(record.way, Way::Sent | Way::Relayed)
+                && record.sender == TELLER
                 && record.parent.as_deref() == Some(&self.id);
             let document = Document::parse(&record.text, Reading::Paste);
             let at = document.meta("collation", "At").and_then(Timestamp::parse);

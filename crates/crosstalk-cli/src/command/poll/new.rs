@@ -8,10 +8,12 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::compose::session_text;
-use crosstalk_protocol::poll::Quorum;
+use crosstalk_protocol::poll::{Kind, OPTIONS, Quorum, range};
+use crosstalk_protocol::store::is_same_party;
 use std::path::Path;
 
 /// Ask several the same question
@@ -33,7 +35,7 @@ pub(super) struct New {
     #[arg(long = "target", short = 't', value_name = "ADDRESS", required = true)]
     targets: Vec<String>,
     /// How it is counted; without options it is open
-    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = kinds())]
     kind: Option<Kind>,
     /// How many ballots are needed: 2, 2-of-3 or 60%
     #[arg(long, value_name = "QUORUM", value_parser = quorum)]
@@ -41,19 +43,19 @@ pub(super) struct New {
     /// Up to when answers count: a time, or 30m, 2h, 3d from now
     #[arg(long, value_name = "TIME", value_parser = deadline)]
     deadline: Option<Timestamp>,
-    /// Nobody sees choices before the poll is closed
+    /// Nobody but you sees choices before the poll is closed: answers are addressed to who asks
     #[arg(long)]
     secret: bool,
     /// What happens in a tie
     #[arg(long, value_enum, value_name = "RULE")]
     ties: Option<Ties>,
     /// The fewest and the most points of an option, as 0-10; for --type score
-    #[arg(long, value_name = "LEAST-MOST")]
+    #[arg(long, value_name = "LEAST-MOST", value_parser = points)]
     range: Option<String>,
     /// What those who are asked are called together, in the direction line
     #[arg(long, value_name = "NAME", default_value = "VOTERS")]
     group: String,
-    /// Where the result goes besides
+    /// Where the result goes besides; answers go to who asks
     #[arg(long, value_name = "ADDRESS")]
     result_to: Option<String>,
     /// Who asks, in the direction line
@@ -69,54 +71,38 @@ pub(super) struct New {
     delivery: Delivery,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// The option that most choose
-    Plurality,
-    /// The option that more than half choose
-    Majority,
-    /// The option that all choose
-    Consensus,
-    /// Each chooses any number; the option that most choose
-    Approval,
-    /// Each puts options in an order; Schulze
-    Ranked,
-    /// Each gives points; the option with the most
-    Score,
-    /// Answers side by side, and no outcome
-    Open,
+/// The types of polls, as the command line takes them.
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let words = Kind::ALL.map(|(_, word, about)| PossibleValue::new(word).help(about));
+    PossibleValuesParser::new(words).map(|word| Kind::parse(&word))
 }
 
-impl Kind {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Plurality => "plurality",
-            Self::Majority => "majority",
-            Self::Consensus => "consensus",
-            Self::Approval => "approval",
-            Self::Ranked => "ranked",
-            Self::Score => "score",
-            Self::Open => "open",
-        }
-    }
+/// How somebody answers who does not know ballots.
+fn hint(kind: &Kind, options: &[String]) -> Option<String> {
+    let all = options.join(" | ");
+    let (first, second) = (options.first()?, options.get(1).or(options.first())?);
+    Some(match kind {
+        Kind::Approval => format!(
+            "Begin your answer with the options that you approve of, as `{first} | {second}`, out of: {all}"
+        ),
+        Kind::Ranked => format!(
+            "Begin your answer with the options from the best to the worst, as `{first} > {second}`, out of: {all}"
+        ),
+        Kind::Score => format!(
+            "Begin your answer with points for the options, as `{first}=5 | {second}=3`, out of: {all}"
+        ),
+        Kind::Open => return None,
+        _ => format!("Begin your answer with one of these, as it is written here: {all}"),
+    })
+}
 
-    /// How somebody answers who does not know ballots.
-    fn hint(self, options: &[String]) -> Option<String> {
-        let all = options.join(" | ");
-        let (first, second) = (options.first()?, options.get(1).or(options.first())?);
-        Some(match self {
-            Self::Approval => format!(
-                "Begin your answer with the options that you approve of, as `{first} | {second}`, out of: {all}"
-            ),
-            Self::Ranked => format!(
-                "Begin your answer with the options from the best to the worst, as `{first} > {second}`, out of: {all}"
-            ),
-            Self::Score => format!(
-                "Begin your answer with points for the options, as `{first}=5 | {second}=3`, out of: {all}"
-            ),
-            Self::Open => return None,
-            _ => format!("Begin your answer with one of these, as it is written here: {all}"),
-        })
+/// The characters that separate options in a ballot, so that no option can have them in it.
+const fn marks(kind: &Kind) -> &'static [char] {
+    match kind {
+        Kind::Approval => &['|'],
+        Kind::Ranked => &['>', '='],
+        Kind::Score => &['|', '=', ':'],
+        _ => &[],
     }
 }
 
@@ -144,6 +130,13 @@ fn quorum(text: &str) -> Result<String, String> {
     }
 }
 
+fn points(text: &str) -> Result<String, String> {
+    match range(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("write it as 0-10, the fewest first".into()),
+    }
+}
+
 fn deadline(text: &str) -> Result<Timestamp, String> {
     let units = [("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
     let span = units.into_iter().find_map(|(unit, millis)| {
@@ -161,13 +154,18 @@ fn deadline(text: &str) -> Result<Timestamp, String> {
 impl New {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        self.require_sense()?;
-        self.delivery.require_key(&desk)?;
         let config = &desk.config;
-        let kind = self.kind.unwrap_or(match self.options.is_empty() {
+        let kind = self.kind.clone().unwrap_or(match self.options.is_empty() {
             true => Kind::Open,
             false => Kind::Plurality,
         });
+        let targets: Vec<String> = self
+            .targets
+            .iter()
+            .map(|t| resolve_typed(config, t))
+            .collect();
+        self.require_sense(&kind, &targets)?;
+        self.delivery.require_key(&desk)?;
         let sender = match &self.from {
             Some(from) => resolve_typed(config, from),
             None => config.sender()?,
@@ -177,18 +175,13 @@ impl New {
             None => config.user()?,
         };
         let mut text = self.question(console)?;
-        if let Some(hint) = kind.hint(&self.options) {
+        if let Some(hint) = hint(&kind, &self.options) {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
         let thread = desk.new_id();
         let word: String = thread
             .chars()
             .skip(thread.len().saturating_sub(6))
-            .collect();
-        let targets: Vec<String> = self
-            .targets
-            .iter()
-            .map(|t| resolve_typed(config, t))
             .collect();
         let list = |items: &[String]| serde_json::to_string(items).unwrap_or_default();
         let mut builder = Builder::new(sender, self.group.as_str())
@@ -240,25 +233,66 @@ impl New {
         }
     }
 
-    fn require_sense(&self) -> Result<(), Failure> {
+    /// Nobody is asked what can't come to anything.
+    fn require_sense(&self, kind: &Kind, targets: &[String]) -> Result<(), Failure> {
         if self.deadline.is_some_and(|t| t <= clock::now()) {
             return Err(Failure::Refused(
                 ErrorCode::Timeout,
                 "nothing was sent: the deadline has passed".into(),
             ));
         }
-        let is_counted = self.kind.is_some_and(|k| k != Kind::Open);
-        match (self.options.len(), self.kind) {
-            (1, _) => Err(Failure::Usage(
-                "one option is no choice: give another --option".into(),
-            )),
-            (0, _) if is_counted => Err(Failure::Usage(
-                "there is nothing to choose: give each --option".into(),
-            )),
-            (_, Some(Kind::Open)) if !self.options.is_empty() => Err(Failure::Usage(
-                "an open question has no options: leave out --option, or --type open".into(),
-            )),
-            _ => Ok(()),
-        }
+        let options: Vec<&str> = self.options.iter().map(|o| o.trim()).collect();
+        let twice = first_twice(&options, |a, b| a == b);
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let asked_twice = first_twice(&targets, is_same_party);
+        let marked = options.iter().find(|o| o.contains(marks(kind)));
+        let quorum = self.quorum.as_deref().map(Quorum::parse);
+        let needed = quorum.and_then(|q| q.required(targets.len()));
+        let needed = needed.filter(|n| usize::try_from(*n).is_ok_and(|n| n > targets.len()));
+        let word = kind.as_str();
+        let fault = match (options.len(), kind) {
+            (_, Kind::Open) if !options.is_empty() => {
+                "an open question has no options: leave out --option, or --type open".to_owned()
+            }
+            (1, _) => "one option is no choice: give another --option".to_owned(),
+            (0, kind) if *kind != Kind::Open => {
+                "there is nothing to choose: give each --option".to_owned()
+            }
+            (n, _) if n > OPTIONS => format!("a poll has at most {OPTIONS} options"),
+            _ if options.contains(&"") => "an option says nothing: leave it out".to_owned(),
+            _ if twice.is_some() => {
+                let option = twice.unwrap_or_default();
+                format!("`{option}` is there twice: give each --option once")
+            }
+            _ if asked_twice.is_some() => {
+                let target = asked_twice.unwrap_or_default();
+                format!("{target} is asked twice: give each --target once")
+            }
+            _ if self.range.is_some() && *kind != Kind::Score => {
+                format!("--range says how many points there are, and {word} has none: --type score")
+            }
+            _ => match (marked, needed) {
+                (Some(option), _) => {
+                    let marks: Vec<String> = marks(kind).iter().map(|m| format!("`{m}`")).collect();
+                    format!(
+                        "ballots of type {word} separate options with {}, so `{option}` can't be told apart: write it \
+                         otherwise",
+                        marks.join(" and ")
+                    )
+                }
+                (None, Some(n)) => format!(
+                    "{} are asked, and {n} ballots can't come together: ask more, or lower --quorum",
+                    targets.len()
+                ),
+                (None, None) => return Ok(()),
+            },
+        };
+        Err(Failure::Usage(fault))
     }
+}
+
+/// The first of some that is there before.
+fn first_twice<'t>(all: &[&'t str], is_same: impl Fn(&str, &str) -> bool) -> Option<&'t str> {
+    let is_twice = |(place, one): &(usize, &&str)| all.iter().take(*place).any(|o| is_same(o, one));
+    all.iter().enumerate().find(is_twice).map(|(_, one)| *one)
 }

@@ -2,19 +2,19 @@
 
 use super::chart;
 use super::kept::KeptPoll;
+use super::place::Place;
 use crate::console::Console;
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::remote::Through;
 use clap::Args;
 use serde_json::Value;
 
 /// Show how a poll stands: what was chosen, by whom, and who has not answered
 ///
-/// From what is kept here, or from the relay with --relay or --remote. Of a secret poll, choices are not shown before it
-/// is closed.
+/// From what is kept here, or from the relay that counts it: one of the settings that the poll went to, or that --relay
+/// names. Of a secret poll, choices are not shown before it is closed.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk poll status last\n  crosstalk poll status 01K74V6VX0 --json | jq .tally\n  crosstalk poll status 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 shown, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 no permission."
@@ -23,26 +23,20 @@ pub(super) struct Status {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
-    /// Ask the relay of the settings
-    #[arg(long)]
-    remote: bool,
     /// Print JSON of the form crosstalk.poll/1
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    through: Through,
+    place: Place,
 }
 
 impl Status {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let kept = KeptPoll::find(console, &desk, &self.poll)?;
-        let view = match self.remote || self.through.is_named() {
-            true => {
-                let id = kept.map_or_else(|| self.poll.clone(), |k| k.id);
-                self.through.connect(&desk.config, None)?.poll(&id)?
-            }
-            false => {
+        let view = match self.place.relay(&desk, &self.poll, kept.as_ref())? {
+            Some((relay, id)) => relay.poll(&id)?,
+            None => {
                 let none = || {
                     Failure::Failed(format!(
                         "no poll here begins with `{}`: --remote asks the relay",

@@ -3,6 +3,7 @@
 
 use super::derived;
 use crate::consent::{Cancelled, Withdrawn};
+use crate::poll::TELLER;
 use crate::store::Arrival;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
@@ -80,7 +81,7 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
     let thread = revoke.thread.as_deref().unwrap_or(&revoke.spare.thread);
     let seed = format!("confirmation\n{}\n", revoke.digest);
     // Not in the name of the receiver: what they erase is theirs to say.
-    Builder::new("SYSTEM", &revoke.sender)
+    Builder::new(TELLER, &revoke.sender)
         .user("relay")
         .thread(thread)
         .parent(revoke.id())

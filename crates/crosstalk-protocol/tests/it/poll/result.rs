@@ -116,7 +116,7 @@ fn each_type_says_why_nothing_comes_out() {
             "Options: A | B\nQuorum: most\n",
             ["A", "A"],
             None,
-            "the quorum of the poll can't be read",
+            "the quorum `most` of the poll can't be read",
         ),
         (
             "Options: A | B\nDeadline: soon\n",
@@ -159,6 +159,58 @@ fn each_type_says_why_nothing_comes_out() {
 }
 
 #[test]
+fn words_that_can_be_withdrawn_are_not_repeated() {
+    let secret = "the knee hurts since the operation";
+    for (meta, is_private) in [
+        ("privacy\nPII: present", true),
+        ("privacy\nPII: perhaps", true),
+        ("privacy\nScope: medical", true),
+        ("privacy\nScope: {a: b}", true),
+        ("privacy\nConsent: explicit_yes_2025-10-09T16:00:00Z", true),
+        ("privacy\nScope: general\nConsent-ID: c1", true),
+        ("privacy\nExpires: 2025-10-10T16:00:00Z", true),
+        ("routing\nX-Policy: No_Third_Party", true),
+        ("privacy\nPII: none\nScope: general", false),
+        ("routing\nX-Policy: ok_to_cache", false),
+    ] {
+        for (fields, body) in [
+            ("Options: A | B", format!("A, because {secret}.")),
+            ("Options: A | B", format!("Take it, {secret}.")),
+            ("Type: open", format!("Because {secret}.")),
+        ] {
+            let vote = answer("ANN", &id(1, 1), "", &body)
+                .replace("\nbody: |", &format!("\nmeta: {meta}\n\nbody: |"));
+            let collation = collated(&[poll(&["ANN"], &format!("{fields}\n")), vote]);
+            assert_eq!(
+                !bytes(&collation).contains("operation"),
+                is_private,
+                "{meta} {fields}: {}",
+                bytes(&collation)
+            );
+            if body.starts_with("A,") {
+                assert_eq!(collation.outcome.as_deref(), Some("A"), "{meta}");
+            }
+        }
+    }
+    // Nor what a ballot writes into its fields.
+    let vote = answer(
+        "ANN",
+        &id(1, 1),
+        &format!("Choice: {secret}\nConfidence: {secret}"),
+        "x",
+    )
+    .replace("\nbody: |", "\nmeta: privacy\nPII: present\n\nbody: |");
+    let collation = collated(&[poll(&["ANN"], "Options: A | B\n"), vote]);
+    assert!(!bytes(&collation).contains("operation"));
+    // Nor the question, in the message.
+    let asked = poll(&["ANN"], "Options: A | B\n")
+        .replace("Which one?", secret)
+        .replace("\nbody: |", "\nmeta: privacy\nPII: present\n\nbody: |");
+    let envelopes = collated(&[asked]).to_envelopes(None).unwrap();
+    assert!(!envelopes[0].contains("operation"), "{}", envelopes[0]);
+}
+
+#[test]
 fn the_result_is_an_envelope_to_who_asked_and_to_where_answers_go() {
     let fields = "Type: plurality\nOptions: A | B\nDeadline: 2025-10-09T17:00Z\n";
     let asked = poll(&["ANN", "BOB", "EVE"], fields).replace(
@@ -185,7 +237,8 @@ fn the_result_is_an_envelope_to_who_asked_and_to_where_answers_go() {
     for (document, to) in parsed.iter().zip(["KALLE", "human://kalle.example/inbox"]) {
         assert!(document.is_accepted(), "{:?}", document.diagnostics());
         let envelope = document.envelope();
-        assert_eq!((document.sender(), document.receiver()), ("TEAM", to));
+        assert_eq!((document.sender(), document.receiver()), ("SYSTEM", to));
+        assert_eq!(document.meta("collation", "From"), Some("KALLE"));
         assert_eq!(
             (envelope.thread, envelope.parent),
             (Some(THREAD), Some(POLL))

@@ -1,6 +1,6 @@
 //! Polls over HTTP: who sees what, live, and who ends one.
 
-use crate::house::{House, Plan, START, secret};
+use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Ask, Line};
 use crosstalk_envelope::Builder;
 use crosstalk_envelope::id::ulid_of;
@@ -207,4 +207,49 @@ fn a_stream_tells_each_change_until_the_end() {
         (&"closed".into(), &"Monolith".into())
     );
     while line.line() != "0" {}
+}
+
+/// What somebody wrote under a consent is in no copy after it was withdrawn, and what came out stays what it was.
+#[test]
+fn a_closed_poll_says_what_was_sent_after_a_ballot_was_erased() {
+    let ann = "human://acme.example/ann";
+    let house = Plan::default()
+        .pin("bo@acme.example", &key(), "human://acme.example/bo")
+        .token("ann", Role::Person, &[ann])
+        .token("bo", Role::Person, &["human://acme.example/bo"])
+        .open();
+    let path = format!("/crosstalk/polls/{POLL}");
+    take(&house, "ann", &poll(false));
+    let vote = vote("human://acme.example/bo", 1, "Monolith").replace(
+        "\nbody: |",
+        "\nmeta: privacy\nConsent: explicit_yes_2025-10-09T16:00:00Z\nScope: medical\nConsent-ID: c1\n\nbody: |",
+    );
+    take(&house, "bo", &signed(&vote, &key(), "bo@acme.example"));
+    let (_, closed) = close(&house, "ann");
+    assert_eq!(closed["outcome"], "Monolith", "{closed:#}");
+    assert!(!closed.to_string().contains("Between you and me"));
+    let revoke = letter("human://acme.example/bo", ann, "R1")
+        .thread("T-R1")
+        .meta("revocation", "Consent-ID", "c1")
+        .intent("BROADCAST")
+        .build()
+        .unwrap()
+        .replace("intent: BROADCAST", "intent: REVOKE");
+    take(&house, "bo", &signed(&revoke, &key(), "bo@acme.example"));
+    let (_, after) = get(&house, "ann", &path);
+    assert_eq!(
+        (&after["outcome"], &after["state"], &after["past"]),
+        (&"Monolith".into(), &"closed".into(), &true.into()),
+        "{after:#}"
+    );
+    let (_, list) = get(&house, "ann", "/crosstalk/polls");
+    assert_eq!(list["polls"][0]["outcome"], "Monolith");
+    let inbox = with(
+        "ann",
+        Ask::get("/crosstalk/inbox?for=human://acme.example/ann"),
+    );
+    let inbox = house.ask(&inbox.accept("application/json"));
+    let inbox = inbox.text();
+    assert!(!inbox.contains("Between you and me"), "{inbox}");
+    assert_eq!(inbox.matches("meta: collation").count(), 1, "{inbox}");
 }
