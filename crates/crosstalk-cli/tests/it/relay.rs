@@ -1,9 +1,9 @@
 //! Real relays on free ports: messages that go out by them, are carried, listened for, backed up and restored.
 
 mod answer;
-mod ballot;
 mod approve;
 mod audit;
+mod ballot;
 mod carry;
 mod client;
 mod form;

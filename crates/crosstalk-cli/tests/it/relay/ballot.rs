@@ -14,7 +14,7 @@ fn json(text: &str) -> Value {
 #[test]
 fn the_answer_to_a_poll_is_a_ballot_to_who_asked() {
     let kalle = Person::new("ballot", "kalle");
-    kalle.does(&["config", "set", "me", "[\"human://acme.example/kalle\"]"]);
+    kalle.does(&["config", "set", "me", "human://acme.example/kalle"]);
     kalle.does_with(&["paste", "-"], ASKED);
     let sent = kalle.does(&["reply", "POLL-1", "Mon, as ever"]).out;
     assert!(
@@ -29,7 +29,11 @@ fn the_answer_to_a_poll_is_a_ballot_to_who_asked() {
     assert!(bob.out.starts_with("[[BOB→ANN v1]]\n"), "{}", bob.out);
     assert_eq!(header(&bob.out, "intent"), "RESPOND");
     let eve = kalle.does(&["reply", "POLL-1", "--from", "EVE", "Tue, please"]);
-    assert!(eve.err.contains("not among those who are asked"), "{}", eve.err);
+    assert!(
+        eve.err.contains("not among those who are asked"),
+        "{}",
+        eve.err
+    );
     let status = json(&kalle.does(&["poll", "status", "POLL-1", "--json"]).out);
     assert_eq!(status["quorum"]["counted"], 2, "{status:#}");
 }
@@ -57,7 +61,10 @@ fn a_plain_answer_says_whose_it_is_and_is_corrected_by_the_id_that_is_shown() {
     // The same again is known.
     let again = json(&from("claude", plain).out);
     assert_eq!(
-        (&first["messages"][0]["id"], &again["messages"][0]["outcome"]),
+        (
+            &first["messages"][0]["id"],
+            &again["messages"][0]["outcome"]
+        ),
         (&again["messages"][0]["id"], &"known".into()),
         "{again:#}"
     );
@@ -73,15 +80,24 @@ fn a_plain_answer_says_whose_it_is_and_is_corrected_by_the_id_that_is_shown() {
     let chart = kalle.does(&["poll", "status", &id]).out;
     assert!(
         chart.contains("Outcome so far: Friday")
-            && chart.contains(&format!("crosstalk reply {id} --meta vote.Corrects=sha256:")),
+            && chart.contains(&format!(
+                "crosstalk reply {id} --meta vote.Corrects=sha256:"
+            )),
         "{chart}"
     );
     let corrects = format!("vote.Corrects={own}");
     let choice = ["--meta", &corrects, "--meta", "vote.Choice=Monday"];
-    let arguments = [&["reply", id.as_str(), "It means Monday."], choice.as_slice()].concat();
+    let arguments = [
+        &["reply", id.as_str(), "It means Monday."],
+        choice.as_slice(),
+    ]
+    .concat();
     assert_eq!(header(&kalle.does(&arguments).out, "intent"), "RESPOND");
     let status = json(&kalle.does(&["poll", "status", &id, "--json"]).out);
-    assert_eq!(status["counted"][1]["read_from"], "correction", "{status:#}");
+    assert_eq!(
+        status["counted"][1]["read_from"], "correction",
+        "{status:#}"
+    );
     let early = kalle.run(&["poll", "close", &id, "--at", "2020-01-01T00:00Z"]);
     assert_eq!(early.code, 2, "{}", early.err);
     assert!(early.err.contains("the poll was asked at"), "{}", early.err);
