@@ -143,10 +143,12 @@ fn warn_of_stranger(
     answered: &Record,
     (sender, content): (&str, &Content),
 ) -> Result<(), Failure> {
+    if answered.meaning != Some(Intent::Poll) || content.corrects() {
+        return Ok(());
+    }
     let document = Document::parse(&answered.text, Reading::Paste);
     let call = Call::read(&document, &answered.id, None);
-    let is_ballot = answered.meaning == Some(Intent::Poll) && !content.corrects();
-    if !is_ballot || call.asks(sender) {
+    if call.asks(sender) {
         return Ok(());
     }
     let asked: Vec<_> = call.invited.iter().map(|i| escape(i)).collect();

@@ -281,7 +281,7 @@ impl New {
                     )
                 }
                 (None, Some(n)) => format!(
-                    "{} are asked, and {n} ballots can't come together: ask more, or lower --quorum",
+                    "{n} ballots can't come from the {} who are asked: ask more, or lower --quorum",
                     targets.len()
                 ),
                 (None, None) => return Ok(()),

@@ -14,7 +14,7 @@ fn json(text: &str) -> Value {
 #[test]
 fn the_answer_to_a_poll_is_a_ballot_to_who_asked() {
     let kalle = Person::new("ballot", "kalle");
-    kalle.does(&["config", "set", "me", "[\"human://acme.example/kalle\"]"]);
+    kalle.does(&["config", "set", "me", "human://acme.example/kalle"]);
     kalle.does_with(&["paste", "-"], ASKED);
     let sent = kalle.does(&["reply", "POLL-1", "Mon, as ever"]).out;
     assert!(
