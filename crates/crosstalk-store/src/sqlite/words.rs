@@ -98,11 +98,7 @@ fn fill(db: &Connection, after: i64, totals: &mut Totals) -> Step<Option<i64>> {
     Ok(last)
 }
 
-fn each(
-    db: &Connection,
-    table: &str,
-    mut look: impl FnMut(&Row<'_>) -> Step<()>,
-) -> Step<()> {
+fn each(db: &Connection, table: &str, mut look: impl FnMut(&Row<'_>) -> Step<()>) -> Step<()> {
     let mut ask = db.prepare_cached(&format!("SELECT term, doc, col, offset FROM temp.{table}"))?;
     let mut rows = ask.query([])?;
     while let Some(row) = rows.next()? {
