@@ -12,7 +12,7 @@ use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::bundle::{Contents, write};
 use crosstalk_protocol::audit::{Checkpoint, EventKind, Hash, LogEntry, LogQuery, Note, NoteKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -180,15 +180,16 @@ fn signed(source: &mut Source, key: &NoteKey) -> Result<(String, Checkpoint), Fa
 
 /// Whether each message that was taken is there, or why it is not.
 fn is_whole(entries: &[LogEntry]) -> bool {
-    let mut ends: BTreeMap<&Option<String>, u64> = BTreeMap::new();
+    let message = |e: &LogEntry| (e.leaf.id.clone(), e.leaf.canonical);
+    let mut ends = HashMap::new();
     for entry in entries {
         if matches!(entry.leaf.kind, EventKind::Erased | EventKind::Accepted) {
-            ends.insert(&entry.leaf.id, entry.index);
+            ends.insert(message(entry), entry.index);
         }
     }
     entries.iter().all(|e| {
         let is_taken = e.leaf.kind == EventKind::Accepted;
-        let is_last = ends.get(&e.leaf.id) == Some(&e.index);
+        let is_last = ends.get(&message(e)) == Some(&e.index);
         !(is_taken && is_last && e.text.is_none())
     })
 }

@@ -60,6 +60,16 @@ pub(super) enum Defect {
     Rewrites,
     ChangesBodies,
     LoopsForever,
+    HidesConsents,
+    ShowsConsents,
+    BelievesRevokes,
+    KeepsTexts,
+    ForgetsWithdrawals,
+    NeverCounts,
+    CountsOn,
+    ClosesAgain,
+    AnybodyClosesPolls,
+    ShowsPolls,
 }
 
 /// Whether only the heavy cases see it.
@@ -125,4 +135,14 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::Rewrites, &["HTP-071"]),
     (Defect::ChangesBodies, &["HTP-013", "HTP-071"]),
     (Defect::LoopsForever, &["HTP-073"]),
+    (Defect::HidesConsents, &["HTP-048"]),
+    (Defect::ShowsConsents, &["HTP-048"]),
+    (Defect::BelievesRevokes, &["CON-031"]),
+    (Defect::KeepsTexts, &["CON-034"]),
+    (Defect::ForgetsWithdrawals, &["CON-030"]),
+    (Defect::NeverCounts, &["HTP-049"]),
+    (Defect::CountsOn, &["HTP-049"]),
+    (Defect::ClosesAgain, &["HTP-049"]),
+    (Defect::AnybodyClosesPolls, &["HTP-049"]),
+    (Defect::ShowsPolls, &["HTP-049"]),
 ];

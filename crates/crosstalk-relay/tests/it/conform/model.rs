@@ -1,11 +1,13 @@
 //! A relay in memory: the rules of `crosstalk-protocol` over a few lists. What it does wrong can be chosen.
 
+mod record;
+
 use super::defect::Defect;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
-use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
@@ -29,6 +31,7 @@ pub(super) struct Message {
     pub(super) at: Timestamp,
     pub(super) ack: String,
     is_answered: bool,
+    is_erased: bool,
 }
 
 impl Message {
@@ -83,6 +86,11 @@ pub(super) struct Model {
     pub(super) rules: Rules,
     pub(super) agents: Vec<Agent>,
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    pub(super) grants: BTreeMap<String, Grant>,
+    /// Which messages are kept under which consent.
+    pub(super) under: Vec<(String, String)>,
+    /// When polls were closed.
+    pub(super) closed: BTreeMap<String, Timestamp>,
 }
 
 impl Model {
@@ -160,7 +168,7 @@ impl Model {
         let candidate = Candidate {
             document: &document,
             verdict: &verdict,
-            proof: Proof::default(),
+            proof: self.proof(&document),
             peer: if self.has(Defect::AnybodySpeaks) {
                 &everybody
             } else {
@@ -244,7 +252,7 @@ impl Model {
                 return Err(Refusal::new(ErrorCode::Perm, detail));
             }
         }
-        admission.rule(&self.facts(&admission))?;
+        let terms = admission.rule(&self.facts(&admission))?;
         let seq = match self.defect {
             Defect::SamePlace => 7,
             _ => u64::try_from(self.messages.len()).unwrap() + 1,
@@ -258,7 +266,9 @@ impl Model {
         };
         let ack = acknowledgement(&receipt);
         if !self.has(Defect::LosesMessages) {
+            let id = admission.arrival.id().to_owned();
             self.file(admission, at, ack.clone());
+            self.record(&id, terms);
         }
         Ok(ack)
     }
@@ -289,7 +299,7 @@ impl Model {
             is_party: all.is_empty() || all.iter().any(is_in) || self.has(Defect::AnybodyCloses),
             answered: answered.filter(|_| !self.has(Defect::AnswersBroadcasts)),
             steward: handed.map(|m| m.admission.recipients[0].address.clone()),
-            grants: Vec::new(),
+            grants: self.named(admission),
         }
     }
 
@@ -333,6 +343,7 @@ impl Model {
             at,
             ack,
             is_answered: false,
+            is_erased: false,
         });
     }
 
