@@ -1,15 +1,15 @@
-//! Consents on record, and their end (HTP-048, CON-030 to CON-034).
+//! Consents on record, and their end (HTP-048, CON-030, CON-032, CON-034).
 
 use super::{case, who};
 use crate::conform::Case;
 use crate::conform::probe::{
-    Letter, Probe, Step, by, encoded, failed, from_now, need, object, refused, same, skipped,
-    strict, word, words,
+    Letter, Probe, Step, by, encoded, failed, from_now, need, object, refused, same, skipped, word,
+    words,
 };
 use crate::conform::wire::{Answer, Request};
 use crosstalk_envelope::registry::{ErrorCode, rule};
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Algorithm, PrivateKey};
+use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use serde_json::Value;
 
 #[rustfmt::skip]
@@ -17,7 +17,7 @@ pub(super) const CASES: &[Case] = &[
     case!("consent-listed", &rule::HTTP_CONSENTS, "who gave a consent finds it in the list, as it was given", listed),
     case!("consent-shown", &rule::HTTP_CONSENTS, "a consent has the messages under it; one that nobody gave is 404", shown),
     case!("consent-unseen", &rule::HTTP_CONSENTS, "who neither gave nor got a consent does not see it", unseen),
-    case!("revoke-unsigned", &rule::CONSENT_REVOKE_PROOF, "a REVOKE that nobody signed is E-PERM, and the consent holds", unsigned),
+    case!("revoke-other", &rule::CONSENT_REVOKE_BY, "a REVOKE by somebody else is E-PERM, and the consent holds", other),
     case!("revoke-ends", &rule::CONSENT_ERASED, "a REVOKE ends the consent, erases and cancels before it is acknowledged", ends),
     case!("revoke-after", &rule::CONSENT_WITHDRAWN, "after a REVOKE nothing is taken under the consent", after),
 ];
@@ -106,31 +106,38 @@ async fn unseen(p: &Probe) -> Step {
     for (token, status) in [(own, 200), (other, 404)] {
         let request = Request::get(path(&name)).accept("application/json");
         let answer = p.send(by(&token, request)).await?;
-        need(
-            answer.status == status,
-            status.to_string(),
-            answer.shown(),
-        )?;
+        need(answer.status == status, status.to_string(), answer.shown())?;
     }
     Ok(())
 }
 
-/// A REVOKE of a consent that nobody signed.
-fn revoke(p: &Probe, name: &str) -> Step<Letter> {
-    let letter = p.letter("BROADCAST", &p.person("a"), &p.address("b"), |b| {
+/// A REVOKE of a consent, which is to be signed.
+fn revoke(p: &Probe, from: &str, name: &str) -> Step<Letter> {
+    let letter = p.letter("BROADCAST", &p.person(from), &p.address("b"), |b| {
         b.meta("revocation", "Consent-ID", name)
     })?;
     Ok(Letter {
-        text: letter.text.replacen("intent: BROADCAST", "intent: REVOKE", 1),
+        text: letter
+            .text
+            .replacen("intent: BROADCAST", "intent: REVOKE", 1),
         ..letter
     })
 }
 
-async fn unsigned(p: &Probe) -> Step {
-    let name = p.word("unsigned");
+fn new_key() -> Step<PrivateKey> {
+    PrivateKey::generate(Algorithm::Ed25519)
+        .or_else(|_| skipped("the system gives no random numbers"))
+}
+
+async fn other(p: &Probe) -> Step {
+    let name = p.word("other");
     let letter = granted(p, &name)?;
     p.take(&letter).await?;
-    refused(&p.post(revoke(p, &name)?.text).await?, 403, ErrorCode::Perm)?;
+    let key = new_key()?;
+    let known = p.request(&p.person("x"), &p.address("y"))?;
+    p.take(&signed(p, &key, &known)?).await?;
+    let revoke = signed(p, &key, &revoke(p, "x", &name)?)?;
+    refused(&p.post(revoke.text).await?, 403, ErrorCode::Perm)?;
     let consent = object(&get(p, &name).await?, 200)?;
     need_holds(&consent, &name, &letter, p)?;
     p.entry(&p.address("b"), &letter.id).await.map(drop)
@@ -149,7 +156,7 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
         at: from_now(0),
         key_block: &block,
     };
-    let document = strict(&letter.text)?;
+    let document = Document::parse(&letter.text, Reading::Strict);
     match signer.sign(&document) {
         Ok(text) => Ok(Letter {
             text,
@@ -161,12 +168,10 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
 
 /// Gives a consent, and withdraws it. The message under it.
 async fn withdrawn(p: &Probe, name: &str) -> Step<Letter> {
-    let Ok(key) = PrivateKey::generate(Algorithm::Ed25519) else {
-        return skipped("the system gives no random numbers");
-    };
+    let key = new_key()?;
     let letter = signed(p, &key, &granted(p, name)?)?;
     p.take(&letter).await?;
-    let revoke = signed(p, &key, &revoke(p, name)?)?;
+    let revoke = signed(p, &key, &revoke(p, "a", name)?)?;
     let answer = p.post(revoke.text.clone()).await?;
     match answer.status {
         200 => Ok(letter),

@@ -2,9 +2,7 @@
 
 use super::{case, who};
 use crate::conform::Case;
-use crate::conform::probe::{
-    Letter, Probe, Step, by, encoded, failed, need, object, same, word,
-};
+use crate::conform::probe::{Letter, Probe, Step, by, encoded, failed, need, object, same, word};
 use crate::conform::wire::Request;
 use crosstalk_envelope::registry::rule;
 use serde_json::Value;
@@ -103,7 +101,11 @@ async fn closed(p: &Probe) -> Step {
     says(p, &poll, "c", "Tue").await?;
     says(p, &poll, "b", "Tue").await?;
     for again in [standing(p, &poll).await?, close(p, &poll).await?] {
-        same("closed_at", word(&first, "closed_at"), word(&again, "closed_at"))?;
+        same(
+            "closed_at",
+            word(&first, "closed_at"),
+            word(&again, "closed_at"),
+        )?;
         same("outcome", "Mon", word(&again, "outcome"))?;
         need_votes(&again, 1, 0)?;
     }
@@ -127,11 +129,7 @@ async fn others(p: &Probe) -> Step {
     ] {
         let request = request.accept("application/json");
         let answer = p.send(by(token, request)).await?;
-        need(
-            answer.status == status,
-            status.to_string(),
-            answer.shown(),
-        )?;
+        need(answer.status == status, status.to_string(), answer.shown())?;
     }
     let answer = p.send(Request::get(path(&poll, "")).accept("application/json"));
     let found = object(&answer.await?, 200)?;

@@ -7,13 +7,13 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_same_party, may_answer};
-use crosstalk_protocol::{Question, Trust, verify};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -89,6 +89,7 @@ pub(super) struct Model {
     pub(super) grants: BTreeMap<String, Grant>,
     /// Which messages are kept under which consent.
     pub(super) under: Vec<(String, String)>,
+    pub(super) trust: Trust,
     /// When polls were closed.
     pub(super) closed: BTreeMap<String, Timestamp>,
 }
@@ -163,12 +164,12 @@ impl Model {
             return self.refuse(Some(&document), false, refusal);
         }
         let at = now();
-        let verdict = verify(&document, &Trust::default(), &Question::at(at));
+        let verdict = self.judge(&document, at);
         let everybody = Peer::local();
         let candidate = Candidate {
             document: &document,
             verdict: &verdict,
-            proof: self.proof(&document),
+            proof: Self::proof(&document),
             peer: if self.has(Defect::AnybodySpeaks) {
                 &everybody
             } else {
@@ -228,7 +229,8 @@ impl Model {
         Ok(admission)
     }
 
-    fn take(&mut self, admission: Admission, at: Timestamp) -> Result<String, Refusal> {
+    fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Refusal> {
+        admission.is_authority |= self.has(Defect::AnybodyWithdraws);
         let known = self.find(admission.arrival.id());
         if let Some(known) = known.map(|n| &self.messages[n]) {
             let is_same = known.admission.arrival.digest == admission.arrival.digest;

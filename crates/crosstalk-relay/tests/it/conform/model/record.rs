@@ -6,16 +6,27 @@ use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp, authenticate};
 use crosstalk_protocol::consent::{Assurance, Grant, Proof, Terms};
 use crosstalk_protocol::poll::{Collation, Paper, collate};
 use crosstalk_protocol::relay::{Admission, Peer, State};
+use crosstalk_protocol::{Question, Verdict, Word, pin_of, verify};
 use crosstalk_relay::client::Consent;
 use serde_json::{Value, json};
 
 impl Model {
+    /// A key is pinned when it is seen.
+    pub(super) fn judge(&mut self, document: &Document<'_>, at: Timestamp) -> Verdict {
+        let verdict = verify(document, &self.trust, &Question::at(at));
+        let is_new = verdict.word() == Word::FirstContact;
+        if let Some(pin) = pin_of(&verdict, at).filter(|_| is_new) {
+            self.trust.pin(pin).unwrap();
+        }
+        verify(document, &self.trust, &Question::at(at))
+    }
+
     /// Who brings the key along is believed.
-    pub(super) fn proof(&self, document: &Document<'_>) -> Proof {
+    pub(super) fn proof(document: &Document<'_>) -> Proof {
         let key = document.meta("key", "Public-Key");
         let key = key.and_then(|k| PublicKey::parse_record(k).ok());
         let holds = |k: PublicKey| authenticate(document, &k).is_ok_and(|a| a.verified().is_some());
-        let is_firm = key.is_some_and(holds) || self.has(Defect::BelievesRevokes);
+        let is_firm = key.is_some_and(holds);
         match is_firm {
             true => Proof {
                 assurance: Assurance::Pinned,
@@ -40,7 +51,8 @@ impl Model {
             self.grants.insert(grant.id.clone(), grant);
         }
         let under = terms.under.into_iter();
-        self.under.extend(under.map(|consent| (consent, id.to_owned())));
+        self.under
+            .extend(under.map(|consent| (consent, id.to_owned())));
         let Some(withdrawal) = terms.withdrawal else {
             return;
         };
@@ -64,7 +76,12 @@ impl Model {
         reads(&grant.granter) || grant.to.iter().any(reads) || self.has(Defect::ShowsConsents)
     }
 
-    pub(in crate::conform) fn consents(&self, peer: &Peer, by: Option<&str>, holding: bool) -> Value {
+    pub(in crate::conform) fn consents(
+        &self,
+        peer: &Peer,
+        by: Option<&str>,
+        holding: bool,
+    ) -> Value {
         let listed = |g: &&Grant| {
             let is_by = by.is_none_or(|by| g.granter == by);
             let is_wanted = !holding || g.standing(now()) == "holds";
