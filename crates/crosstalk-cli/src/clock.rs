@@ -20,6 +20,42 @@ pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "write it as 2025-10-09T16:00:04Z".to_owned())
 }
 
+/// Reads when something ends: `90d`, `12h`, `8w`, a date or a time.
+pub(crate) fn end(text: &str) -> Result<Timestamp, String> {
+    let now = now();
+    let span = hours(text).map(|hours| {
+        Timestamp::from_millis(
+            now.as_millis()
+                .saturating_add(hours.saturating_mul(3_600_000)),
+        )
+    });
+    let date = || Timestamp::parse(&format!("{text}T00:00:00Z"));
+    let end = span.or_else(|| Timestamp::parse(text)).or_else(date);
+    end.ok_or_else(|| "write it as 90d, 12h, 8w, 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
+}
+
+/// The same of what is not over yet.
+pub(crate) fn until(text: &str) -> Result<Timestamp, String> {
+    match end(text)? {
+        until if until > now() => Ok(until),
+        _ => Err("that is over already".to_owned()),
+    }
+}
+
+/// A number of hours, days or weeks, in hours.
+fn hours(text: &str) -> Option<i64> {
+    let unit = text.chars().last()?;
+    let number = text.strip_suffix(unit)?.parse().ok();
+    let number: i64 = number.filter(|n| (1..=100_000).contains(n))?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 7 * 24,
+        _ => return None,
+    };
+    number.checked_mul(hours)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +66,20 @@ mod tests {
         assert_eq!(days_after(from, 30).to_string(), "2025-03-29T09:00:00Z");
         assert!(time("soon").is_err());
         assert_eq!(now().as_millis() % 1000, 0);
+    }
+
+    #[test]
+    fn ends_are_read() {
+        let now = now().as_millis();
+        let in_days = |t: &str| (until(t).unwrap().as_millis() - now + 500) / 86_400_000;
+        assert_eq!((in_days("90d"), in_days("8w"), in_days("48h")), (90, 56, 2));
+        assert_eq!(
+            until("2999-01-31").unwrap().to_string(),
+            "2999-01-31T00:00:00Z"
+        );
+        for wrong in ["", "d", "0d", "-3d", "90x", "soon", "999999999999d"] {
+            assert!(end(wrong).is_err() && until(wrong).is_err(), "{wrong}");
+        }
+        assert!(end("2001-01-01").is_ok() && until("2001-01-01").is_err());
     }
 }

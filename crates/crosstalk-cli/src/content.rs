@@ -13,12 +13,14 @@ use crate::input::{Input, is_piped, shown_path};
 use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
 use crate::relay::handing::Attached;
+use crate::view;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Consent;
 use crosstalk_envelope::{
     Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp,
 };
 use crosstalk_protocol::compose::{infer_intent, session_text};
+use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
 use crosstalk_protocol::store::{Found, Record, Store as _, is_same_party};
@@ -70,10 +72,10 @@ pub(crate) struct Content {
     #[arg(long, value_name = "CONSENT", value_parser = consent)]
     consent: Option<String>,
     /// What the consent is for: general, pii, medical, financial …
-    #[arg(long, value_name = "SCOPE")]
+    #[arg(long, value_name = "SCOPE", value_parser = scope)]
     scope: Option<String>,
-    /// When the consent ends
-    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    /// When the consent ends: 30d, 12h, 8w, a date or a time
+    #[arg(long, value_name = "TIME", value_parser = clock::end)]
     expires: Option<Timestamp>,
     /// The name of the consent
     #[arg(long, value_name = "ID")]
@@ -228,6 +230,7 @@ impl Content {
         let config = &desk.config;
         // Whatever speaks against it is said before anybody writes a text.
         self.require_sense(answered)?;
+        self.tell_new_consent(console, desk)?;
         let attachments = self.attachments()?;
         let corrected = self.corrected(console, desk)?;
         let meta = self.meta.iter().map(|m| {
@@ -345,6 +348,23 @@ impl Content {
         builder
     }
 
+    /// A consent that nobody knows yet is granted by the message itself: a typing error does the same.
+    fn tell_new_consent(&self, console: &mut Console, desk: &Desk) -> Result<(), Failure> {
+        let Some(id) = &self.consent_id else {
+            return Ok(());
+        };
+        let is_yes = |c: &String| c.starts_with("explicit_yes");
+        let store = desk.messages(console)?;
+        let known = store.map(|s| s.grant(id)).transpose()?.flatten();
+        if known.is_some() || !self.consent.as_ref().is_some_and(is_yes) {
+            return Ok(());
+        }
+        console.note(&format!(
+            "the consent {} is new: this message grants it",
+            view::line(id)
+        ))
+    }
+
     /// Nothing is sent against a person's word, with a consent that is over, or as the answer to nothing.
     fn require_sense(&self, answered: Option<&Record>) -> Result<(), Failure> {
         if self.expires.is_some_and(|t| t <= clock::now()) {
@@ -437,6 +457,14 @@ impl Content {
 }
 
 /// A file that a message names.
+/// What a consent is for is at least a word.
+pub(crate) fn scope(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("name what it is for: general, pii, medical, financial …".to_owned()),
+        scope => Ok(scope.to_owned()),
+    }
+}
+
 pub(crate) fn attached(path: &Path) -> Result<Attached, Failure> {
     attachment::describe(path, false).map(|(_, attached)| attached)
 }

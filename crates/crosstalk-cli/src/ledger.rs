@@ -3,7 +3,6 @@
 
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
-use crate::paragraph::count;
 use crate::view;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Timestamp};
@@ -201,12 +200,13 @@ pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), F
     }
     let names: Vec<String> = withdrawn.consents.iter().map(|c| view::line(c)).collect();
     console.talk(&format!(
-        "{}: {}; {} erased here, whose digests stay\n",
+        "{}: {}; {}\n",
         styled(GREEN, "Withdrawn"),
         names.join(", "),
         match withdrawn.erased.len() {
-            0 => "no message".to_owned(),
-            many => count(many, "message"),
+            0 => "there was nothing to erase here".to_owned(),
+            1 => "1 message erased here, whose digest stays".to_owned(),
+            many => format!("{many} messages erased here, whose digests stay"),
         }
     ))
 }

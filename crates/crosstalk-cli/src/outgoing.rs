@@ -193,7 +193,8 @@ impl Delivery {
         }
     }
 
-    fn signs(&self, desk: &Desk) -> bool {
+    /// Whether it will be signed.
+    pub(crate) fn signs(&self, desk: &Desk) -> bool {
         let wanted = self.sign || self.key.is_some() || self.with_key;
         wanted || (desk.config.sign() && !self.no_sign)
     }

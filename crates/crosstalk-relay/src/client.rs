@@ -89,6 +89,8 @@ pub struct Receipt {
     pub received_at: Option<String>,
     /// Which relay has it.
     pub received_by: Option<String>,
+    /// Whether it waits for a person.
+    pub is_held: bool,
 }
 
 impl Sent {
@@ -104,6 +106,7 @@ impl Sent {
             index: field("Index").and_then(|i| i.parse().ok()),
             received_at: field("Received-At"),
             received_by: field("Received-By"),
+            is_held: field("State").is_some_and(|state| state == "held"),
         });
         Some(Self {
             answer: answer.to_owned(),

@@ -29,6 +29,7 @@ mod reference;
 mod relay;
 mod schema;
 mod settle;
+mod words;
 
 pub use migrate::Opened;
 pub use relay::Owned;
@@ -181,6 +182,7 @@ impl SqliteStore {
             if found.is_empty() {
                 found = relay::check::check(db)?;
                 found.extend(log::check::check(db)?);
+                found.extend(words::check(db)?);
             }
             Ok(found)
         })

@@ -18,13 +18,14 @@ use std::io::{IsTerminal as _, Write as _};
 
 /// Let a message go on that waits at a relay for a person; without an id, list what waits
 ///
-/// The message is shown exactly as it came. What is approved is this text and no other, and it is approved once.
+/// The message is shown exactly as it came. What is approved is this text and no other, and it is approved once. The JSON of a
+/// list has the form crosstalk.approvals/1.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 nobody to ask, 10 no\nsuch message waits or the relay can't be reached, 11 its consent has ended,\n14 no permission or decided before, 16 its deadline has passed."
 )]
 pub(crate) struct Approve {
-    /// The message
+    /// The message: its id, or the beginning of it
     #[arg(value_name = "ID")]
     id: Option<String>,
     /// How many are listed at most
@@ -40,7 +41,7 @@ pub(crate) struct Approve {
     after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 nobody to ask, 10 no such message\nwaits or the relay can't be reached, 14 no permission or decided before."
 )]
 pub(crate) struct Refuse {
-    /// The message
+    /// The message: its id, or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
     /// Why, in one line: the sender reads it
@@ -58,7 +59,7 @@ struct How {
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON of the form crosstalk.approval/1; of a list, crosstalk.approvals/1
+    /// Print JSON of the form crosstalk.approval/1
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -115,7 +116,8 @@ impl How {
         refused: Option<&str>,
     ) -> Result<Exit, Failure> {
         let remote = self.connect(console)?;
-        let held = remote.approval(id)?;
+        let held = find(&remote, id)?;
+        let id = held.id.as_str();
         let Some(text) = &held.envelope else {
             return Err(before(&held));
         };
@@ -139,6 +141,11 @@ impl How {
             return Ok(Exit::FAILURE);
         }
         let decided = remote.decide(id, canonical, raw, refused)?;
+        // What was refused has no text any more to read it from.
+        let decided = Held {
+            intent: decided.intent.or_else(|| held.intent.clone()),
+            ..decided
+        };
         if self.json {
             let mut value = json::value(&decided)?;
             json::set(&mut value, "schema", Some(APPROVAL));
@@ -150,6 +157,28 @@ impl How {
             Some(_) => "refused: its sender is told why\n",
         })?;
         Ok(Exit::SUCCESS)
+    }
+}
+
+/// How many characters of an id are enough to look for the rest, and among how many it is looked for.
+const ENOUGH: usize = 4;
+const AMONG: u32 = 500;
+
+/// The message that an id, or the beginning of one, means.
+fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
+    let unknown = match remote.approval(id) {
+        Err(trouble) if trouble.is_unknown() && id.chars().count() >= ENOUGH => trouble,
+        answer => return Ok(answer?),
+    };
+    let upper = id.to_ascii_uppercase();
+    let waiting = remote.approvals(AMONG)?.into_iter().map(|held| held.id);
+    let mut found = waiting.filter(|w| w.starts_with(id) || w.starts_with(&upper));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(remote.approval(&one)?),
+        (Some(_), Some(_)) => Err(Failure::Usage(format!(
+            "`{id}` can mean several messages: write more of it (`crosstalk approve` lists them)"
+        ))),
+        (None, _) => Err(unknown.into()),
     }
 }
 

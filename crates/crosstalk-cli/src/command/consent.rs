@@ -63,11 +63,15 @@ fn find(store: &SqliteStore, name: &str) -> Result<Option<Grant>, Failure> {
     let all = store.grants(&GrantFilter::default())?;
     let mut found = all.into_iter().filter(|g| g.id.starts_with(name));
     match (found.next(), found.next()) {
-        (Some(_), Some(_)) => Err(Failure::Usage(format!(
-            "`{name}` can mean several consents: write more of it (`crosstalk consent list --all`)"
-        ))),
+        (Some(_), Some(_)) => Err(several(name)),
         (found, _) => Ok(found),
     }
+}
+
+fn several(name: &str) -> Failure {
+    Failure::Usage(format!(
+        "`{name}` can mean several consents: write more of it (`crosstalk consent list --all`)"
+    ))
 }
 
 fn unknown(name: &str) -> Failure {

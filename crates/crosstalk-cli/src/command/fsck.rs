@@ -11,12 +11,14 @@ use crate::relay::sound::{Damaged, check_blobs};
 use crate::schema::FSCK;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
 use crosstalk_store::{Home, SqliteStore};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Check what is kept: every page and index of the store, and attachments against their digests
+/// Check what is kept: every page and index of the store, the words of the index, and attachments against their digests
 ///
+/// Of a relay, the log as well: its entries, hashes and checkpoints, whose signatures are checked with the keys in its folder.
 /// With --data, the relay of that folder; else your own messages, and the relay in the usual place if there is one. A
 /// relay may run meanwhile, unless --repair is given.
 #[derive(Args, Debug)]
@@ -40,6 +42,8 @@ struct Report {
     attachments: u64,
     findings: Vec<String>,
     repaired: Vec<String>,
+    /// What could not be checked.
+    unchecked: Vec<String>,
 }
 
 impl Fsck {
@@ -97,6 +101,7 @@ impl Fsck {
             attachments: 0,
             findings: Vec::new(),
             repaired: Vec::new(),
+            unchecked: Vec::new(),
         };
         let progress = Progress::start("checking the store");
         let mut store = match SqliteStore::open_existing(path) {
@@ -136,6 +141,9 @@ impl Fsck {
         };
         let mut report = self.store(&data.store())?;
         report.place = data.folder().to_string_lossy().into_owned();
+        if report.findings.is_empty() {
+            signatures(data, &mut report)?;
+        }
         let progress = Progress::start("reading attachments");
         let blobs = check_blobs(&data.blobs(), &mut |n| progress.count(n))?;
         progress.end();
@@ -152,6 +160,31 @@ impl Fsck {
         drop(running);
         Ok(report)
     }
+}
+
+/// Whether the checkpoints of the log are signed by a key of the relay: the one of now, or one before.
+fn signatures(data: &Data, report: &mut Report) -> Result<(), Failure> {
+    let checkpoints = data.open()?.checkpoints()?;
+    let keys = data.public_keys()?;
+    if keys.is_empty() && !checkpoints.is_empty() {
+        let what = "the signatures of checkpoints were not checked: there is no key of the relay in its folder";
+        report.unchecked.push(what.into());
+        return Ok(());
+    }
+    for sealed in checkpoints {
+        let is_signed = Note::parse(&sealed.note).is_ok_and(|note| {
+            let origin = note.claim().map(|c| c.origin).unwrap_or_default();
+            let mut keys = keys.iter().filter_map(|k| NoteKey::new(&origin, *k).ok());
+            keys.any(|key| note.open(&key).is_ok())
+        });
+        if !is_signed {
+            report.findings.push(format!(
+                "the checkpoint of {} entries is not signed by a key of the relay",
+                sealed.size
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Takes a damaged attachment out of the way: who asks for it hears that it is not there, and it can be uploaded again.
@@ -176,6 +209,7 @@ impl Report {
             "attachments": self.attachments,
             "findings": self.findings,
             "repaired": self.repaired,
+            "unchecked": self.unchecked,
         })
     }
 
@@ -191,6 +225,9 @@ impl Report {
         for repaired in &self.repaired {
             let word = styled(YELLOW, "repaired");
             console.show(&format!("  {word}: {}\n", wrap(&escape(repaired), 12, 4)))?;
+        }
+        for unchecked in &self.unchecked {
+            console.show(&format!("  {}\n", wrap(&escape(unchecked), 2, 4)))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use clap::Args;
-use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey};
+use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey};
 use crosstalk_relay::config::Config;
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
 use std::fs::{File, TryLockError};
@@ -195,6 +195,12 @@ impl Data {
             }
             Err(fault) => Err(fault.into()),
         }
+    }
+
+    /// The public keys of the relay: the one of now, and those before it.
+    pub(crate) fn public_keys(&self) -> Result<Vec<PublicKey>, Failure> {
+        let listing = KeyStore::new(&Home::at(&self.folder)).list()?;
+        Ok(listing.keys.iter().map(|k| k.facts.public).collect())
     }
 
     /// Says that a relay runs here, until what is returned is dropped. One at a time.

@@ -22,6 +22,8 @@ pub(crate) struct Attached {
 pub(crate) enum Handed {
     /// It is there.
     Taken,
+    /// It is there, and waits for a person.
+    Held,
     /// It is there, and this is the answer to it.
     Answered(String),
 }
@@ -49,12 +51,15 @@ pub(crate) fn hand(remote: &Remote, text: &str, wait: Option<u64>) -> Result<Han
         let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_secs());
         let held = left.map(|left| left.clamp(1, LONGEST));
         let sent = remote.receive(text, held)?;
-        if sent.receipt.is_none() {
+        let Some(receipt) = sent.receipt else {
             return Ok(Handed::Answered(sent.answer));
-        }
+        };
         // The same message again is the same question: the relay takes it once, and waits on.
         if left.is_none_or(|left| left <= LONGEST) {
-            return Ok(Handed::Taken);
+            return Ok(match receipt.is_held {
+                true => Handed::Held,
+                false => Handed::Taken,
+            });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::command::paste::{Given, Keeper};
 use crate::config::{Config, base_url};
-use crate::console::{Console, DIM, GREEN, styled};
+use crate::console::{Console, DIM, GREEN, YELLOW, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -106,6 +106,16 @@ impl Parcel<'_> {
                 console.failure(&failure)?;
                 Ok(fault.exit())
             }
+            Ok(Handed::Held) => {
+                console.talk(&format!(
+                    "{} to {url}, where it waits for a person to approve it.\n`crosstalk status {id}` says how far it is.\n",
+                    styled(YELLOW, "Handed")
+                ))?;
+                Ok(match self.wait {
+                    Some(_) => ErrorCode::Timeout.into(),
+                    None => Exit::SUCCESS,
+                })
+            }
             Ok(Handed::Taken) if self.wait.is_some() => {
                 let me = escape(document.sender());
                 console.talk(&format!(
@@ -137,22 +147,25 @@ impl Parcel<'_> {
         remote: &Remote,
     ) -> Result<(Value, Exit), Failure> {
         let url = remote.url();
-        let (taken, answer, error, exit) = match self.hand_over(desk, remote) {
+        let handed = self.hand_over(desk, remote);
+        let held = matches!(handed, Ok(Handed::Held));
+        let (taken, answer, error, exit) = match handed {
             Err(fault) => {
                 let error = json!({"exit": fault.exit().code(), "message": fault.to_string()});
                 (false, None, Some(error), fault.exit())
             }
-            Ok(Handed::Taken) if self.wait.is_some() => {
+            Ok(Handed::Taken | Handed::Held) if self.wait.is_some() => {
                 (true, None, None, Exit::from(ErrorCode::Timeout))
             }
-            Ok(Handed::Taken) => (true, None, None, Exit::SUCCESS),
+            Ok(Handed::Taken | Handed::Held) => (true, None, None, Exit::SUCCESS),
             Ok(Handed::Answered(answer)) => {
                 let (exit, refusal) = file_answer(console, desk, remote, &answer, true)?;
                 let error = refusal.map(|why| json!({"exit": exit.code(), "message": why}));
                 (true, Some(answer), error, exit)
             }
         };
-        let value = json!({"url": url, "taken": taken, "answer": answer, "error": error});
+        let value =
+            json!({"url": url, "taken": taken, "held": held, "answer": answer, "error": error});
         Ok((value, exit))
     }
 }

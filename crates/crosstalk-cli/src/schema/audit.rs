@@ -40,10 +40,10 @@ pub(super) fn log() -> Value {
     form(
         AUDIT_LOG,
         "What `crosstalk audit log --json` prints, a line for each entry. `detail` is null where there is none, or it was \
-         erased.",
+         erased; `from` and `to` are those of a message that was taken and is kept.",
         json!({
             "schema": {"const": AUDIT_LOG}, "index": number(), "at": text(), "kind": {"enum": kinds},
-            "message": maybe(), "canonical": maybe(), "raw": maybe(),
+            "message": maybe(), "from": maybe(), "to": maybe(), "canonical": maybe(), "raw": maybe(),
             "detail": {"type": ["object", "null"], "additionalProperties": text()}, "leaf": text(),
         }),
     )

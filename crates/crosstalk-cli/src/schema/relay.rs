@@ -21,6 +21,7 @@ pub(super) fn handed() -> Value {
     maybe_object(json!({
         "url": text(),
         "taken": {"type": "boolean"},
+        "held": {"type": "boolean"},
         "answer": maybe(),
         "error": maybe_object(json!({"exit": number(), "message": text()})),
     }))
@@ -167,10 +168,11 @@ pub(super) fn dead() -> Value {
 pub(super) fn fsck() -> Value {
     let place = object(json!({
         "place": text(), "attachments": number(), "findings": list(text()), "repaired": list(text()),
+        "unchecked": list(text()),
     }));
     form(
         FSCK,
-        "What `crosstalk fsck --json` prints: what is damaged in each place, and what was repaired.",
+        "What `crosstalk fsck --json` prints: what is damaged in each place, what was repaired, and what could not be checked.",
         json!({"schema": {"const": FSCK}, "sound": {"type": "boolean"}, "places": list(place)}),
     )
 }

@@ -6,10 +6,12 @@ mod audit;
 mod ballot;
 mod carry;
 mod client;
+mod consent;
 mod form;
 mod operate;
 mod outbox;
 mod poll;
+mod witness;
 
 use crate::run::{Ended, Home, binary};
 use std::io::{BufRead as _, BufReader, Read as _};

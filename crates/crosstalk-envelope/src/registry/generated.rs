@@ -3151,6 +3151,22 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// HTP-048: Who gave or got a consent finds it on record, and nobody else.
+    pub static HTTP_CONSENTS: Rule = Rule {
+        id: "HTP-048",
+        code: None,
+        title: "Who gave or got a consent finds it on record, and nobody else",
+        help: "",
+        drops: false,
+    };
+    /// HTP-049: A poll is counted for its parties, and closed once by who asked.
+    pub static HTTP_POLLS: Rule = Rule {
+        id: "HTP-049",
+        code: None,
+        title: "A poll is counted for its parties, and closed once by who asked",
+        help: "",
+        drops: false,
+    };
     /// HTP-050: An attachment is taken if its digest is right.
     pub static HTTP_BLOB_PUT: Rule = Rule {
         id: "HTP-050",
@@ -4071,6 +4087,8 @@ pub mod rule {
         &HTTP_COURIER,
         &HTTP_DELIVERY_WAY,
         &HTTP_DEAD_LETTERS,
+        &HTTP_CONSENTS,
+        &HTTP_POLLS,
         &HTTP_BLOB_PUT,
         &HTTP_BLOB_GET,
         &HTTP_CREDENTIAL,

@@ -100,6 +100,8 @@ pub struct LogEntry {
     pub detail: Option<(Vec<u8>, Detail)>,
     /// The text of the message, where it was asked for and this entry is about its taking and it is still kept.
     pub text: Option<String>,
+    /// Who sent the message and to whom, where this entry is about its taking and its text is still kept.
+    pub parties: Option<(String, String)>,
 }
 
 /// Which entries.
@@ -121,8 +123,8 @@ pub struct LogQuery {
     pub thread: Option<String>,
     /// How many at most.
     pub most: usize,
-    /// With the texts of messages.
-    pub texts: bool,
+    /// With the texts of messages, but for those whose time is over at this time.
+    pub texts: Option<Timestamp>,
     /// The last ones instead of the first ones; they are still in their order.
     pub newest: bool,
 }

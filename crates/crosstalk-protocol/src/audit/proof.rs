@@ -52,6 +52,8 @@ pub enum ReceiptError {
     Path,
     /// It is not about the taking of a message.
     Kind,
+    /// The text is no message that could be compared.
+    Unreadable,
     /// It is about another message.
     Message,
     /// It is about the same message in another text: the canonical form is the same, the bytes are not.
@@ -65,6 +67,7 @@ impl fmt::Display for ReceiptError {
             Self::Note(fault) => write!(f, "its checkpoint: {fault}"),
             Self::Path => f.write_str("its proof does not lead to the root of the checkpoint"),
             Self::Kind => f.write_str("it does not say that a message was taken"),
+            Self::Unreadable => f.write_str("the message can't be read"),
             Self::Message => f.write_str("it is the receipt of another message"),
             Self::Text => f.write_str("the message is the same, but not its exact text"),
         }
@@ -147,8 +150,8 @@ impl Receipt {
             return Err(ReceiptError::Kind);
         }
         let document = Document::parse(text, Reading::Strict);
-        let canonical = document.digest().ok();
-        if canonical.is_none() || canonical != self.leaf.canonical {
+        let canonical = document.digest().map_err(|_| ReceiptError::Unreadable)?;
+        if self.leaf.canonical != Some(canonical) {
             return Err(ReceiptError::Message);
         }
         match self.leaf.raw == Some(Digest::of(text.as_bytes())) {

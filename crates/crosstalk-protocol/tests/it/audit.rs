@@ -55,6 +55,7 @@ fn log() -> Vec<LogEntry> {
             leaf: event.leaf(&salt),
             detail: event.detail.map(|d| (salt, d)),
             text,
+            parties: None,
         });
     };
     for n in 0..MESSAGES {

@@ -20,6 +20,8 @@ struct EntryView {
     salt: Option<String>,
     detail: Option<String>,
     text: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
 }
 
 impl EntryView {
@@ -32,6 +34,7 @@ impl EntryView {
             leaf: Leaf::parse(&self.leaf).ok()?,
             detail: salt.zip(detail),
             text: self.text,
+            parties: self.from.zip(self.to),
         })
     }
 }
@@ -116,7 +119,7 @@ impl Client {
             .query_if("until", asked.until.map(|t| t.to_string()).as_deref())
             .query_if("message", asked.id.as_deref())
             .query_if("thread", asked.thread.as_deref())
-            .query_if("texts", asked.texts.then_some("true"))
+            .query_if("texts", asked.texts.is_some().then_some("true"))
             .query_if("newest", asked.newest.then_some("true"))
             .query("limit", &asked.most.clamp(1, 500).to_string());
         let call = self.call(Method::GET, &path.text)?;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod blob;
+mod consent;
 mod delivery;
 mod hold;
 mod hop;
@@ -9,6 +10,7 @@ mod inbox;
 mod intent;
 mod lookup;
 mod party;
+mod poll;
 mod receipt;
 mod receive;
 mod refusal;
@@ -33,6 +35,8 @@ pub(super) const ALL: &[&[Case]] = &[
     who::CASES,
     hop::CASES,
     hold::CASES,
+    consent::CASES,
+    poll::CASES,
 ];
 
 /// A case from its name, its rule, what it shows and the function that runs it.

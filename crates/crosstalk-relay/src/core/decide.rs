@@ -36,6 +36,7 @@ impl Relay {
             (true, _) => None,
             (false, reason) => {
                 let reason = reason.as_deref().unwrap_or("no reason was given");
+                let reason = reason.trim_end_matches('.');
                 let detail = format!(
                     "A person refused this message: {}.\nWhat to do: change what they object to, and send it as a new \
                      message.",

@@ -1,6 +1,7 @@
 //! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for who runs it.
 
 use super::answer::{self, Answer, Fault};
+use super::housekeeping;
 use super::media::Media;
 use super::message;
 use super::query::{ID, Query};
@@ -100,10 +101,14 @@ fn needed(query: &Query, name: &str) -> Result<u64, Fault> {
 /// Entries of the log, with what is kept beside them.
 pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
-    let asked = asked(&call.query()?)?;
+    let asked = asked(&call.query()?, call.site.relay.now())?;
+    if asked.texts.is_some() {
+        // What is over is not shown: that it is erased has to be in the log, too.
+        housekeeping::expire(call.site).await?;
+    }
     let ask = move |store: &dyn RelayStore| {
         let entries = store.log_entries(&LogQuery {
-            texts: false,
+            texts: None,
             ..asked.clone()
         })?;
         let (mut out, mut bytes) = (Vec::new(), 0);
@@ -112,12 +117,12 @@ pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
                 from: entry.index,
                 to: Some(entry.index + 1),
                 most: 1,
-                texts: true,
+                texts: asked.texts,
                 ..LogQuery::default()
             };
             let entry = match asked.texts {
-                true => store.log_entries(&one)?.pop().unwrap_or(entry),
-                false => entry,
+                Some(_) => store.log_entries(&one)?.pop().unwrap_or(entry),
+                None => entry,
             };
             bytes += entry.text.as_ref().map_or(0, String::len);
             out.push(entry);
@@ -132,7 +137,7 @@ pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({ "size": size, "entries": views })))
 }
 
-fn asked(query: &Query) -> Result<LogQuery, Fault> {
+fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
     let time = |name: &str| {
         let text = query.text(name, ID)?;
         let time = text.map(|t| Timestamp::parse(t).ok_or(()));
@@ -165,7 +170,7 @@ fn asked(query: &Query) -> Result<LogQuery, Fault> {
         id: query.text("message", ID)?.map(str::to_owned),
         thread: query.text("thread", ID)?.map(str::to_owned),
         most: query.limit()?,
-        texts: query.flag("texts")?.unwrap_or(false),
+        texts: query.flag("texts")?.unwrap_or(false).then_some(now),
         newest: query.flag("newest")?.unwrap_or(false),
     })
 }
@@ -183,6 +188,10 @@ fn view(entry: &LogEntry) -> Value {
     if let Some((salt, detail)) = &entry.detail {
         view.insert("salt".into(), base64::encode(salt).into());
         view.insert("detail".into(), detail.to_string().into());
+    }
+    if let Some((from, to)) = &entry.parties {
+        view.insert("from".into(), from.as_str().into());
+        view.insert("to".into(), to.as_str().into());
     }
     if let Some(text) = &entry.text {
         view.insert("text".into(), text.as_str().into());

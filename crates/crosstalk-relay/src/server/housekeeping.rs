@@ -72,17 +72,30 @@ pub(super) async fn run(site: Arc<Site>) {
 async fn retire(site: &Site) -> Result<(), StoreError> {
     let now = site.relay.now();
     let days = site.relay.config().retention.days;
-    let before = days.map(|days| ago(now, i64::from(days) * 24));
     let hours = i64::from(site.relay.config().retention.sensitive_hours);
-    let brief_before = Some(ago(now, hours));
+    let what = Retention {
+        before: days.map(|days| ago(now, i64::from(days) * 24)),
+        now,
+        brief_before: Some(ago(now, hours)),
+        most: PORTION,
+    };
+    erase(site, what).await
+}
+
+/// Erases messages that have run out.
+pub(super) async fn expire(site: &Site) -> Result<(), StoreError> {
+    let what = Retention {
+        before: None,
+        now: site.relay.now(),
+        brief_before: None,
+        most: PORTION,
+    };
+    erase(site, what).await
+}
+
+async fn erase(site: &Site, what: Retention) -> Result<(), StoreError> {
     let mut erased = 0;
     loop {
-        let what = Retention {
-            before,
-            now,
-            brief_before,
-            most: PORTION,
-        };
         let retire = move |store: &mut dyn RelayStore| store.retire(&what);
         let retired = site.relay.write_filed(retire).await?;
         erased += retired.messages;

@@ -150,7 +150,7 @@ pub(super) fn trust(verdict: Word) -> i64 {
 }
 
 /// What is searched of a message, in the columns of the table of words.
-fn words(a: &Arrival) -> [String; 5] {
+pub(super) fn words(a: &Arrival) -> [String; 5] {
     let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
     let meaning = a.meaning.map_or("", |m| m.as_str());
     [

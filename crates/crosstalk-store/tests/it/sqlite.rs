@@ -11,6 +11,7 @@ mod rate;
 mod relay;
 mod version;
 mod way;
+mod words;
 
 use crate::Place;
 use crosstalk_store::SqliteStore;

@@ -203,6 +203,7 @@ macro_rules! relay_suite {
         relay_suite! { $make; logging:
             what_happens_to_messages_is_written_down
             a_better_text_is_an_entry_of_its_own
+            texts_are_shown_until_their_end
             what_is_forgotten_stays_in_the_log
             entries_are_found
             proofs_come_from_stored_hashes

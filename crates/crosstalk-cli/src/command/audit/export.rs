@@ -1,6 +1,6 @@
 //! `crosstalk audit export`: a bundle that others check without the relay.
 
-use super::source::{Source, Where};
+use super::source::{Source, Where, nothing};
 use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -11,9 +11,14 @@ use crate::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::bundle::{Contents, write};
-use crosstalk_protocol::audit::{EventKind, Hash, LogEntry, LogQuery, Note};
-use std::collections::BTreeMap;
+use crosstalk_protocol::audit::{Checkpoint, EventKind, Hash, LogEntry, LogQuery, Note, NoteKey};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often, and how many times, a log is looked at that lacks the word that a message was erased.
+const RHYTHM: Duration = Duration::from_secs(1);
+const TRIES: u32 = 10;
 
 /// Write the log of a relay as a folder of text files that anyone can check offline
 ///
@@ -22,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// relay, or with --relay the token of an admin.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit export --out bundle/\n  crosstalk audit export --relay https://relay.acme.example --token-file admin.token --out bundle/\n  crosstalk audit export --thread 01K74V6R0074 --checkpoint held.note --out part/\n\nExit codes: 0 written, 1 the folder is not empty, or nothing is signed yet."
+    after_help = "Examples:\n  crosstalk audit export --out bundle/\n  crosstalk audit export --relay https://relay.acme.example --token-file admin.token --out bundle/\n  crosstalk audit export --thread 01K74V6R0074 --checkpoint held.note --out part/\n\nExit codes: 0 written, 1 the folder is not empty, nothing is signed yet, or nothing is of the message, thread or time."
 )]
 pub(super) struct Export {
     #[command(flatten)]
@@ -30,10 +35,10 @@ pub(super) struct Export {
     /// The folder: a new or an empty one
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Only messages of this thread, and what happened to them
+    /// Only messages of this thread, and what happened to them: its id, or the beginning of it
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
-    /// Only this message, and what happened to it
+    /// Only this message, and what happened to it: its id, or the beginning of it
     #[arg(long, value_name = "ID")]
     message: Option<String>,
     /// Not before this time
@@ -56,28 +61,44 @@ impl Export {
         let mut source = self.place.open(console)?;
         let progress = Progress::start("reading the log");
         let key = source.key()?;
-        let note = source.checkpoint()?;
-        let signed = Note::parse(&note).and_then(|n| n.open(&key));
-        let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
         let is_part = self.thread.is_some()
             || self.message.is_some()
             || self.since.is_some()
             || self.until.is_some();
-        let asked = LogQuery {
-            to: Some(signed.size),
-            thread: self.thread.clone(),
-            id: self.message.clone(),
+        let mut asked = LogQuery {
+            thread: source.thread(console, self.thread.as_deref())?,
+            id: source.message(console, self.message.as_deref())?,
             since: self.since,
             until: self.until,
             most: usize::MAX,
-            texts: true,
             ..LogQuery::default()
         };
-        let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
+        let mut tries = 0;
+        let (note, signed, mut entries) = loop {
+            let (note, signed) = signed(&mut source, &key)?;
+            asked.to = Some(signed.size);
+            asked.texts = Some(clock::now());
+            let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
+            if is_part {
+                complete(&source, &mut entries, &asked)?;
+            }
+            if is_whole(&entries) {
+                break (note, signed, entries);
+            }
+            tries += 1;
+            if tries == TRIES {
+                return Err(Failure::Failed(
+                    "a message is over, and that it is erased is not signed yet: try again in a minute".into(),
+                ));
+            }
+            std::thread::sleep(RHYTHM);
+        };
+        if is_part && entries.is_empty() {
+            return Err(nothing(&asked));
+        }
         let mut proofs = None;
         let mut consistency = Vec::new();
         if is_part {
-            complete(&source, &mut entries, signed.size)?;
             progress.next("proving entries");
             let mut all = Vec::with_capacity(entries.len());
             for (done, entry) in (1..).zip(&entries) {
@@ -111,8 +132,8 @@ impl Export {
         progress.end();
         let shown = self.out.to_string_lossy();
         console.talk(&format!(
-            "{} entries of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; give the key by another way.\n",
-            entries.len(),
+            "{} of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; give the key by another way.\n",
+            entries_of(entries.len()),
             key.name(),
             count(messages, "message"),
             signed.size,
@@ -120,6 +141,14 @@ impl Export {
             shown_path(&shown),
         ))?;
         Ok(Exit::SUCCESS)
+    }
+}
+
+/// So many entries.
+fn entries_of(number: usize) -> String {
+    match number {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
     }
 }
 
@@ -140,8 +169,33 @@ fn empty(folder: &Path) -> Result<(), Failure> {
     }
 }
 
+/// The latest checkpoint, and what it says.
+fn signed(source: &mut Source, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
+    source.expire()?;
+    let note = source.checkpoint()?;
+    let signed = Note::parse(&note).and_then(|n| n.open(key));
+    let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
+    Ok((note, signed))
+}
+
+/// Whether each message that was taken is there, or why it is not.
+fn is_whole(entries: &[LogEntry]) -> bool {
+    let message = |e: &LogEntry| (e.leaf.id.clone(), e.leaf.canonical);
+    let mut ends = HashMap::new();
+    for entry in entries {
+        if matches!(entry.leaf.kind, EventKind::Erased | EventKind::Accepted) {
+            ends.insert(message(entry), entry.index);
+        }
+    }
+    entries.iter().all(|e| {
+        let is_taken = e.leaf.kind == EventKind::Accepted;
+        let is_last = ends.get(&message(e)) == Some(&e.index);
+        !(is_taken && is_last && e.text.is_none())
+    })
+}
+
 /// A message that is not kept any more comes with the entry that says so.
-fn complete(source: &Source, entries: &mut Vec<LogEntry>, size: u64) -> Result<(), Failure> {
+fn complete(source: &Source, entries: &mut Vec<LogEntry>, whole: &LogQuery) -> Result<(), Failure> {
     let is_gone = |e: &&LogEntry| e.leaf.kind == EventKind::Accepted && e.text.is_none();
     let gone: Vec<String> = entries
         .iter()
@@ -158,10 +212,10 @@ fn complete(source: &Source, entries: &mut Vec<LogEntry>, size: u64) -> Result<(
     for id in gone {
         let asked = LogQuery {
             id: Some(id),
-            to: Some(size),
+            to: whole.to,
             kinds: vec![EventKind::Erased, EventKind::Accepted],
             most: usize::MAX,
-            texts: true,
+            texts: whole.texts,
             ..LogQuery::default()
         };
         for entry in source.entries(&asked, &mut |_| {})? {

@@ -1,6 +1,6 @@
 //! `crosstalk audit log`: the log as a journal.
 
-use super::source::{Source, Where};
+use super::source::{Source, Where, nothing};
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ const RHYTHM: Duration = Duration::from_secs(1);
 /// comes first; without --from and --since, the last ones are shown.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf"
+    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf\n\nExit codes: 0 shown, 1 nothing in the log is of the message or thread."
 )]
 pub(super) struct Log {
     #[command(flatten)]
@@ -40,10 +40,10 @@ pub(super) struct Log {
     /// Not after this time
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     until: Option<Timestamp>,
-    /// Only of this message
+    /// Only of this message: its id, or the beginning of it
     #[arg(long, value_name = "ID")]
     message: Option<String>,
-    /// Only of the messages of this thread
+    /// Only of the messages of this thread: its id, or the beginning of it
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
     /// How many entries at most
@@ -71,15 +71,20 @@ impl Log {
             kinds: self.kind.clone(),
             since: self.since,
             until: self.until,
-            id: self.message.clone(),
-            thread: self.thread.clone(),
+            id: source.message(console, self.message.as_deref())?,
+            thread: source.thread(console, self.thread.as_deref())?,
             most: usize::try_from(self.limit).unwrap_or(usize::MAX),
             newest: self.from.is_none() && self.since.is_none(),
             ..LogQuery::default()
         };
         let mut next = self.print(console, &source, &asked)?;
-        if next.is_none() && !self.json && !self.follow {
-            console.talk("there is no such entry in the log\n")?;
+        if next.is_none() && !self.follow {
+            if asked.id.is_some() || asked.thread.is_some() {
+                return Err(nothing(&asked));
+            }
+            if !self.json {
+                console.talk("there is no such entry in the log\n")?;
+            }
         }
         if !self.follow {
             return Ok(Exit::SUCCESS);
@@ -119,13 +124,14 @@ fn line(entry: &LogEntry) -> String {
         EventKind::Revoked | EventKind::Erased | EventKind::Held => YELLOW,
         EventKind::Granted | EventKind::Transferred | EventKind::Closed => BOLD,
     };
-    let detail: Vec<String> = match &entry.detail {
-        Some((_, detail)) => detail
+    let detail: Vec<String> = match (&entry.detail, &entry.parties) {
+        (Some((_, detail)), _) => detail
             .pairs()
             .map(|(name, value)| format!("{} {}", view::line(name), view::line(value)))
             .collect(),
-        None if leaf.detail.is_some() => vec!["detail erased".into()],
-        None => Vec::new(),
+        (None, _) if leaf.detail.is_some() => vec!["detail erased".into()],
+        (None, Some((from, to))) => vec![format!("{} → {}", view::line(from), view::line(to))],
+        (None, None) => Vec::new(),
     };
     format!(
         "{:>7}  {}  {}  {}  {}\n",
@@ -146,12 +152,15 @@ fn report(entry: &LogEntry) -> Value {
             .map(|(n, v)| (n.to_owned(), v.into()))
             .collect::<Map<String, Value>>()
     });
+    let (from, to) = entry.parties.as_ref().map(|(f, t)| (f, t)).unzip();
     json!({
         "schema": AUDIT_LOG,
         "index": entry.index,
         "at": leaf.at.to_string(),
         "kind": leaf.kind.as_str(),
         "message": leaf.id,
+        "from": from,
+        "to": to,
         "canonical": leaf.canonical.map(|d| d.to_string()),
         "raw": leaf.raw.map(|d| d.to_string()),
         "detail": pairs,

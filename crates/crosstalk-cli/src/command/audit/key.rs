@@ -11,16 +11,28 @@ use std::path::Path;
 /// A key of the command line: `name+hash+key` or a file with it; or what `crosstalk verify --key` takes, for the log of this
 /// name.
 pub(super) fn given(text: &str, name: &str) -> Result<NoteKey, Failure> {
-    let written = match text.contains('+') && !Path::new(text).exists() {
-        true => Some(text.to_owned()),
-        false => std::fs::read_to_string(text).ok(),
-    };
-    let written = written.as_deref().map(str::trim);
-    if let Some(key) = written.and_then(|w| NoteKey::parse(w).ok()) {
+    if let Some(key) = noted(text) {
         return Ok(key);
     }
     let key = public_key(text)?;
     NoteKey::new(name, key).map_err(|e| Failure::Failed(format!("{text}: {e}")))
+}
+
+/// The key alone, whatever it is the key of.
+pub(super) fn public(text: &str) -> Result<PublicKey, Failure> {
+    match noted(text) {
+        Some(key) => Ok(*key.key()),
+        None => public_key(text),
+    }
+}
+
+/// A key that is written `name+hash+key`, here or in a file.
+fn noted(text: &str) -> Option<NoteKey> {
+    let written = match text.contains('+') && !Path::new(text).exists() {
+        true => Some(text.to_owned()),
+        false => std::fs::read_to_string(text).ok(),
+    };
+    NoteKey::parse(written?.trim()).ok()
 }
 
 /// What is pinned for a name here, or its domain said.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
     after_help = "Examples:\n  crosstalk audit receipt 01K74V8QF857CTA8MBHN4ZW0ZK --relay https://relay.acme.example --out r.tlog-proof\n  crosstalk audit verify r.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 written, 10 the relay does not know the message or can't be reached."
 )]
 pub(super) struct Receipt {
-    /// The id of the message
+    /// The id of the message, or the beginning of one that is kept here
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -28,7 +28,9 @@ pub(super) struct Receipt {
 
 impl Receipt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let receipt = self.place.open(console)?.receipt(&self.id)?;
+        let mut source = self.place.open(console)?;
+        let id = source.message(console, Some(&self.id))?;
+        let receipt = source.receipt(id.as_deref().unwrap_or(&self.id))?;
         match &self.out {
             None => console.text(&receipt.to_string())?,
             Some(file) => std::fs::write(file, receipt.to_string())

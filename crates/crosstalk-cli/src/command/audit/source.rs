@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::config::Config;
 use crate::console::Console;
+use crate::desk::{self, Desk};
 use crate::failure::Failure;
 use crate::relay::data::{Data, DataArgument};
 use crate::relay::remote::{Remote, Through};
@@ -10,6 +11,8 @@ use clap::Args;
 use crosstalk_protocol::audit::{
     Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
 };
+use crosstalk_protocol::relay::{RelayStore as _, Retention};
+use crosstalk_protocol::store::{Found, Store as _};
 use crosstalk_store::SqliteStore;
 
 /// How many entries are asked for at once.
@@ -135,6 +138,57 @@ impl Source {
         }
     }
 
+    /// Erases what has run out in a data folder, so that the log says it. A relay does it when it is asked for texts.
+    pub(super) fn expire(&mut self) -> Result<(), Failure> {
+        let Self::Local { store, .. } = self else {
+            return Ok(());
+        };
+        let what = Retention {
+            before: None,
+            now: clock::now(),
+            brief_before: None,
+            most: AT_ONCE,
+        };
+        while store.retire(&what)?.more {}
+        Ok(())
+    }
+
+    /// The message that an id, or the beginning of one, means.
+    pub(super) fn message(
+        &self,
+        console: &mut Console,
+        text: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        self.named(console, text, message)
+    }
+
+    /// The thread that an id, or the beginning of one, means.
+    pub(super) fn thread(
+        &self,
+        console: &mut Console,
+        text: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        self.named(console, text, thread)
+    }
+
+    /// Beginnings of ids are those of what is kept on this machine; everything else is taken as it is.
+    fn named(
+        &self,
+        console: &mut Console,
+        text: Option<&str>,
+        find: fn(&SqliteStore, &str) -> Result<Option<String>, Failure>,
+    ) -> Result<Option<String>, Failure> {
+        let Some(text) = text else { return Ok(None) };
+        let found = match self {
+            Self::Local { store, .. } => find(store, text)?,
+            Self::Remote(_) => match Desk::open(console)?.messages(console)? {
+                Some(store) => find(&store, text)?,
+                None => None,
+            },
+        };
+        Ok(Some(found.unwrap_or_else(|| text.to_owned())))
+    }
+
     /// The receipt of a message.
     pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
         let note = match self {
@@ -165,6 +219,54 @@ impl Source {
             note,
         })
     }
+}
+
+fn several(text: &str, ids: &[String]) -> Failure {
+    Failure::Usage(format!(
+        "`{text}` can mean several: {}. Write more of it",
+        ids.join(", ")
+    ))
+}
+
+fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
+    match store.find(text)? {
+        Found::Message(id) => Ok(Some(id)),
+        // Messages of one thread may begin as it does.
+        Found::Thread(thread) => {
+            let upper = text.to_ascii_uppercase();
+            let begins = |id: &String| id.starts_with(text) || id.starts_with(&upper);
+            let all = desk::whole(store, &thread)?.into_iter().map(|r| r.id);
+            let mut found: Vec<String> = all.filter(begins).collect();
+            match found.len() {
+                0 | 1 => Ok(found.pop()),
+                _ if found.iter().any(|id| id == text) => Ok(None),
+                _ => Err(several(text, &found)),
+            }
+        }
+        Found::Several(ids) => Err(several(text, &ids)),
+        Found::Nothing => Ok(None),
+    }
+}
+
+fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
+    match store.find(text)? {
+        Found::Thread(id) => Ok(Some(id)),
+        Found::Several(ids) => Err(several(text, &ids)),
+        Found::Message(_) | Found::Nothing => Ok(None),
+    }
+}
+
+/// Nothing in the log is what was asked for.
+pub(super) fn nothing(asked: &LogQuery) -> Failure {
+    let what = match (&asked.id, &asked.thread) {
+        (Some(id), _) => format!("of the message `{id}`"),
+        (None, Some(id)) => format!("of the thread `{id}`"),
+        (None, None) => "of that time".to_owned(),
+    };
+    Failure::Failed(format!(
+        "there is nothing in the log {what}: `crosstalk audit log` shows what there is. Of what is not kept on this machine, the \
+         whole id is needed"
+    ))
 }
 
 fn short(size: u64) -> Failure {

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, public_key};
+use crate::home::Rooms;
 use crate::input::{Files, Input};
 use crate::json;
 use crate::lookup::{Look, Lookup};
@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 pub(super) struct Trace {
     #[command(flatten)]
     files: Files,
-    /// Check all signatures with this key and no other: a PEM file with a public key, or a record
-    #[arg(long, value_name = "PEMFILE")]
+    /// Check all signatures with this key and no other: name+hash+key, a file with it, a PEM file or a record
+    #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]
     look: Look,
@@ -41,7 +41,7 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let given = self.key.as_deref().map(public_key).transpose()?;
+        let given = self.key.as_deref().map(key::public).transpose()?;
         let rooms = Rooms::open()?;
         let mut trust = rooms.trust()?;
         let mut lookup = Lookup::new(&self.look, &rooms)?;

@@ -14,7 +14,7 @@ use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::audit::bundle::{self, Against, Checked, Files as _, Trouble, Wrong};
-use crosstalk_protocol::audit::{NoteKey, Receipt};
+use crosstalk_protocol::audit::{NoteKey, Receipt, ReceiptError};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// that you kept from before shows whether the log was rewritten or cut since.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints that do not fit together, 12 it is no bundle, 1 a file can't be read."
+    after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints that do not fit together, 12 it is no bundle, or the message is none, 1 a file can't be read."
 )]
 pub(super) struct Verify {
     /// The folder of a bundle, or the file of a receipt
@@ -152,9 +152,11 @@ impl Verify {
             escape(&checked.checkpoint.origin),
             checked.checkpoint.size
         );
-        out.push_str(&format!("  {}\n", kinds.join(", ")));
+        if !kinds.is_empty() {
+            out.push_str(&format!("  {}\n", kinds.join(", ")));
+        }
         out.push_str(&format!(
-            "  {} are the texts that were taken; {} erased\n",
+            "  {}, each the text that was taken; {} erased\n",
             count(number(checked.messages), "message"),
             checked.erased
         ));
@@ -267,6 +269,15 @@ impl Verify {
             .and_then(|c| receipt.is_of(&message).map(|()| c));
         let checkpoint = match opened {
             Ok(checkpoint) => checkpoint,
+            Err(e @ ReceiptError::Unreadable) => {
+                let wrong = Wrong {
+                    trouble: Trouble::Form,
+                    file: file.to_string_lossy().into_owned(),
+                    help: "Give the message as it was handed in: one envelope and nothing else",
+                    ..broken(e.to_string())
+                };
+                return self.fails(console, &wrong);
+            }
             Err(e) => return self.fails(console, &broken(e.to_string())),
         };
         if self.json {

@@ -17,11 +17,12 @@ use std::path::{Path, PathBuf};
 ///
 /// For a cron job on another machine than the relay's. The first time, the key and the checkpoint are kept in the file (with
 /// --key, the key is that one). Then each new checkpoint has to prove that it extends the one of the file, and takes its
-/// place. One that does not is kept beside it: both notes together prove what happened.
+/// place. One that does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove what happened.
+/// What is not signed by the key proves nothing, and is in FILE.unsigned.
 #[derive(Args, Debug)]
 #[command(
     visible_alias = "witness",
-    after_help = "Examples:\n  crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n  */5 * * * * crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n\nExit codes: 0 it extends the one that was kept, 20 the first contact, 24 the checkpoint is not signed by the key, 30 it does\nnot extend the one that was kept, 10 the relay can't be reached."
+    after_help = "Examples:\n  crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n  */5 * * * * crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n\nExit codes: 0 it extends the one that was kept, 20 the first contact, 24 the checkpoint is not signed by the key, or the relay\ndoes not prove that it extends the one that was kept, 30 it does not extend it, 10 the relay gives no checkpoint."
 )]
 pub(super) struct Watch {
     #[command(flatten)]
@@ -80,9 +81,11 @@ impl Watch {
         let new = match Note::parse(&shown).and_then(|n| n.open(&key)) {
             Ok(new) => new,
             Err(fault) => {
+                let unsigned = beside(&self.keep, ".unsigned");
+                put(&unsigned, &shown)?;
                 return self.cry(
                     console,
-                    &shown,
+                    &unsigned,
                     &fault.to_string(),
                     Word::NotVerified.into(),
                 );
@@ -105,18 +108,29 @@ impl Watch {
                 "it has {} entries, and had {}: the log was cut",
                 new.size, old.size
             );
-            return self.cry(console, &shown, &what, Exit::FORK);
+            return self.cry(console, &self.evidence(&shown)?, &what, Exit::FORK);
         }
         let path = match new.size == old.size {
             true => Vec::new(),
-            false => source.consistency(old.size, new.size)?,
+            false => match source.consistency(old.size, new.size) {
+                Ok(path) => path,
+                // Whoever rewrites a log has a reason to give no proof.
+                Err(fault) => {
+                    let what = format!(
+                        "it could not be proved that it extends the one of {} entries: {fault}",
+                        old.size
+                    );
+                    let kept = self.evidence(&shown)?;
+                    return self.cry(console, &kept, &what, Word::NotVerified.into());
+                }
+            },
         };
         if !extends(old.size, &old.root, new.size, &new.root, &path) {
             let what = format!(
                 "its first {} entries are not those that were signed before",
                 old.size
             );
-            return self.cry(console, &shown, &what, Exit::FORK);
+            return self.cry(console, &self.evidence(&shown)?, &what, Exit::FORK);
         }
         put(&self.keep, &shown)?;
         self.say(
@@ -136,16 +150,29 @@ impl Watch {
         ))
     }
 
-    /// Keeps what was shown beside what is held.
+    /// Keeps what was shown beside what is held, in a file of its own. Where it is.
+    fn evidence(&self, shown: &str) -> Result<PathBuf, Failure> {
+        let mut place = beside(&self.keep, ".shown");
+        let mut number = 1_u64;
+        while let Some(before) = kept(&place)? {
+            if before == shown {
+                return Ok(place);
+            }
+            number += 1;
+            place = beside(&self.keep, &format!(".shown.{number}"));
+        }
+        put(&place, shown)?;
+        Ok(place)
+    }
+
+    /// Says what is wrong, and where both notes are.
     fn cry(
         &self,
         console: &mut Console,
-        shown: &str,
+        evidence: &Path,
         what: &str,
         exit: Exit,
     ) -> Result<Exit, Failure> {
-        let evidence = beside(&self.keep, ".shown");
-        put(&evidence, shown)?;
         let text = |path: &Path| shown_path(&path.to_string_lossy()).into_owned();
         console.show(&format!(
             "{}  {}\n",
@@ -155,7 +182,7 @@ impl Watch {
         console.show(&format!(
             "  {} is what was held, {} is what was shown now: keep both, and ask who runs the relay.\n",
             text(&self.keep),
-            text(&evidence)
+            text(evidence)
         ))?;
         Ok(exit)
     }

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::console::Console;
+use crate::content::scope;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -24,10 +25,10 @@ pub(super) struct Grant {
     #[arg(value_name = "TO")]
     to: String,
     /// What it covers: pii, medical, financial, biometric, location, a word of your own; may be given again
-    #[arg(long, value_name = "SCOPE", required = true)]
+    #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
     scope: Vec<String>,
-    /// When it ends
-    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    /// When it ends: 30d, 12h, 8w, a date or a time
+    #[arg(long, value_name = "TIME", value_parser = clock::end)]
     expires: Option<Timestamp>,
     /// The law that applies: GDPR, CCPA, HIPAA …; may be given again
     #[arg(long, value_name = "LAW")]
@@ -96,13 +97,13 @@ impl Grant {
         }
         let builder = builder
             .meta("privacy", "Consent-ID", &id)
-            .body(self.words(&id))
+            .body(self.words(&id, delivery.signs(desk)))
             .visible();
         delivery.dispatch(console, desk, &builder, &[])
     }
 
     /// What the message says to people.
-    fn words(&self, id: &str) -> String {
+    fn words(&self, id: &str, is_signed: bool) -> String {
         if let Some(note) = &self.note {
             return note.clone();
         }
@@ -110,8 +111,13 @@ impl Grant {
             Some(end) => format!(" until {end}"),
             None => String::new(),
         };
+        // Only who has a key can withdraw it.
+        let ends = match is_signed {
+            true => "; I can withdraw it at any time.",
+            false => ".",
+        };
         format!(
-            "I agree to the use of what falls under {}{end}. The name of this consent is {id}; I can withdraw it at any time.",
+            "I agree to the use of what falls under {}{end}. The name of this consent is {id}{ends}",
             self.scope.join(", ")
         )
     }

@@ -54,6 +54,12 @@ impl Revoke {
             _ => None,
         };
         drop(store);
+        if let Some(end) = grant.as_ref().and_then(|g| g.revoked.as_ref()) {
+            console.note(&format!(
+                "it was withdrawn before, at {} ({}): this REVOKE says it again",
+                end.at, end.message
+            ))?;
+        }
         let receiver = self.receiver(console, desk, grant.as_ref())?;
         let at = clock::now();
         let id = grant.as_ref().map_or(&self.id, |g| &g.id);

@@ -1,20 +1,23 @@
 //! `crosstalk consent show`: a consent, the messages under it, and what became of its end.
 
 use super::list::style;
-use super::{find, unknown};
+use super::{ENOUGH, find, several, unknown};
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::desk::{Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::remote::{Delivered, Through};
+use crate::relay::remote::{Delivered, Remote, Through};
 use crate::schema::CONSENT;
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};
 use std::path::PathBuf;
+
+/// Among how many consents of a relay a name is looked for.
+const AMONG: usize = 500;
 
 /// Show a consent, the messages under it, and who was told of its end
 #[derive(Args, Debug)]
@@ -41,7 +44,7 @@ impl Show {
         let record = match &self.relay {
             Some(url) => {
                 let through = Through::of(url, self.token_file.clone())?;
-                through.connect(&desk.config, None)?.consent(&self.id)?
+                at_relay(&through.connect(&desk.config, None)?, &self.id)?
             }
             None => self.kept(console, desk)?,
         };
@@ -68,6 +71,21 @@ impl Show {
             // Only a relay tells others by itself.
             told: Vec::new(),
         })
+    }
+}
+
+/// The consent that a name, or the beginning of one, means at a relay.
+fn at_relay(remote: &Remote, name: &str) -> Result<ConsentRecord, Failure> {
+    let unknown = match remote.consent(name) {
+        Err(trouble) if trouble.is_unknown() && name.chars().count() >= ENOUGH => trouble,
+        answer => return Ok(answer?),
+    };
+    let all = remote.consents(None, false, AMONG)?.into_iter();
+    let mut found = all.map(|c| c.id).filter(|id| id.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(remote.consent(&one)?),
+        (Some(_), Some(_)) => Err(several(name)),
+        (None, _) => Err(unknown.into()),
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Create {
     #[arg(long = "for", value_name = "ADDR", num_args = 1.., value_parser = pattern, required_if_eq_any = [("role", "agent"), ("role", "person")])]
     addresses: Vec<String>,
     /// When it ends: 90d, 12h, 8w, or a date; without it, never
-    #[arg(long, value_name = "TIME", value_parser = end)]
+    #[arg(long, value_name = "TIME", value_parser = clock::until)]
     expires: Option<Timestamp>,
     /// Write the secret to this new file, for its owner alone, and not on stdout
     #[arg(long, value_name = "FILE")]
@@ -73,41 +73,6 @@ fn pattern(text: &str) -> Result<String, String> {
     Pattern::parse(text)
         .map(|p| p.to_string())
         .map_err(|e| e.to_string())
-}
-
-/// Reads `90d`, `12h`, `8w`, a date or a time: when a token ends.
-fn end(text: &str) -> Result<Timestamp, String> {
-    let now = clock::now();
-    let until = duration(text).map(|hours| {
-        Timestamp::from_millis(
-            now.as_millis()
-                .saturating_add(hours.saturating_mul(3_600_000)),
-        )
-    });
-    let date = || Timestamp::parse(&format!("{text}T00:00:00Z"));
-    let until = until.or_else(|| Timestamp::parse(text)).or_else(date);
-    match until {
-        Some(until) if until > now => Ok(until),
-        Some(_) => Err("that is over already".to_owned()),
-        None => Err("write it as 90d, 12h, 8w, 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
-    }
-}
-
-/// A number of hours, days or weeks, in hours.
-fn duration(text: &str) -> Option<i64> {
-    let unit = text.chars().last()?;
-    let number: i64 = text
-        .strip_suffix(unit)?
-        .parse()
-        .ok()
-        .filter(|n| (1..=100_000).contains(n))?;
-    let hours = match unit {
-        'h' => 1,
-        'd' => 24,
-        'w' => 7 * 24,
-        _ => return None,
-    };
-    number.checked_mul(hours)
 }
 
 /// A new secret: 256 random bits.
@@ -194,29 +159,6 @@ impl Create {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ends_are_read() {
-        let now = clock::now().as_millis();
-        let in_days = |t: &str| (end(t).unwrap().as_millis() - now + 500) / 86_400_000;
-        assert_eq!((in_days("90d"), in_days("8w"), in_days("48h")), (90, 56, 2));
-        assert_eq!(
-            end("2999-01-31").unwrap().to_string(),
-            "2999-01-31T00:00:00Z"
-        );
-        for wrong in [
-            "",
-            "d",
-            "0d",
-            "-3d",
-            "90x",
-            "soon",
-            "2001-01-01",
-            "999999999999d",
-        ] {
-            assert!(end(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn secrets_have_their_form_and_differ() {

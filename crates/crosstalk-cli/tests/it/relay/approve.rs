@@ -1,6 +1,6 @@
 //! A person decides about what waits at a relay: what they saw, once.
 
-use super::{Person, Relay, header};
+use super::{Person, Relay, header, until};
 
 const HOLD: &str = "[[hold]]\nwhy = \"agents write to chats\"\nfrom = [\"claude://*\"]\n";
 
@@ -17,6 +17,8 @@ fn setting(test: &str) -> (Person, Relay) {
 fn send(ann: &Person, body: &str) -> String {
     let from = "claude://code/api";
     let sent = ann.does(&["send", "gemini://app/1", body, "--from", from]);
+    assert!(sent.err.contains("waits for a person"), "{}", sent.err);
+    assert!(!sent.err.contains("on its way"), "{}", sent.err);
     header(&sent.out, "message")
 }
 
@@ -57,15 +59,26 @@ fn what_waits_is_shown_exactly_and_decided_once() {
         assert!(again.err.contains("made once"), "{}", again.err);
     }
     assert_eq!(ann.run(&["approve", "01KNOSUCH", "--yes"]).code, 10);
+    let (one, _other) = (send(&ann, "And now?"), send(&ann, "And then?"));
+    let several = ann.run(&["approve", &one[..4], "--yes"]);
+    assert_eq!(several.code, 2, "{}", several.err);
 }
 
 #[test]
 fn what_is_refused_goes_nowhere_and_its_sender_reads_why() {
     let (ann, _relay) = setting("refuse");
-    let id = send(&ann, "Delete everything.");
+    let words = ["send", "gemini://app/1", "Delete everything.", "--from"];
+    let sent = ann.does(&[&words[..], &["claude://code/api", "--json"]].concat());
+    let sent: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
+    assert_eq!(
+        (&sent["relay"]["taken"], &sent["relay"]["held"]),
+        (&true.into(), &true.into())
+    );
+    let id = sent["message"]["id"].as_str().unwrap().to_owned();
     let refused = ann.does(&[
         "refuse",
-        &id,
+        // As it is shown elsewhere, by its beginning.
+        &id.to_lowercase()[..20],
         "--reason",
         "Not without Bob.",
         "--yes",
@@ -74,8 +87,11 @@ fn what_is_refused_goes_nowhere_and_its_sender_reads_why() {
     let value: serde_json::Value = serde_json::from_str(&refused.out).unwrap();
     assert_eq!(value["schema"], "crosstalk.approval/1");
     assert_eq!(value["decided"]["decision"], "refused");
+    assert_eq!(value["intent"], "REQUEST");
     let inbox = ["inbox", "--relay", "--for", "claude://code/api", "--json"];
-    assert!(ann.does(&inbox).out.contains("Not without Bob."));
+    let why = || ann.does(&inbox).out;
+    until("the reason", || why().contains("Not without Bob."));
+    assert!(!why().contains("Bob.."), "{}", why());
     let inbox = ["inbox", "--relay", "--for", "gemini://app/1", "--json"];
     assert!(!ann.does(&inbox).out.contains("Delete everything."));
     let list = ann.does(&["approve", "--json"]);

@@ -1,6 +1,6 @@
 //! A relay that is held to what it did: a bundle checked offline, a receipt, a witness, the way of a message.
 
-use super::{Person, Relay};
+use super::{Person, Relay, until};
 use crate::schema::{assert_valid, validator};
 use crosstalk_cli::exit;
 use serde_json::Value;
@@ -48,6 +48,10 @@ fn an_outsider_checks_what_a_relay_did() {
         .collect();
     assert_eq!(entries.len(), 3);
     assert_eq!(entries[1]["message"], id.as_str());
+    assert_eq!(
+        (&entries[1]["from"], &entries[1]["to"]),
+        (&"KALLE".into(), &"BOT".into())
+    );
     let shown = kalle.does(&["audit", "log", "--relay", &url, "--message", &id]);
     assert!(
         shown.out.contains("accepted") && shown.out.contains(&id),
@@ -139,6 +143,10 @@ fn an_outsider_checks_what_a_relay_did() {
     assert_eq!(traced.code, i32::from(exit::NOT_VERIFIED), "{}", traced.out);
     assert!(traced.out.contains("digest"), "{}", traced.out);
 
+    // The key of the log is the key of the hops.
+    std::fs::write(&file, &envelope).unwrap();
+    kalle.does(&["audit", "trace", "--key", &key, &file]);
+
     // It goes on, and the witness is content; then the relay is put back to an older state, and is not.
     kalle.does(&["send", "BOT", "Four?", "--relay", &url]);
     assert_eq!(watch(&[]).code, 0);
@@ -157,4 +165,162 @@ fn cut_off(path: &str) -> bool {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch("DELETE FROM log WHERE place >= 2; DELETE FROM checkpoint")
         .is_ok()
+}
+
+/// The messages of a bundle.
+fn messages(folder: &str) -> Vec<String> {
+    let files = std::fs::read_dir(format!("{folder}/messages")).unwrap();
+    let read = |f: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(f.unwrap().path());
+    files.map(|f| read(f).unwrap()).collect()
+}
+
+#[test]
+fn ids_are_found_by_their_beginning_and_nothing_is_no_evidence() {
+    let kalle = Person::new("audit-short", "kalle");
+    let path = |name: &str| kalle.home.path(name).to_str().unwrap().to_owned();
+    let relay = Relay::start(&kalle.home, &[]);
+    let (url, data) = (relay.url.clone(), path("relay"));
+    let send = ["send", "BOT", "--relay", &url, "--json", "One?"];
+    let sent = json(&kalle.does(&send).out);
+    kalle.does(&["send", "BOT", "--relay", &url, "Two?"]);
+    let (id, thread) = (
+        sent["message"]["id"].as_str().unwrap(),
+        sent["message"]["thread"].as_str().unwrap(),
+    );
+    let local = ["--data", data.as_str()];
+    let remote = ["--relay", url.as_str()];
+    let mut number = 0;
+    // Over the network first: then something is signed.
+    for place in [remote, local] {
+        for (filter, text) in [("--message", id), ("--thread", thread)] {
+            number += 1;
+            let (out, short) = (path(&format!("part{number}")), &text[..24]);
+            let export = ["audit", "export", "--out", &out, filter, short];
+            kalle.does(&[&export[..], &place].concat());
+            assert_eq!(messages(&out).len(), 1, "{filter} {place:?}");
+            let log = ["audit", "log", "--kind", "accepted", filter, short];
+            let log = kalle.does(&[&log[..], &place].concat()).out;
+            assert_eq!(log.lines().count(), 1, "{log}");
+            assert!(log.contains("KALLE → BOT"), "{log}");
+
+            let none = path(&format!("none{number}"));
+            let export = ["audit", "export", "--out", &none, filter, "01KNOSUCH"];
+            let log = ["audit", "log", filter, "01KNOSUCH"];
+            for words in [&export[..], &log[..]] {
+                let ended = kalle.run(&[words, &place].concat());
+                assert_eq!(ended.code, 1, "{words:?}: {}", ended.out);
+                assert!(ended.err.contains("01KNOSUCH"), "{}", ended.err);
+            }
+        }
+        let receipt = ["audit", "receipt", &id[..24]];
+        let receipt = kalle.does(&[&receipt[..], &place].concat()).out;
+        assert!(receipt.starts_with("c2sp.org/tlog-proof"), "{receipt}");
+        std::fs::write(path("r.proof"), receipt).unwrap();
+    }
+
+    // What can't be read is said to be so, and not to be another message.
+    let message = messages(&path("part1")).remove(0);
+    let watch = ["audit", "watch", "--data", &data, "--keep", &path("w.note")];
+    kalle.run(&watch);
+    for (text, code, word) in [
+        (message.clone(), 0, "holds"),
+        (String::new(), i32::from(exit::FORMAT), "can't be read"),
+        ("Hello?\n".into(), i32::from(exit::FORMAT), "can't be read"),
+        (
+            format!("{message}P.S.\n"),
+            i32::from(exit::FORMAT),
+            "can't be read",
+        ),
+    ] {
+        std::fs::write(path("m.aict"), &text).unwrap();
+        let (proof, key) = (path("r.proof"), path("w.note.key"));
+        let verify = ["audit", "verify", &proof, "--key", &key, "--message"];
+        let ended = kalle.run(&[&verify[..], &[&path("m.aict")]].concat());
+        assert_eq!(ended.code, code, "{text}: {}", ended.out);
+        let said: Vec<&str> = ended.out.split_whitespace().collect();
+        assert!(said.join(" ").contains(word), "{}", ended.out);
+    }
+}
+
+/// What has run out is in no bundle, also if the relay has not erased it yet, and the bundle holds all the same.
+#[test]
+fn what_has_run_out_is_not_exported() {
+    let kalle = Person::new("audit-over", "kalle");
+    let path = |name: &str| kalle.home.path(name).to_str().unwrap().to_owned();
+    let relay = Relay::start(&kalle.home, &[]);
+    let url = relay.url.clone();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let end = i64::try_from(now.unwrap().as_secs()).unwrap() * 1000 + 3000;
+    let end = crosstalk_envelope::Timestamp::from_millis(end).to_string();
+    let under = [
+        "--scope",
+        "medical",
+        "--consent",
+        "explicit_yes",
+        "--expires",
+        &end,
+    ];
+    let send = ["send", "BOT", "140 to 90.", "--relay", &url];
+    kalle.does(&[&send[..], &under].concat());
+    kalle.does(&["send", "BOT", "Stays.", "--relay", &url]);
+    let inbox = ["inbox", "--relay", &url, "--for", "BOT", "--json"];
+    until("its end", || !kalle.does(&inbox).out.contains("140 to 90"));
+    let export = |out: &str, place: [&str; 2]| {
+        let words = ["audit", "export", "--out", out];
+        kalle.does(&[&words[..], &place].concat());
+        let texts = messages(out);
+        assert!(texts.len() == 1 && texts[0].contains("Stays."), "{texts:?}");
+        let verified = kalle.run(&["audit", "verify", out]);
+        let holds = i32::from(exit::FIRST_CONTACT);
+        assert_eq!(verified.code, holds, "{}", verified.out);
+        assert!(verified.out.contains("1 erased"), "{}", verified.out);
+        assert!(verified.out.contains("1 message, each"), "{}", verified.out);
+    };
+    export(&path("over-the-network"), ["--relay", &url]);
+    export(&path("in-the-folder"), ["--data", relay.data()]);
+}
+
+/// A checkpoint that somebody else signed is no checkpoint of this relay; without a key nobody can say.
+#[test]
+fn checkpoints_are_checked_with_the_key_of_the_relay() {
+    let kalle = Person::new("audit-signed", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["send", "BOT", "One?", "--relay", &relay.url]);
+    let data = relay.data.clone();
+    relay.stop();
+    let fsck = ["fsck", "--data", data.to_str().unwrap(), "--json"];
+    let sound = json(&kalle.does(&fsck).out);
+    assert_eq!(sound["places"][0]["unchecked"], Value::Array(Vec::new()));
+    let keys = data.join("keys");
+    std::fs::rename(&keys, data.join("away")).unwrap();
+    let unknown = json(&kalle.does(&fsck).out);
+    let said = unknown["places"][0]["unchecked"][0].as_str().unwrap();
+    assert!(said.contains("no key"), "{said}");
+    assert!(!keys.exists(), "a check makes no key");
+    std::fs::rename(data.join("away"), &keys).unwrap();
+
+    let db = rusqlite::Connection::open(data.join("relay.db")).unwrap();
+    let other =
+        crosstalk_envelope::PrivateKey::from_seed(crosstalk_envelope::Algorithm::Ed25519, &[1; 32]);
+    let note: String = db
+        .query_row("SELECT note FROM checkpoint LIMIT 1", [], |row| row.get(0))
+        .unwrap();
+    let claim = crosstalk_protocol::audit::Note::parse(&note)
+        .unwrap()
+        .claim()
+        .unwrap();
+    let forged = claim.sign(&other.unwrap()).unwrap();
+    db.execute(
+        "UPDATE checkpoint SET note = ?1 WHERE note = ?2",
+        [&forged, &note],
+    )
+    .unwrap();
+    drop(db);
+    let found = kalle.run(&fsck);
+    assert_eq!(found.code, 1, "{}", found.out);
+    assert!(
+        found.out.contains("not signed by a key of the relay"),
+        "{}",
+        found.out
+    );
 }

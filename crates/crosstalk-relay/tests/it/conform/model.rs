@@ -1,17 +1,19 @@
 //! A relay in memory: the rules of `crosstalk-protocol` over a few lists. What it does wrong can be chosen.
 
+mod record;
+
 use super::defect::Defect;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
-use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_same_party, may_answer};
-use crosstalk_protocol::{Question, Trust, verify};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -29,6 +31,7 @@ pub(super) struct Message {
     pub(super) at: Timestamp,
     pub(super) ack: String,
     is_answered: bool,
+    is_erased: bool,
 }
 
 impl Message {
@@ -83,6 +86,12 @@ pub(super) struct Model {
     pub(super) rules: Rules,
     pub(super) agents: Vec<Agent>,
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    pub(super) grants: BTreeMap<String, Grant>,
+    /// Which messages are kept under which consent.
+    pub(super) under: Vec<(String, String)>,
+    pub(super) trust: Trust,
+    /// When polls were closed.
+    pub(super) closed: BTreeMap<String, Timestamp>,
 }
 
 impl Model {
@@ -155,12 +164,12 @@ impl Model {
             return self.refuse(Some(&document), false, refusal);
         }
         let at = now();
-        let verdict = verify(&document, &Trust::default(), &Question::at(at));
+        let verdict = self.judge(&document, at);
         let everybody = Peer::local();
         let candidate = Candidate {
             document: &document,
             verdict: &verdict,
-            proof: Proof::default(),
+            proof: Self::proof(&document),
             peer: if self.has(Defect::AnybodySpeaks) {
                 &everybody
             } else {
@@ -220,7 +229,8 @@ impl Model {
         Ok(admission)
     }
 
-    fn take(&mut self, admission: Admission, at: Timestamp) -> Result<String, Refusal> {
+    fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Refusal> {
+        admission.is_authority |= self.has(Defect::AnybodyWithdraws);
         let known = self.find(admission.arrival.id());
         if let Some(known) = known.map(|n| &self.messages[n]) {
             let is_same = known.admission.arrival.digest == admission.arrival.digest;
@@ -244,7 +254,7 @@ impl Model {
                 return Err(Refusal::new(ErrorCode::Perm, detail));
             }
         }
-        admission.rule(&self.facts(&admission))?;
+        let terms = admission.rule(&self.facts(&admission))?;
         let seq = match self.defect {
             Defect::SamePlace => 7,
             _ => u64::try_from(self.messages.len()).unwrap() + 1,
@@ -258,7 +268,9 @@ impl Model {
         };
         let ack = acknowledgement(&receipt);
         if !self.has(Defect::LosesMessages) {
+            let id = admission.arrival.id().to_owned();
             self.file(admission, at, ack.clone());
+            self.record(&id, terms);
         }
         Ok(ack)
     }
@@ -289,7 +301,7 @@ impl Model {
             is_party: all.is_empty() || all.iter().any(is_in) || self.has(Defect::AnybodyCloses),
             answered: answered.filter(|_| !self.has(Defect::AnswersBroadcasts)),
             steward: handed.map(|m| m.admission.recipients[0].address.clone()),
-            grants: Vec::new(),
+            grants: self.named(admission),
         }
     }
 
@@ -333,6 +345,7 @@ impl Model {
             at,
             ack,
             is_answered: false,
+            is_erased: false,
         });
     }
 

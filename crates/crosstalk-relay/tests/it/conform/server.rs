@@ -351,9 +351,15 @@ impl Server {
     async fn answer(&self, asked: &Asked) -> Result<Reply, Fault> {
         let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
         let allow = match path.as_slice() {
-            ["receive" | "ack"] | ["courier", _] | ["dead", _, "requeue"] => "POST",
-            ["inbox" | "search" | "resolve" | "courier" | "dead" | "threads"]
-            | ["messages" | "threads", _]
+            ["receive" | "ack"]
+            | ["courier", _]
+            | ["dead", _, "requeue"]
+            | ["polls", _, "close"] => "POST",
+            [
+                "inbox" | "search" | "resolve" | "courier" | "dead" | "threads" | "consents"
+                | "polls",
+            ]
+            | ["messages" | "threads" | "consents" | "polls", _]
             | ["messages", _, "status"] => "GET",
             ["agents"] => "GET, PUT",
             ["tokens"] => "GET, POST",

@@ -1,6 +1,6 @@
 //! The log over HTTP: checkpoints, proofs, receipts, entries.
 
-use crate::house::{House, Plan, key, secret, text};
+use crate::house::{House, Plan, key, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{
@@ -8,6 +8,7 @@ use crosstalk_protocol::audit::{
     leaf_hash,
 };
 use crosstalk_protocol::relay::Role;
+use serde_json::Value;
 
 fn plan() -> Plan {
     Plan::default()
@@ -105,6 +106,35 @@ fn what_is_taken_is_proved_over_http() {
         );
     }
     assert_eq!(house.get("/crosstalk/messages/M77/receipt").status, 404);
+}
+
+/// A text whose consent is over is shown to nobody, also before it was erased; the log says that it is gone.
+#[test]
+fn what_has_run_out_is_not_in_the_entries() {
+    let house = plan().open();
+    let soon = letter("ANN", "CLAUDE", "M1").meta("privacy", "Consent", "explicit_yes");
+    let soon = soon.meta("privacy", "Expires", "2026-09-21T15:00:00Z");
+    house.take(&soon.build().unwrap());
+    house.take(&text("ANN", "CLAUDE", "M2"));
+    let entries = || {
+        let found = house.get("/crosstalk/audit/entries?texts=true&limit=500");
+        found.json()["entries"].as_array().unwrap().clone()
+    };
+    let texts = |found: &[Value]| found.iter().filter(|e| e["text"].is_string()).count();
+    assert_eq!(texts(&entries()), 2);
+    assert_eq!(
+        (&entries()[0]["from"], &entries()[0]["to"]),
+        (&"ANN".into(), &"CLAUDE".into())
+    );
+    house.later(3600);
+    let found = entries();
+    assert_eq!(texts(&found), 1, "{found:?}");
+    let last = found.last().unwrap();
+    assert_eq!(
+        (&last["kind"], &last["message"]),
+        (&"erased".into(), &"M1".into())
+    );
+    assert!(found[0]["from"].is_null(), "{found:?}");
 }
 
 /// Refusals are in the log soon, without a word of what was refused, and the relay that stops signs everything.

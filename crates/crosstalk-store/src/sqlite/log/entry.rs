@@ -4,7 +4,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{Detail, EventKind, Hash, Leaf, LogEntry, LogQuery, leaf_hash};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::{number, signed};
 use crate::sqlite::derive::unknown;
@@ -43,6 +43,7 @@ fn entry(row: &Row<'_>) -> Step<LogEntry> {
         leaf: leaf(row)?,
         detail: salt.zip(detail),
         text: None,
+        parties: None,
     })
 }
 
@@ -104,21 +105,33 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> 
     if asked.newest {
         entries.reverse();
     }
-    if asked.texts {
-        for entry in &mut entries {
-            entry.text = text(db, entry.index)?;
+    for entry in &mut entries {
+        if entry.leaf.kind == EventKind::Accepted {
+            entry.parties = parties(db, entry.index)?;
+            if let Some(now) = asked.texts {
+                entry.text = text(db, entry.index, now)?;
+            }
         }
     }
     Ok(entries)
 }
 
-/// The text of the message that an entry took, if it is kept.
-fn text(db: &Connection, index: u64) -> Step<Option<String>> {
-    use rusqlite::OptionalExtension as _;
+/// Who sent the message that an entry took, and to whom, if its text is kept.
+fn parties(db: &Connection, index: u64) -> Step<Option<(String, String)>> {
+    db.prepare_cached(
+        "SELECT m.sender, m.receiver FROM log l JOIN message m ON m.seq = l.seq WHERE l.place = ?1",
+    )?
+    .query_row(params![signed(index)], |row| Ok((row.get(0)?, row.get(1)?)))
+    .optional()
+}
+
+/// The text of the message that an entry took, if it is kept and its time is not over.
+fn text(db: &Connection, index: u64, now: Timestamp) -> Step<Option<String>> {
     db.prepare_cached(
         "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
-         WHERE l.place = ?1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place",
+         WHERE l.place = ?1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place \
+         AND (i.expires IS NULL OR i.expires > ?2)",
     )?
-    .query_row(params![signed(index)], |row| row.get(0))
+    .query_row(params![signed(index), now.as_millis()], |row| row.get(0))
     .optional()
 }

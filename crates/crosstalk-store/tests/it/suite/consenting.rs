@@ -45,8 +45,13 @@ fn with(letter: Letter, claim: Claim) -> Admission {
     }
 }
 
+/// A message under a consent.
+pub(crate) fn under(letter: Letter, consent: &str) -> Admission {
+    with(letter, yes(consent))
+}
+
 /// A REVOKE that is surely from its sender.
-fn revoke(id: &str, consents: &[&str]) -> Admission {
+pub(crate) fn revoke(id: &str, consents: &[&str]) -> Admission {
     Admission {
         proof: Proof {
             assurance: Assurance::Pinned,
@@ -56,7 +61,7 @@ fn revoke(id: &str, consents: &[&str]) -> Admission {
     }
 }
 
-fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> Withdrawn {
+pub(crate) fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> Withdrawn {
     match take(store, revoke) {
         Taken::New {
             withdrawn: Some(withdrawn),

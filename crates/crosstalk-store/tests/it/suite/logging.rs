@@ -14,7 +14,7 @@ use crosstalk_protocol::store::Side;
 fn everything() -> LogQuery {
     LogQuery {
         most: usize::MAX,
-        texts: true,
+        texts: Some(at(0)),
         ..LogQuery::default()
     }
 }
@@ -87,6 +87,27 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
     // What is erased is known under its index, and a receipt of it can be given.
     assert!(matches!(take(store, &first), Taken::Known { index: 0, .. }));
     assert_eq!(store.log_index("M1").unwrap(), Some(0));
+}
+
+/// A text whose time is over is not shown, whether it is erased or not.
+pub(crate) fn texts_are_shown_until_their_end(store: &mut dyn RelayStore) {
+    take_and_file(
+        store,
+        &[parcel(letter("M1")).expires(60), parcel(letter("M2"))],
+    );
+    let texts = |seconds| {
+        let asked = LogQuery {
+            texts: Some(at(seconds)),
+            ..everything()
+        };
+        let entries = store.log_entries(&asked).unwrap();
+        let texts = entries.into_iter().map(|e| e.text.is_some());
+        texts.collect::<Vec<bool>>()
+    };
+    assert_eq!(texts(59), [true, true]);
+    assert_eq!(texts(60), [false, true]);
+    let first = entries(store).remove(0);
+    assert_eq!(first.parties, Some(("KALLE".into(), "CLAUDE".into())));
 }
 
 pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut dyn RelayStore) {

@@ -111,7 +111,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
             from,
             to: Some(size),
             most: 500,
-            texts: true,
+            texts: Some(crate::clock::now()),
             ..LogQuery::default()
         };
         let (_, more) = relayed(world.run(admin.entries(&asked)), "the log can't be read")?;

@@ -211,6 +211,19 @@ impl Server {
                 }).collect();
                 json!({"letters": list})
             }
+            ["consents"] => {
+                let by = asked.query.get("by").map(String::as_str);
+                let holding = asked.query.get("holding").is_some_and(|h| h == "true");
+                model.consents(&asked.peer, by, holding)
+            }
+            ["consents", id] => model.consent(&asked.peer, id).ok_or_else(missing)?,
+            ["polls"] => model.polls(&asked.peer),
+            ["polls", id] => model.poll(&asked.peer, id).ok_or_else(missing)?,
+            ["polls", id, _] => {
+                model.poll(&asked.peer, id).ok_or_else(missing)?;
+                let closed = model.close_poll(&asked.peer, id);
+                closed.ok_or_else(|| fault(ErrorCode::Perm, "Only who asked"))?
+            }
             ["dead", id, _] => {
                 let number = find(&model, id)?;
                 json!({"requeued": model.requeue(number)})
