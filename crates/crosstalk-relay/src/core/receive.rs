@@ -299,10 +299,12 @@ impl Relay {
             Some(record) => Some(record),
             None => self.answer(&mut told, until).await,
         };
-        let answer = answered.map_or(answer, |record| {
-            self.handed_out(&record.receiver, vec![record.id.clone()]);
-            self.leaving(&record)
+        let left = answered.and_then(|record| {
+            let left = self.leaving(&record)?;
+            self.handed_out(&record.receiver, vec![record.id]);
+            Some(left)
         });
+        let answer = left.unwrap_or(answer);
         drop(told);
         Received::Taken {
             id,

@@ -30,12 +30,13 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let relay = &call.site.relay;
     let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
+    let now = relay.now();
     for held in waiting.iter().filter(|h| sees(&call.caller.peer, h)) {
         if approvals.len() == limit || bytes > BYTES {
             break;
         }
         bytes += held.record.text.len();
-        approvals.push(ApprovalView::of(held));
+        approvals.push(ApprovalView::of(held, now));
     }
     Ok(answer::json(&json!({ "approvals": approvals })))
 }
@@ -43,7 +44,7 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
 pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let held = find(call).await?;
-    Ok(answer::json(&ApprovalView::of(&held)))
+    Ok(answer::json(&ApprovalView::of(&held, call.site.relay.now())))
 }
 
 /// The message that the path names, if whoever asks sees it.

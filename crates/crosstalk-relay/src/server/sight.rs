@@ -6,7 +6,7 @@
 
 use super::surface::Call;
 use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::relay::{HeldMessage, Peer, RelayStore, Rules};
+use crosstalk_protocol::relay::{Delivery, Handler, HeldMessage, Peer, RelayStore, Rules, State};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +49,30 @@ impl Sight {
             return Ok(true);
         }
         self.gets(store, record)
+    }
+
+    /// Whether a message is seen, by itself or because its thread was handed over.
+    pub(super) fn finds(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        if self.sees(store, record)? {
+            return Ok(true);
+        }
+        let shown = self.shown(store, &record.thread)?;
+        let seen = self.filter(store, vec![record.clone()], &shown)?;
+        Ok(!seen.is_empty())
+    }
+
+    /// Whether a message waits for a person to carry it, and this is one.
+    pub(super) fn carries(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        let waits = |d: &Delivery| d.by == Handler::CopyPaste && d.state == State::Queued;
+        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(waits))
     }
 
     /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.

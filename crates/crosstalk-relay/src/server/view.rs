@@ -17,7 +17,7 @@ pub(super) struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     received_at: String,
-    envelope: String,
+    pub(super) envelope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,9 +25,9 @@ pub(super) struct MessageView {
 }
 
 impl MessageView {
-    /// A message as it leaves the relay.
-    pub(super) fn of(relay: &Relay, record: &Record) -> Self {
-        Self::with(record, relay.leaving(record))
+    /// A message as it leaves the relay; nothing once its time is over.
+    pub(super) fn of(relay: &Relay, record: &Record) -> Option<Self> {
+        Some(Self::with(record, relay.leaving(record)?))
     }
 
     /// A message that waits for a person, as it came: it has not left the relay.
@@ -89,7 +89,7 @@ pub(super) struct ApprovalView {
     ends_at: Option<String>,
     digest: String,
     raw: String,
-    /// Exactly as it came; nothing once it is decided.
+    /// Exactly as it came; nothing once it is decided or its consent has ended.
     envelope: Option<String>,
     decided: Option<DecidedView>,
 }
@@ -109,7 +109,7 @@ struct DecidedView {
 }
 
 impl ApprovalView {
-    pub(super) fn of(held: &HeldMessage) -> Self {
+    pub(super) fn of(held: &HeldMessage, now: Timestamp) -> Self {
         let record = &held.record;
         let meaning = record.meaning.map(|m| m.as_str().to_owned());
         let recipients = held.recipients.iter().map(|r| RecipientView {
@@ -139,7 +139,7 @@ impl ApprovalView {
             ends_at: time(ends),
             digest: record.digest.to_string(),
             raw: held.raw.to_string(),
-            envelope: held.is_waiting().then(|| record.text.clone()),
+            envelope: held.text(now).map(str::to_owned),
             decided,
         }
     }

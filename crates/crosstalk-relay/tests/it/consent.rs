@@ -1,6 +1,7 @@
 //! Consent at a relay that runs: the tables of the specification, cell by cell, and withdrawal while others read.
 
 mod erasure;
+mod expiry;
 mod interleaving;
 mod matrix;
 mod revocation;

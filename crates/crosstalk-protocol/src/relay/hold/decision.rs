@@ -119,6 +119,12 @@ impl HeldMessage {
         self.decided.is_none()
     }
 
+    /// What may be shown of it: its text, while it waits and its consent holds (CON-005).
+    pub fn text(&self, now: Timestamp) -> Option<&str> {
+        let is_shown = self.is_waiting() && !self.record.has_run_out(now);
+        is_shown.then_some(self.record.text.as_str())
+    }
+
     /// Whether it was approved: then it is taken, and what is known about it is known elsewhere.
     pub fn is_approved(&self) -> bool {
         let decided = self.decided.as_ref();
