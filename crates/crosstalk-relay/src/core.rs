@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
     Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
     State, add_logged_hop,
@@ -243,6 +244,11 @@ impl Relay {
             Ok(trust) => self.shared.believed.set(trust),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
         }
+    }
+
+    /// Whom the relay believes now.
+    pub(crate) fn trust(&self) -> Arc<Trust> {
+        self.shared.believed.now()
     }
 
     /// How far filing is; changes can be waited for.

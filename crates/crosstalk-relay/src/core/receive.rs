@@ -204,6 +204,14 @@ impl Relay {
             true => None,
             false => self.shared.other_peer(&document, verdict).await,
         };
+        // Who handed it in is on record, whoever signed it.
+        let other = other.map(|other| match peer.is_stranger() {
+            true => other,
+            false => Peer {
+                name: peer.name.clone(),
+                ..other
+            },
+        });
         let peer = other.as_ref().unwrap_or(peer);
         let proof = match verdict.pkid() {
             Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), peer),

@@ -191,6 +191,7 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
         sight: Sight::of(call),
         digest,
     };
+    call.site.settle().await;
     if !asking.may_have().await? {
         return Err(Fault::missing("such attachment"));
     }
@@ -215,7 +216,7 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
         let (send, body) = Body::stream(&call.line.pace, Some(size));
         if call.parts.method != Method::HEAD {
             tokio::spawn(async move {
-                let mut file = file;
+                let (mut file, mut is_first) = (file, true);
                 loop {
                     let mut part = BytesMut::with_capacity(PART);
                     match file.read_buf(&mut part).await {
@@ -230,9 +231,10 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
                         return;
                     };
                     // What it belongs to may have been withdrawn while somebody read slowly.
-                    if !asking.may_have().await.unwrap_or(false) {
+                    if !is_first && !asking.may_have().await.unwrap_or(false) {
                         return;
                     }
+                    is_first = false;
                     room.send(Bytes::from(part));
                 }
             });

@@ -218,7 +218,8 @@ impl Reading {
                 return Ok(None);
             };
             record = filed;
-            history = Some(earlier.iter().filter_map(|r| relay.leaving(r)).collect());
+            let texts = earlier.records.iter().filter_map(|r| relay.leaving(r));
+            history = Some((texts.collect(), earlier.withheld));
         }
         let view = MessageView::of(&relay, &record);
         Ok(view.map(|view| view.in_inbox(&entry.to, entry.state, history)))

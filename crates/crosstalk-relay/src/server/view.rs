@@ -20,6 +20,9 @@ pub(super) struct MessageView {
     pub(super) envelope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<String>>,
+    /// How many texts are not in the history, though they came before: their consent is not for who gets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<Vec<MessageView>>,
 }
@@ -50,6 +53,7 @@ impl MessageView {
             received_at: record.at.to_string(),
             envelope,
             history: None,
+            withheld: None,
             answers: None,
         }
     }
@@ -60,11 +64,17 @@ impl MessageView {
         self.envelope.len() + history.sum::<usize>()
     }
 
-    /// The same in the inbox of somebody.
-    pub(super) fn in_inbox(mut self, to: &str, state: State, history: Option<Vec<String>>) -> Self {
+    /// The same in the inbox of somebody, with the history and how much is withheld of it.
+    pub(super) fn in_inbox(
+        mut self,
+        to: &str,
+        state: State,
+        history: Option<(Vec<String>, usize)>,
+    ) -> Self {
         to.clone_into(&mut self.to);
         self.state = Some(state.as_str());
-        self.history = history;
+        (self.history, self.withheld) = history.unzip();
+        self.withheld = self.withheld.filter(|count| *count > 0);
         self
     }
 }

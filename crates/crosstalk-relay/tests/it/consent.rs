@@ -2,6 +2,7 @@
 
 mod erasure;
 mod expiry;
+mod handover;
 mod interleaving;
 mod matrix;
 mod revocation;
