@@ -68,7 +68,7 @@ pub fn read_envelope(text: &str, reading: Reading) {
         privacy.pii,
         &privacy.consent,
         privacy.scope,
-        privacy.expires,
+        privacy.expires(),
     ));
     black_box(document.body_text());
     black_box(document.is_accepted());

@@ -90,7 +90,7 @@ impl Said {
         policy: &Policy,
     ) -> Result<Result<Terms, Refusal>, StoreError> {
         let known = match &self.claim {
-            Some(claim) if self.refusal.is_none() => store.known(claim)?,
+            Some(claim) if self.refusal.is_none() => store.known(claim, arrival.id())?,
             _ => Vec::new(),
         };
         Ok(self.ruled(arrival, &known, policy))

@@ -5,6 +5,7 @@ mod decide;
 mod fault;
 mod judge;
 mod notary;
+mod owed;
 mod pending;
 pub(crate) mod poll;
 mod readers;
@@ -264,16 +265,6 @@ impl Relay {
     /// Waits until something was filed since the last call: there may be work for handlers.
     pub async fn work(&self) {
         self.shared.work.notified().await;
-    }
-
-    /// Waits until the relay has something to say by itself.
-    pub(crate) async fn owes(&self) {
-        self.shared.owes.notified().await;
-    }
-
-    /// Says that something is owed.
-    pub(crate) fn owe(&self) {
-        self.shared.owes.notify_one();
     }
 
     /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.

@@ -138,7 +138,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts to deliver, to say what is owed, to close polls, and to look into the folders that are watched.
+    /// Starts to deliver, to close polls, and to look into the folders that are watched.
     pub fn start(relay: &Relay, setup: Setup) -> Self {
         let (stop, stopped) = signal::channel(None);
         let mut tasks = vec![tokio::spawn(run::run(
@@ -147,7 +147,6 @@ impl Delivery {
             stopped.clone(),
         ))];
         tasks.push(tokio::spawn(poll::run(relay.clone(), stopped.clone())));
-        tasks.push(tokio::spawn(report::run(relay.clone(), stopped.clone())));
         for watch in &relay.config().watches {
             let (relay, watch) = (relay.clone(), watch.clone());
             tasks.push(tokio::spawn(watch::run(relay, watch, stopped.clone())));

@@ -249,8 +249,10 @@ pub async fn serve<F: Future<Output = ()>>(
         relay,
     });
     let keeping = tokio::spawn(housekeeping::run(Arc::clone(&site)));
+    let saying = tokio::spawn(site.relay.clone().keep_its_word());
     let ended = accept(&site, listener, options.shutdown).await;
     keeping.abort();
+    saying.abort();
     site.relay.stop().await;
     ended
 }

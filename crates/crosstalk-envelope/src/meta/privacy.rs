@@ -1,6 +1,6 @@
 //! `meta: privacy` (MET-011).
 
-use super::value::{list, words};
+use super::value::words;
 use crate::document::Document;
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -14,12 +14,14 @@ pub struct Privacy<'d> {
     pub consent: Option<Consent<'d>>,
     /// `Scope`, as it was written.
     pub scope: Option<&'d str>,
-    /// `Expires`, where it is a time.
-    pub expires: Option<Timestamp>,
+    /// `Expires`, as it was written.
+    pub end: Option<&'d str>,
     /// `Jurisdiction`, as it was written.
     pub jurisdiction: Option<&'d str>,
     /// `Consent-ID`.
     pub consent_id: Option<&'d str>,
+    /// `Original-Consent-ID`.
+    pub original_consent_id: Option<&'d str>,
 }
 
 impl<'d> Privacy<'d> {
@@ -29,17 +31,24 @@ impl<'d> Privacy<'d> {
             return privacy;
         };
         for (key, value) in block.fields() {
-            match key {
-                "PII" => privacy.pii = Some(value),
-                "Consent" => privacy.consent = Some(Consent::parse(value)),
-                "Scope" => privacy.scope = Some(value),
-                "Expires" => privacy.expires = Timestamp::parse(value),
-                "Jurisdiction" => privacy.jurisdiction = Some(value),
-                "Consent-ID" => privacy.consent_id = Some(value),
+            // What is said about consent counts in whatever case it is written.
+            match key.to_ascii_lowercase().as_str() {
+                "pii" => privacy.pii = Some(value),
+                "consent" => privacy.consent = Some(Consent::parse(value)),
+                "scope" => privacy.scope = Some(value),
+                "expires" => privacy.end = Some(value),
+                "jurisdiction" => privacy.jurisdiction = Some(value),
+                "consent-id" => privacy.consent_id = Some(value),
+                "original-consent-id" => privacy.original_consent_id = Some(value),
                 _ => {}
             }
         }
         privacy
+    }
+
+    /// `Expires`, where it is a time.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.end.and_then(Timestamp::parse)
     }
 
     /// The words of `Scope`.
@@ -49,7 +58,7 @@ impl<'d> Privacy<'d> {
 
     /// The jurisdictions that are named.
     pub fn jurisdictions(&self) -> Vec<Cow<'d, str>> {
-        self.jurisdiction.map(list).unwrap_or_default()
+        self.jurisdiction.map(words).unwrap_or_default()
     }
 }
 
@@ -80,7 +89,7 @@ pub enum ConsentKind {
 }
 
 impl<'d> Consent<'d> {
-    /// Reads a consent. What is not known permits nothing.
+    /// Reads a consent. What is not known permits nothing, and a no stays one whatever is written after it.
     ///
     /// ```
     /// use crosstalk_envelope::meta::{Consent, ConsentKind};
@@ -88,6 +97,7 @@ impl<'d> Consent<'d> {
     /// assert_eq!(consent.kind, ConsentKind::ExplicitYes);
     /// assert_eq!(consent.at.unwrap().to_string(), "2025-10-09T16:00:00Z");
     /// assert_eq!(Consent::parse("explicit_yesterday").kind, ConsentKind::Unknown);
+    /// assert_eq!(Consent::parse("Explicit_No (said so)").kind, ConsentKind::ExplicitNo);
     /// ```
     pub fn parse(text: &'d str) -> Self {
         for (word, kind) in [
@@ -114,9 +124,15 @@ impl<'d> Consent<'d> {
                 };
             }
         }
+        const NO: &str = "explicit_no";
+        let begin = text.get(..NO.len()).unwrap_or_default();
+        let kind = match begin.eq_ignore_ascii_case(NO) {
+            true => ConsentKind::ExplicitNo,
+            false => ConsentKind::Unknown,
+        };
         Self {
             text,
-            kind: ConsentKind::Unknown,
+            kind,
             at: None,
         }
     }

@@ -60,12 +60,25 @@ pub fn options(value: &str) -> Vec<Cow<'_, str>> {
     separated(value, '|')
 }
 
-/// Some words, separated by commas, spaces or `|`, or as a flow.
+/// Some words, separated by commas, spaces or `|`, or as a list of texts. Of a flow that is broken or holds something else,
+/// every word is one: what is said about consent is not lost by a bracket.
+///
+/// ```
+/// use crosstalk_envelope::meta::words;
+/// assert_eq!(words("pii, medical"), ["pii", "medical"]);
+/// assert_eq!(words("[[medical], {on: location"), ["medical", "on", "location"]);
+/// ```
 pub fn words(value: &str) -> Vec<Cow<'_, str>> {
-    if Flow::is_meant(value) {
+    if let Ok(Flow::List(items)) = Flow::parse(value)
+        && items.iter().all(|i| matches!(i, Flow::Text(_)))
+    {
         return separated(value, ',');
     }
-    let parts = value.split([',', '|', ' ', '\t', ';']);
+    let marks: &[char] = match Flow::is_meant(value) {
+        true => &[',', '|', ' ', '\t', ';', '[', ']', '{', '}', ':', '"', '\''],
+        false => &[',', '|', ' ', '\t', ';'],
+    };
+    let parts = value.split(marks);
     parts.filter(|p| !p.is_empty()).map(Cow::Borrowed).collect()
 }
 

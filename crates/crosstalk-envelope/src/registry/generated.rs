@@ -3453,6 +3453,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// CON-014: A message names at most 64 consents.
+    pub static CONSENT_MANY: Rule = Rule {
+        id: "CON-014",
+        code: Some(ErrorCode::TooLarge),
+        title: "A message names at most 64 consents",
+        help: "",
+        drops: false,
+    };
     /// CON-060: Who gets a message does not see it while it waits for a person.
     pub static HOLD_UNSEEN: Rule = Rule {
         id: "CON-060",
@@ -4085,6 +4093,7 @@ pub mod rule {
         &CONSENT_PERMISSION,
         &CONSENT_ERASED,
         &CONSENT_BRIEF,
+        &CONSENT_MANY,
         &HOLD_UNSEEN,
         &HOLD_RECEIPT,
         &HOLD_PEOPLE,

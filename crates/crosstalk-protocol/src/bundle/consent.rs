@@ -252,14 +252,14 @@ fn read_block(document: &Document<'_>, record: &Record, state: &mut ConsentState
         return;
     };
     let originals = document.meta("privacy", "Original-Consent-ID");
-    let end_is_unclear = privacy.expires.is_none() && document.meta("privacy", "Expires").is_some();
+    let end_is_unclear = privacy.expires().is_none() && privacy.end.is_some();
     let mut consent = HeldConsent {
         ids: privacy.consent_id.map(names).unwrap_or_default(),
         originals: originals.map(names).unwrap_or_default(),
         kind: given.kind,
         text: given.text.to_owned(),
         scopes,
-        expires: privacy.expires,
+        expires: privacy.expires(),
         jurisdictions: privacy
             .jurisdictions()
             .into_iter()

@@ -109,24 +109,27 @@ impl Claim {
                 scopes.push(scope);
             }
         }
-        let end = document.meta("privacy", "Expires");
-        let originals = document.meta("privacy", "Original-Consent-ID");
+        let pii = privacy.pii.filter(|word| !word.is_empty());
         let withdraws = revocation.as_ref().and_then(|r| r.consent_id);
         Some(Self {
-            pii: privacy.pii.and_then(Pii::parse),
+            // A word that nobody knows does not say that there is none.
+            pii: pii.map(|word| Pii::parse(word).unwrap_or(Pii::Present)),
             kind: privacy.consent.map(|c| c.kind),
             text: privacy.consent.map(|c| c.text.to_owned()),
             given_at: privacy.consent.and_then(|c| c.at),
             scopes,
-            expires: privacy.expires,
-            unclear_end: end.filter(|_| privacy.expires.is_none()).map(str::to_owned),
+            expires: privacy.expires(),
+            unclear_end: privacy
+                .end
+                .filter(|_| privacy.expires().is_none())
+                .map(str::to_owned),
             jurisdictions: privacy
                 .jurisdictions()
                 .into_iter()
                 .map(Into::into)
                 .collect(),
             ids: privacy.consent_id.map(names).unwrap_or_default(),
-            originals: originals.map(names).unwrap_or_default(),
+            originals: privacy.original_consent_id.map(names).unwrap_or_default(),
             withdraws: withdraws.map(names).unwrap_or_default(),
             permission: revocation
                 .as_ref()
@@ -159,10 +162,24 @@ impl Claim {
         self.grants() || (is_named && !self.is_revoke)
     }
 
-    /// Every consent that it names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        let all = self.ids.iter().chain(&self.originals);
-        all.chain(&self.withdraws).map(String::as_str)
+    /// The names of its own consent: `Consent-ID`, else the id of the message, if it grants one.
+    pub(super) fn own_names<'c>(&'c self, message: &'c str) -> impl Iterator<Item = &'c str> {
+        let is_nameless = self.ids.is_empty() && self.grants();
+        let ids = self.ids.iter().map(String::as_str);
+        ids.chain(is_nameless.then_some(message))
+    }
+
+    /// Every consent that a message names; `message` is its id.
+    pub fn names<'c>(&'c self, message: &'c str) -> impl Iterator<Item = &'c str> {
+        let others = self.originals.iter().chain(&self.withdraws);
+        self.own_names(message).chain(others.map(String::as_str))
+    }
+
+    /// The sensitive scopes that it has: `PII: present` is `pii`.
+    pub(super) fn sensitive(&self) -> impl Iterator<Item = &str> {
+        let scopes = self.scopes.iter().map(String::as_str);
+        let pii = (self.pii == Some(Pii::Present)).then_some("pii");
+        scopes.filter(|s| is_sensitive(s)).chain(pii)
     }
 }
 

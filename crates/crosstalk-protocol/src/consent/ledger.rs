@@ -1,11 +1,11 @@
 //! The ledger: who granted what to whom, by which message, and what became of it (CON-020 to CON-034).
 
-use super::claim::{Claim, is_sensitive};
+use super::claim::Claim;
 use super::proof::{Assurance, Proof};
 use super::{refuse, shown};
 use crate::store::{Arrival, Outcome, StoreError, is_same_party, may_answer};
 use crosstalk_envelope::Timestamp;
-use crosstalk_envelope::meta::{ConsentKind, Digest};
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::Refusal;
 
@@ -56,6 +56,26 @@ pub struct Revocation {
 }
 
 impl Grant {
+    /// One that was withdrawn before anybody had seen it: nothing that comes under its name is taken.
+    pub fn unseen(id: &str, revocation: &Revocation) -> Self {
+        Self {
+            id: id.to_owned(),
+            granter: revocation.by.clone(),
+            pkid: None,
+            assurance: Assurance::Pinned,
+            text: None,
+            scopes: Vec::new(),
+            to: Vec::new(),
+            jurisdictions: Vec::new(),
+            since: revocation.at,
+            expires: None,
+            message: revocation.message.clone(),
+            digest: Digest([0; 32]),
+            originals: Vec::new(),
+            revoked: Some(revocation.clone()),
+        }
+    }
+
     /// The word for what holds of it at a time.
     pub fn standing(&self, at: Timestamp) -> &'static str {
         match (&self.revoked, self.expires) {
@@ -74,11 +94,10 @@ impl Grant {
         is_same_party(&self.granter, address)
     }
 
-    /// The scopes of a claim that it does not cover.
+    /// A sensitive scope of a claim that it does not cover.
     fn lacks<'c>(&self, claim: &'c Claim) -> Option<&'c str> {
-        let mut needed = claim.scopes.iter().filter(|s| is_sensitive(s));
         let covers = |scope: &str| self.scopes.iter().any(|s| is_same_scope(s, scope));
-        needed.find(|s| !covers(s)).map(String::as_str)
+        claim.sensitive().find(|s| !covers(s))
     }
 }
 
@@ -145,8 +164,8 @@ pub struct Withdrawn {
     pub erased: Vec<Erased>,
     /// The deliveries that were cancelled.
     pub cancelled: Vec<Cancelled>,
-    /// Who had got such a message by another relay, and is told.
-    pub downstream: Vec<String>,
+    /// Who had got such a message, and is told.
+    pub told: Vec<String>,
 }
 
 /// A message whose text was erased.
@@ -206,11 +225,11 @@ pub trait LedgerStore {
     /// If the store can't be read.
     fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError>;
 
-    /// The consents that a message names, and those that these go back to.
+    /// The consents that a message with this id names, and those that these go back to.
     ///
     /// # Errors
     /// If the store can't be read.
-    fn known(&self, claim: &Claim) -> Result<Vec<Grant>, StoreError>;
+    fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError>;
 
     /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
     /// that its claim names. In one transaction: nothing is kept under a consent that is withdrawn meanwhile.
@@ -232,64 +251,85 @@ pub trait LedgerStore {
     fn scrub(&mut self) -> Result<bool, StoreError>;
 }
 
-/// What follows from a message, by what was granted before; `known` are the grants with the names in the claim.
+/// What follows from a message, by what was granted before; `known` are the grants with the names in the claim, and those
+/// that these go back to.
 ///
 /// # Errors
-/// The refusal, if the consent that it relies on is over, withdrawn, narrower, or not the sender's to pass on.
+/// The refusal, if a consent that it names is over, withdrawn, narrower, or of others.
 pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms, Refusal> {
     let mut terms = Terms {
         expires: claim.expires,
         ..Terms::default()
     };
-    let is_transfer = claim.kind == Some(ConsentKind::Transferred);
-    let named = |id: &String| known.iter().find(|g| g.id == *id);
-    let relied_on = claim.originals.iter().chain(&claim.ids);
-    for grant in relied_on.filter_map(named) {
-        relies_on(grant, claim, party, &mut terms)?;
-        let is_own = grant.is_by(party.sender) || grant.is_for(party.sender);
-        if is_transfer && claim.originals.contains(&grant.id) && !is_own {
-            return Err(refuse(
-                &rule::CONSENT_NOT_YOURS,
-                &format!(
-                    "The consent {} was given by {} to others than {}, who can't pass it on",
-                    shown(&grant.id),
-                    shown(&grant.granter),
-                    shown(party.sender)
-                ),
-                "let one of them hand the conversation over",
-            ));
+    let named = |id: &str| known.iter().find(|g| g.id == id);
+    let ids: Vec<&str> = claim.own_names(party.message).collect();
+    let mut originals = claim.originals.clone();
+    for grant in ids.iter().filter_map(|id| named(id)) {
+        match claim.grants() && renews(grant, party) {
+            // Longer or wider than before, and never than what it goes back to.
+            true => {
+                not_withdrawn(grant)?;
+                originals.extend(grant.originals.iter().cloned());
+            }
+            false => relies_on(grant, claim, party, &mut terms)?,
         }
     }
-    terms.under.extend(claim.ids.iter().cloned());
-    terms.under.extend(claim.originals.iter().cloned());
+    originals.sort();
+    originals.dedup();
+    for grant in originals.iter().filter_map(|id| named(id)) {
+        not_longer(grant, claim)?;
+        relies_on(grant, claim, party, &mut terms)?;
+    }
     if claim.is_recorded() {
-        let mut ids = claim.ids.clone();
-        if ids.is_empty() {
-            ids.push(party.message.to_owned());
-            terms.under.push(party.message.to_owned());
-        }
-        for id in ids {
-            let is_free = known
-                .iter()
-                .find(|g| g.id == id)
-                .is_none_or(|g| takes_over(g, party));
-            if is_free {
-                terms.grants.push(granted(id, claim, party, terms.expires));
+        for id in &ids {
+            let before = named(id);
+            if before.is_none_or(|grant| renews(grant, party)) {
+                let end = terms.expires;
+                let grant = granted((id, before), (claim, &originals), party, end);
+                terms.grants.push(grant);
             }
         }
     }
+    terms.under = ids.into_iter().map(str::to_owned).collect();
+    terms.under.extend(originals);
     terms.under.sort();
     terms.under.dedup();
     Ok(terms)
 }
 
-/// Whether a message puts new terms on record: its sender gave the consent before and is as sure now, or whoever did is
-/// not known for sure and the sender of this one is.
-fn takes_over(grant: &Grant, party: &Party<'_>) -> bool {
-    let assurance = party.proof.assurance;
-    match grant.is_by(party.sender) {
-        true => assurance >= grant.assurance,
-        false => assurance.is_trusted() && !grant.assurance.is_trusted(),
+/// Whether a message puts new terms on record: its sender gave the consent before, and is as sure now.
+fn renews(grant: &Grant, party: &Party<'_>) -> bool {
+    grant.is_by(party.sender) && party.proof.assurance >= grant.assurance
+}
+
+fn not_withdrawn(grant: &Grant) -> Result<(), Refusal> {
+    let Some(revoked) = &grant.revoked else {
+        return Ok(());
+    };
+    Err(refuse(
+        &rule::CONSENT_WITHDRAWN,
+        &format!(
+            "The consent {} was withdrawn at {} by {}",
+            shown(&grant.id),
+            revoked.at,
+            shown(&revoked.by)
+        ),
+        "ask for a new one, under a name of its own",
+    ))
+}
+
+/// Holds the end of a message against the consent that it goes back to.
+fn not_longer(grant: &Grant, claim: &Claim) -> Result<(), Refusal> {
+    match (claim.expires, grant.expires) {
+        (Some(own), Some(end)) if own > end => Err(refuse(
+            &rule::CONSENT_LONGER,
+            &format!(
+                "The message is to hold until {own}, and the consent {} that it goes back to ends at {end}",
+                shown(&grant.id)
+            ),
+            "write an `Expires` that is not later, or leave it out",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -301,20 +341,17 @@ fn relies_on(
     terms: &mut Terms,
 ) -> Result<(), Refusal> {
     let id = shown(&grant.id);
-    if let Some(revoked) = &grant.revoked {
+    not_withdrawn(grant)?;
+    if !grant.is_by(party.sender) && !grant.is_for(party.sender) {
         return Err(refuse(
-            &rule::CONSENT_WITHDRAWN,
+            &rule::CONSENT_NOT_YOURS,
             &format!(
-                "The consent {id} was withdrawn at {} by {}",
-                revoked.at,
-                shown(&revoked.by)
+                "The consent {id} was given by {} to others than {}, who can't rely on it or pass it on",
+                shown(&grant.granter),
+                shown(party.sender)
             ),
-            "ask for a new one, under a name of its own",
+            "let one of them hand the conversation over; a consent of your own needs another name",
         ));
-    }
-    // Whoever gave it may give it anew, longer or wider.
-    if claim.grants() && claim.ids.contains(&grant.id) && takes_over(grant, party) {
-        return Ok(());
     }
     if let Some(end) = grant.expires.filter(|end| *end <= party.at) {
         return Err(refuse(
@@ -333,37 +370,47 @@ fn relies_on(
             "ask for consent to it, or take out what needs it (`crosstalk redact`)",
         ));
     }
-    terms.expires = match (terms.expires, grant.expires) {
-        (Some(own), Some(end)) if own > end && claim.originals.contains(&grant.id) => {
-            return Err(refuse(
-                &rule::CONSENT_LONGER,
-                &format!(
-                    "The message is to hold until {own}, and the consent {id} that it goes back to ends at {end}"
-                ),
-                "write an `Expires` that is not later, or leave it out",
-            ));
-        }
-        (Some(own), Some(end)) => Some(own.min(end)),
-        (own, end) => own.or(end),
-    };
+    terms.expires = [terms.expires, grant.expires].into_iter().flatten().min();
     Ok(())
 }
 
-fn granted(id: String, claim: &Claim, party: &Party<'_>, expires: Option<Timestamp>) -> Grant {
+/// A consent as it is put on record: who has it already keeps it.
+fn granted(
+    (id, before): (&str, Option<&Grant>),
+    (claim, originals): (&Claim, &[String]),
+    party: &Party<'_>,
+    expires: Option<Timestamp>,
+) -> Grant {
+    let mut to: Vec<String> = before.map(|g| g.to.clone()).unwrap_or_default();
+    to.extend(
+        party
+            .to
+            .iter()
+            .filter(|a| !to.contains(a))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    let mut scopes = claim.scopes.clone();
+    scopes.extend(
+        claim
+            .sensitive()
+            .filter(|s| !claim.scopes.iter().any(|c| c == s))
+            .map(str::to_owned),
+    );
     Grant {
-        id,
+        id: id.to_owned(),
         granter: party.sender.to_owned(),
         pkid: party.pkid.map(str::to_owned),
         assurance: party.proof.assurance,
         text: claim.text.clone(),
-        scopes: claim.scopes.clone(),
-        to: party.to.to_vec(),
+        scopes,
+        to,
         jurisdictions: claim.jurisdictions.clone(),
         since: claim.given_at.unwrap_or(party.at),
         expires,
         message: party.message.to_owned(),
         digest: party.digest,
-        originals: claim.originals.clone(),
+        originals: originals.to_vec(),
         revoked: None,
     }
 }

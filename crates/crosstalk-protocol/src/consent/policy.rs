@@ -1,4 +1,4 @@
-//! What an organisation demands, and whether a message meets it (CON-001 to CON-013).
+//! What an organisation demands, and whether a message meets it (CON-001 to CON-014).
 
 use super::claim::{Claim, Need};
 use super::jurisdiction::Jurisdiction;
@@ -13,6 +13,8 @@ use crosstalk_envelope::flow::Flow;
 use crosstalk_envelope::{Document, Timestamp};
 use std::borrow::Cow;
 
+/// How many consents a message names at most.
+const NAMED: usize = 64;
 /// Clocks of others may be ahead by so much, in milliseconds.
 const AHEAD: i64 = 5 * 60 * 1000;
 
@@ -152,6 +154,13 @@ fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Refusal> {
                 shown(written)
             ),
             "write it as 2026-12-31T23:59:59Z",
+        ));
+    }
+    if claim.names("").count() > NAMED {
+        return Err(refuse(
+            &rule::CONSENT_MANY,
+            &format!("The message names more than {NAMED} consents"),
+            "send it in parts, with fewer in each",
         ));
     }
     match claim.expires {

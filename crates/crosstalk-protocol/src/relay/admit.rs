@@ -258,9 +258,11 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
     if sender.eq_ignore_ascii_case("SYSTEM") {
-        let detail =
-            "Only a relay itself speaks as SYSTEM.\nWhat to do: send under a name of your own.";
-        return Err(refuse(ErrorCode::Perm, detail.into()));
+        let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";
+        return match peer.is_itself() || peer.domain.is_some() {
+            true => Ok(()),
+            false => Err(refuse(ErrorCode::Perm, detail.into())),
+        };
     }
     if rules.lets_speak(peer, sender) {
         return Ok(());

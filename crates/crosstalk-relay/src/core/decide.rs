@@ -110,7 +110,9 @@ impl Relay {
         let job = Job::Decide(Box::new(decision), tell);
         self.jobs.send(job).map_err(|_| self.gone())?;
         let ruling = told.await.map_err(|_| self.gone())??;
-        self.owe();
+        if let Err(error) = self.say_owed().await {
+            tracing::warn!(reason = %error, "the sender is told later");
+        }
         Ok(ruling)
     }
 }

@@ -11,16 +11,13 @@ use crosstalk_protocol::consent::{
 use crosstalk_protocol::relay::{Handler, State};
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
 use super::relay::{delivery, hold, keep, progress, retire, route};
 use super::{PATIENCE, SqliteStore, accept, fault, forget, log};
-
-/// How many consents one withdrawal ends at most, those that go back to others included.
-const CHAIN: usize = 10_000;
 
 /// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
 const CLEAN: i64 = 0;
@@ -200,7 +197,7 @@ fn record(db: &Connection, g: &Grant) -> Step<()> {
 }
 
 /// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place
-/// goes to whoever got it by another relay. Only inside of a transaction.
+/// goes to everybody who got some of it. Only inside of a transaction.
 pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Withdrawn> {
     let mut withdrawn = Withdrawn {
         consents: chain(db, &what.consents)?,
@@ -250,8 +247,8 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
         note(db, what, "token", name)?;
         withdrawn.tokens.push(name.clone());
     }
-    withdrawn.downstream.sort();
-    withdrawn.downstream.dedup();
+    withdrawn.told.sort();
+    withdrawn.told.dedup();
     Ok(withdrawn)
 }
 
@@ -269,17 +266,17 @@ fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> S
     log::append(db, &event).map(|_| ())
 }
 
-/// Consents, and all that go back to them.
+/// Consents, and all that go back to them, those that are named first.
 fn chain(db: &Connection, ids: &[String]) -> Step<Vec<String>> {
-    let mut all: Vec<String> = Vec::new();
-    let mut left: Vec<String> = ids.to_vec();
-    while let Some(id) = left.pop() {
-        if all.contains(&id) || all.len() >= CHAIN {
+    let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut left: VecDeque<String> = ids.iter().cloned().collect();
+    while let Some(id) = left.pop_front() {
+        if !seen.insert(id.clone()) {
             continue;
         }
         let mut find = db.prepare_cached("SELECT id FROM consent_origin WHERE original = ?1")?;
         for next in find.query_map(params![id], |row| row.get(0))? {
-            left.push(next?);
+            left.push_back(next?);
         }
         all.push(id);
     }
@@ -301,23 +298,7 @@ fn end(db: &Connection, id: &str, what: &Withdrawal) -> Step<()> {
         )?
         .execute(params![id, at.as_millis(), by, message, reason])?;
     if ended == 0 && find(db, id)?.is_none() {
-        let unseen = Grant {
-            id: id.to_owned(),
-            granter: by.clone(),
-            pkid: None,
-            assurance: Assurance::Pinned,
-            text: None,
-            scopes: Vec::new(),
-            to: Vec::new(),
-            jurisdictions: Vec::new(),
-            since: *at,
-            expires: None,
-            message: message.clone(),
-            digest: Digest([0; 32]),
-            originals: Vec::new(),
-            revoked: Some(what.revocation.clone()),
-        };
-        record(db, &unseen)?;
+        record(db, &Grant::unseen(id, &what.revocation))?;
     }
     Ok(())
 }
@@ -354,15 +335,14 @@ fn release(
         }
     }
     for delivery in delivery::deliveries(db, &id)? {
-        match (delivery.state, delivery.by) {
-            (State::Failed, _) => {}
-            (State::Delivered | State::Read | State::Acknowledged, Handler::Relay) => {
+        match delivery.state {
+            State::Failed => {}
+            State::Delivered | State::Read | State::Acknowledged => {
                 // The REVOKE goes the way that the message went.
-                queue(db, (revoke, at), &delivery.to, Handler::Relay)?;
-                withdrawn.downstream.push(delivery.to);
+                queue(db, (revoke, at), &delivery.to, delivery.by)?;
+                withdrawn.told.push(delivery.to);
             }
-            (State::Delivered | State::Read | State::Acknowledged, _) => {}
-            _ => {
+            State::Queued | State::Held => {
                 let to = party(&delivery.to);
                 delivery::cancel(db, seq, &to, at, "E-CONSENT: the consent was withdrawn")?;
                 withdrawn
@@ -447,8 +427,8 @@ impl LedgerStore for SqliteStore {
         })
     }
 
-    fn known(&self, claim: &Claim) -> Result<Vec<Grant>, StoreError> {
-        self.read(|db| named(db, claim.names()))
+    fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError> {
+        self.read(|db| named(db, claim.names(message)))
     }
 
     fn accept_ruled(
@@ -458,7 +438,7 @@ impl LedgerStore for SqliteStore {
         judge: &Judge<'_>,
     ) -> Result<Result<(Outcome, Withdrawn), Refusal>, StoreError> {
         self.write(|db| {
-            let terms = match judge(&named(db, claim.names())?) {
+            let terms = match judge(&named(db, claim.names(arrival.id()))?) {
                 Ok(terms) => terms,
                 Err(refusal) => return Ok(Err(refusal)),
             };

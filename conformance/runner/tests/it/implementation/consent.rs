@@ -76,8 +76,11 @@ fn take(
             false => ended.extend(more),
         }
     }
-    for grant in ledger.iter_mut().filter(|g| ended.contains(&g.id)) {
-        grant.revoked = Some(withdrawal.revocation.clone());
+    for id in &ended {
+        match ledger.iter_mut().find(|g| g.id == *id) {
+            Some(grant) => grant.revoked = Some(withdrawal.revocation.clone()),
+            None => ledger.push(Grant::unseen(id, &withdrawal.revocation)),
+        }
     }
     Ok((Terms::default(), brief))
 }

@@ -60,10 +60,16 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
         "- {} deliveries were cancelled",
         withdrawn.cancelled.len()
     ));
-    for to in &withdrawn.downstream {
-        line(format!("- the relay of {} is told", unicode::escape(to)));
+    for to in &withdrawn.told {
+        line(format!(
+            "- {} had got some of it, and is told",
+            unicode::escape(to)
+        ));
     }
-    line(format!("- {} messages were erased", withdrawn.erased.len()));
+    line(format!(
+        "- {} messages were erased at this relay",
+        withdrawn.erased.len()
+    ));
     for erased in withdrawn.erased.iter().take(LISTED) {
         line(format!(
             "  {} {}",
@@ -73,7 +79,8 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
     }
     let thread = revoke.thread.as_deref().unwrap_or(&revoke.spare.thread);
     let seed = format!("confirmation\n{}\n", revoke.digest);
-    Builder::new(&revoke.receiver, &revoke.sender)
+    // Not in the name of the receiver: what they erase is theirs to say.
+    Builder::new("SYSTEM", &revoke.sender)
         .user("relay")
         .thread(thread)
         .parent(revoke.id())
@@ -87,11 +94,7 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
             "Cancelled",
             withdrawn.cancelled.len().to_string(),
         )
-        .meta(
-            "withdrawal",
-            "Passed-On",
-            withdrawn.downstream.len().to_string(),
-        )
+        .meta("withdrawal", "Passed-On", withdrawn.told.len().to_string())
         .meta("withdrawal", "At", revoke.at.to_string())
         .body(&body)
 }

@@ -22,9 +22,9 @@ fn grant(id: &str, consent: &str) -> String {
         .unwrap()
 }
 
-/// A message of somebody else under the same consent.
+/// A message under the same consent, of whom it was given to.
 fn under(consent: &str) -> String {
-    letter(SCOUT, BOT, "M2")
+    letter(BOT, SCOUT, "M2")
         .meta("privacy", "Scope", "medical")
         .meta("privacy", "Consent", "explicit_yes")
         .meta("privacy", "Consent-ID", consent)
@@ -163,7 +163,7 @@ fn a_withdrawal_is_confirmed_and_told() {
     ] {
         assert!(confirmation.contains(line), "{line}: {confirmation}");
     }
-    let told = inbox_with(&house, SCOUT, "intent: ERROR");
+    let told = inbox_with(&house, BOT, "intent: ERROR");
     for line in ["Code: E-CONSENT", "parent: M2"] {
         assert!(told.contains(line), "{line}: {told}");
     }
@@ -198,7 +198,7 @@ fn what_has_to_be_said_outlives_the_relay() {
     drop(relay);
     let mut house = House::open(plan(), data).unwrap();
     for _ in 0..2 {
-        let told = inbox_with(&house, SCOUT, "Code: E-CONSENT");
+        let told = inbox_with(&house, BOT, "Code: E-CONSENT");
         assert_eq!(told.matches("parent: M2").count(), 1, "{told}");
         let told = inbox_with(&house, ANN, "meta: withdrawal");
         assert_eq!(told.matches("meta: withdrawal").count(), 1, "{told}");

@@ -114,7 +114,7 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
     let arrival = &admission.arrival;
     let mut facts = Facts::default();
     if let Some(claim) = &admission.claim {
-        facts.grants = ledger::named(db, claim.names())?;
+        facts.grants = ledger::named(db, claim.names(arrival.id()))?;
     }
     // These are taken whatever came before.
     if matches!(

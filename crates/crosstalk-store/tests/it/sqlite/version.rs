@@ -41,7 +41,7 @@ fn old(place: &Place, messages: usize) {
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
     db.execute_batch(
-        "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
+        "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",
     )
     .unwrap();

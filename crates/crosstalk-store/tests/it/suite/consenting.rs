@@ -98,7 +98,7 @@ pub(crate) fn a_consent_is_on_record(store: &mut dyn RelayStore) {
     };
     assert_eq!(names(&all(of_ann)), ["C2"]);
     assert_eq!(
-        names(&store.known(&passed_on("C1", "C2")).unwrap()).len(),
+        names(&store.known(&passed_on("C1", "C2"), "M9").unwrap()).len(),
         2
     );
 }
@@ -129,7 +129,7 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
     assert_eq!(erased, ["M1", "M2", "M3", "M5"]);
     let cancelled: Vec<&str> = end.cancelled.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(cancelled, ["M2", "M3", "M5"]);
-    assert_eq!(end.downstream, [far[0].0]);
+    assert_eq!(end.told, [far[0].0]);
     file_all(store);
 
     let found = store.search(
