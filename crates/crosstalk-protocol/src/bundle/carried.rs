@@ -2,8 +2,8 @@
 
 use super::consent::ConsentState;
 use super::{BundleError, counts, quote};
-use crate::consent::keeps_inside;
 use crate::consent::SEVERAL;
+use crate::consent::keeps_inside;
 use crate::store::Record;
 use crosstalk_envelope::meta::{Attachment, Digest};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};

@@ -6,10 +6,10 @@ use super::proof::Assurance;
 use super::{refuse, shown};
 use crate::redact;
 use crate::relay::Pattern;
+use crosstalk_envelope::flow::Flow;
 use crosstalk_envelope::meta::{ConsentKind, words};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::flow::Flow;
 use crosstalk_envelope::{Document, Timestamp};
 use std::borrow::Cow;
 
@@ -263,15 +263,19 @@ pub fn is_brief(document: &Document<'_>, claim: Option<&Claim>) -> bool {
 /// Whether a message must not get to a third party: it says `no_third_party`, or its policy can't be read and may say so.
 pub fn keeps_inside(document: &Document<'_>) -> bool {
     let is_unclear = |policy: &str| legible(policy).is_none();
-    document
-        .meta("routing", "X-Policy")
-        .is_some_and(is_unclear)
-        || demands(document, "no_third_party")
+    policy_of(document).is_some_and(is_unclear) || demands(document, "no_third_party")
+}
+
+/// The policy of a message, in whatever case its name is written.
+fn policy_of<'d>(document: &'d Document<'_>) -> Option<&'d str> {
+    let mut fields = document.block("routing")?.fields();
+    let is_policy = |(key, _): &(&str, &str)| key.eq_ignore_ascii_case("X-Policy");
+    fields.find(is_policy).map(|(_, value)| value)
 }
 
 /// Whether a message permits something by a word of its policy.
 fn permits(document: &Document<'_>, word: &str) -> bool {
-    let policy = document.meta("routing", "X-Policy").and_then(legible);
+    let policy = policy_of(document).and_then(legible);
     let mut words = policy.unwrap_or_default().into_iter();
     words.any(|w| w.eq_ignore_ascii_case(word))
 }
@@ -282,7 +286,7 @@ fn demands(document: &Document<'_>, word: &str) -> bool {
         let plain = text.chars().filter(char::is_ascii_alphanumeric);
         plain.collect::<String>().to_ascii_lowercase()
     };
-    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
+    let policy = policy_of(document).unwrap_or_default();
     letters(policy).contains(&letters(word))
 }
 

@@ -186,7 +186,6 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let held = hold::held(
         &rules.holds,
         &Looked {
-            document,
             envelope: &envelope,
             claim: claim.as_ref(),
             verdict: verdict.word(),

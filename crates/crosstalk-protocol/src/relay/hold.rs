@@ -23,8 +23,8 @@ use super::peer::{Peer, is_human};
 use super::route::Routes;
 use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible};
 use crate::verdict::Word;
+use crosstalk_envelope::Envelope;
 use crosstalk_envelope::registry::Intent;
-use crosstalk_envelope::{Document, Envelope};
 
 /// The scopes that have a name.
 const SCOPES: [&str; 8] = [
@@ -75,7 +75,6 @@ pub struct Held {
 
 /// What is looked at to tell whether a message is held.
 pub(super) struct Looked<'l> {
-    pub(super) document: &'l Document<'l>,
     pub(super) envelope: &'l Envelope<'l>,
     pub(super) claim: Option<&'l Claim>,
     pub(super) verdict: Word,
@@ -105,8 +104,8 @@ impl Looked<'_> {
         let Some(claim) = self.claim else {
             return false;
         };
-        let written = self.document.meta("privacy", "Scope").unwrap_or_default();
-        let is_unclear = legible(written).is_none();
+        let written = self.envelope.privacy().scope;
+        let is_unclear = written.is_some_and(|w| legible(w).is_none());
         let is_known = |s: &str| SCOPES.iter().any(|k| k.eq_ignore_ascii_case(s));
         let is_meant = |said: &String| {
             is_same_scope(said, scope) || (scope.eq_ignore_ascii_case(CUSTOM) && !is_known(said))

@@ -221,12 +221,8 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ///
     /// # Errors
     /// If the store can't be read.
-    fn referring(
-        &self,
-        digest: Digest,
-        after: u64,
-        most: usize,
-    ) -> Result<Vec<Record>, StoreError>;
+    fn referring(&self, digest: Digest, after: u64, most: usize)
+    -> Result<Vec<Record>, StoreError>;
 
     /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
     /// caller's to remove.

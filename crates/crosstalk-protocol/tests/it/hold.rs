@@ -3,8 +3,7 @@
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::{
     Admission, Candidate, Held, HeldMessage, Hold, Pattern, Peer, Recipient, Role, Routes, Rules,
-    State,
-    acknowledgement, admit,
+    State, acknowledgement, admit,
 };
 use crosstalk_protocol::relay::{Handler, Receipted};
 use crosstalk_protocol::store::{Record, Side, Wait, Way};

@@ -45,7 +45,10 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
 pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let held = find(call).await?;
-    Ok(answer::json(&ApprovalView::of(&held, call.site.relay.now())))
+    Ok(answer::json(&ApprovalView::of(
+        &held,
+        call.site.relay.now(),
+    )))
 }
 
 /// The message that the path names, if whoever asks sees it.

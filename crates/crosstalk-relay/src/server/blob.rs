@@ -173,9 +173,7 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
     let at = site.relay.now();
-    let add = move |store: &mut dyn RelayStore| {
-        store.add_blob(digest, size, at)
-    };
+    let add = move |store: &mut dyn RelayStore| store.add_blob(digest, size, at);
     let is_new = site.relay.write(add).await?;
     let mut answer = answer::json(&json!({"digest": digest.to_string(), "size": size}));
     if is_new {

@@ -59,7 +59,7 @@ impl Handover {
         let transfers = |c: &Claim| c.kind == Some(ConsentKind::Transferred);
         if let Some(claim) = claim.filter(transfers) {
             // With those that they go back to.
-            for grant in store.known(&claim)? {
+            for grant in store.known(&claim, &record.id)? {
                 self.consents.insert(grant.id, record.seq);
             }
         }

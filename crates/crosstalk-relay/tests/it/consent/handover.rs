@@ -64,7 +64,11 @@ fn found(house: &House, name: &str, address: &str, id: &str) -> (Vec<&'static st
         let answer = house.ask(&Ask::get(&path).accept(accept).token(&secret(name)));
         (answer.status, answer.text().to_owned())
     };
-    let inbox = get(format!("/crosstalk/inbox?for={address}"), "application/json").1;
+    let inbox = get(
+        format!("/crosstalk/inbox?for={address}"),
+        "application/json",
+    )
+    .1;
     let inbox: serde_json::Value = serde_json::from_str(&inbox).unwrap();
     let entries = inbox["messages"].as_array().unwrap();
     let entry = entries.iter().find(|m| m["id"] == id).unwrap();
@@ -109,7 +113,10 @@ fn with_its_consent_a_message_goes_along() {
     begin(&house);
     let first = transferring(handoff(BOB, CAR, "H1"), "C1", "C1-carol");
     send(&house, "bob", &first);
-    assert_eq!(found(&house, "carol", CAR, "H1"), (vec!["M1", "M3", "M4"], 1));
+    assert_eq!(
+        found(&house, "carol", CAR, "H1"),
+        (vec!["M1", "M3", "M4"], 1)
+    );
     // A consent without a name has that of its message, and what was given to somebody need not be transferred.
     let again = letter(ANN, CAR, "G1")
         .thread("T2")

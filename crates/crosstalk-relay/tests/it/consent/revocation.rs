@@ -247,11 +247,7 @@ fn what_must_not_leave_does_not() {
             "ok_to_cache, NO-THIRD-PARTY.",
             "CON-012",
         ),
-        (
-            "agent://here.example/out",
-            "[\"no_third_party\"",
-            "CON-012",
-        ),
+        ("agent://here.example/out", "[\"no_third_party\"", "CON-012"),
         (
             "agent://here.example/out",
             "[[\"no_third_party\"]]",
@@ -269,11 +265,17 @@ fn what_must_not_leave_does_not() {
         let answer = house.ask(&Ask::send(text.build().unwrap()));
         assert_eq!(rule(&answer), wanted, "{to} {policy}");
     }
+    let spelled = from_ann("agent://here.example/out", "S1").meta("routing", "x-policy", plain);
+    let answer = house.ask(&Ask::send(spelled.build().unwrap()));
+    assert_eq!(rule(&answer), "CON-012");
     let carried = from_ann("human://partner.example/joe", "C1")
         .meta("routing", "X-Policy", plain)
         .meta("routing", "X-Delivery", "copy_paste");
     let answer = house.ask(&Ask::send(carried.build().unwrap()));
-    assert_eq!((rule(&answer), answer.code()), ("CON-012".into(), "E-PERM".into()));
+    assert_eq!(
+        (rule(&answer), answer.code()),
+        ("CON-012".into(), "E-PERM".into())
+    );
 }
 
 /// A sensitive message is erased some time after it was acknowledged, unless it may be kept.
