@@ -18,11 +18,15 @@ mod proof;
 pub use claim::{Claim, Need, Pii, is_sensitive};
 pub(crate) use claim::{SEVERAL, names};
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
+pub(crate) use ledger::is_same_scope;
 pub use ledger::{
     Cancelled, Erased, Grant, GrantFilter, Judge, LedgerStore, Party, Revocation, Terms,
     Withdrawal, Withdrawn, judge, withdraw,
 };
-pub use policy::{Border, Policy, Setting, check, check_leaving, check_redacted, is_brief};
+pub(crate) use policy::legible;
+pub use policy::{
+    Border, Policy, Setting, check, check_leaving, check_redacted, is_brief, keeps_inside,
+};
 pub use proof::{Assurance, Proof};
 
 use crosstalk_envelope::registry::{ErrorCode, Rule};

@@ -259,7 +259,7 @@ pub struct RouteEntry {
     /// http, relay: whether private and loopback addresses may be reached.
     #[serde(default)]
     pub allow_private: bool,
-    /// http, exec, relay: whether what it leads to is no third party, so that `no_third_party` allows it.
+    /// Whether what it leads to is no third party, so that `no_third_party` allows it.
     #[serde(default)]
     pub inside: bool,
     /// file: the folder.

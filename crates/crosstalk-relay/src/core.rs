@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
     Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
     State, add_logged_hop,
@@ -246,6 +247,11 @@ impl Relay {
         }
     }
 
+    /// Whom the relay believes now.
+    pub(crate) fn trust(&self) -> Arc<Trust> {
+        self.shared.believed.now()
+    }
+
     /// How far filing is; changes can be waited for.
     pub fn filing(&self) -> watch::Receiver<Filing> {
         self.shared.filing.subscribe()
@@ -410,19 +416,21 @@ impl Relay {
         let _ = self.jobs.send(Job::HandedOut(handed));
     }
 
-    /// A message as it leaves this relay: with the trace that it was here.
-    pub fn leaving(&self, record: &Record) -> String {
+    /// A message as it leaves this relay: with the trace that it was here. Nothing from its end on (CON-005): whoever
+    /// hands a text out asks here.
+    pub fn leaving(&self, record: &Record) -> Option<String> {
+        if record.has_run_out(self.now()) {
+            return None;
+        }
         let name = self.shared.config.name.as_str();
         let key = self.shared.key.as_ref();
         let key = key.map(|key| HopKey { key, pkid: name });
         let chain = record.entry.map(|entry| format!("{name}#{entry}"));
-        match add_logged_hop(&record.text, record.at, name, key, chain.as_deref()) {
-            Ok(text) => text,
-            Err(fault) => {
-                tracing::warn!(id = %record.id, reason = %fault.message, "a message left without its hop");
-                record.text.clone()
-            }
-        }
+        let left = add_logged_hop(&record.text, record.at, name, key, chain.as_deref());
+        Some(left.unwrap_or_else(|fault| {
+            tracing::warn!(id = %record.id, reason = %fault.message, "a message left without its hop");
+            record.text.clone()
+        }))
     }
 
     /// Stops. What was taken is filed for a few seconds more; it is on disk already. Returns when the store is closed.

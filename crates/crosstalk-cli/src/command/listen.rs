@@ -261,6 +261,7 @@ mod tests {
             received_at: String::new(),
             envelope: String::new(),
             history: Vec::new(),
+            withheld: None,
         }
     }
 

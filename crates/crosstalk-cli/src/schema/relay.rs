@@ -69,6 +69,7 @@ fn message(further: Value) -> Value {
         .and_then(Value::as_object_mut)
     {
         properties.insert("history".into(), list(text()));
+        properties.insert("withheld".into(), json!({"type": "integer", "minimum": 1}));
     }
     message
 }

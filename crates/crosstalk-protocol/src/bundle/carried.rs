@@ -3,6 +3,7 @@
 use super::consent::ConsentState;
 use super::{BundleError, counts, quote};
 use crate::consent::SEVERAL;
+use crate::consent::keeps_inside;
 use crate::store::Record;
 use crosstalk_envelope::meta::{Attachment, Digest};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};
@@ -43,7 +44,7 @@ impl Carried {
             if counts(record) {
                 let document = Document::parse(&record.text, Reading::Paste);
                 let envelope = document.envelope();
-                carried.no_third_party |= envelope.routing().has_policy("no_third_party");
+                carried.no_third_party |= keeps_inside(&document);
                 carried.take_safety(&document);
                 for (key, attachment) in envelope.attachments() {
                     let written = document.meta("attachments", key).unwrap_or("");

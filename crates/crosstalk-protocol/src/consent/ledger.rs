@@ -102,7 +102,7 @@ impl Grant {
 }
 
 /// PHI is what the draft calls medical.
-fn is_same_scope(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_scope(one: &str, other: &str) -> bool {
     let word = |s: &str| match s.eq_ignore_ascii_case("phi") {
         true => "medical".to_owned(),
         false => s.to_ascii_lowercase(),

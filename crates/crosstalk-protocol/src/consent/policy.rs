@@ -6,10 +6,12 @@ use super::proof::Assurance;
 use super::{refuse, shown};
 use crate::redact;
 use crate::relay::Pattern;
+use crosstalk_envelope::flow::Flow;
 use crosstalk_envelope::meta::{ConsentKind, words};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Timestamp};
+use std::borrow::Cow;
 
 /// How many consents a message names at most.
 const NAMED: usize = 64;
@@ -230,7 +232,7 @@ pub fn check_leaving(
     policy: &Policy,
     to: &str,
 ) -> Result<(), Refusal> {
-    if has_policy(document, "no_third_party") {
+    if keeps_inside(document) {
         return Err(refuse(
             &rule::CONSENT_THIRD_PARTY,
             &format!(
@@ -238,7 +240,7 @@ pub fn check_leaving(
                 shown(to)
             ),
             "take the policy out, bring it there yourself, or let who runs the relay say that this route stays inside \
-             (`inside = true`)",
+             (`inside = true`) or that the domain is its own (`domains`)",
         ));
     }
     let is_free = claim.is_some_and(|c| c.grants() || c.is_revoke);
@@ -255,12 +257,50 @@ pub fn check_leaving(
 /// Whether the text of a message is not kept for long: it is sensitive, and does not say that it may be.
 pub fn is_brief(document: &Document<'_>, claim: Option<&Claim>) -> bool {
     let is_sensitive = claim.is_some_and(|c| c.needs().next().is_some());
-    is_sensitive && !has_policy(document, "ok_to_cache")
+    is_sensitive && !permits(document, "ok_to_cache")
 }
 
-fn has_policy(document: &Document<'_>, word: &str) -> bool {
-    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
-    words(policy).iter().any(|w| w == word)
+/// Whether a message must not get to a third party: it says `no_third_party`, or its policy can't be read and may say so.
+pub fn keeps_inside(document: &Document<'_>) -> bool {
+    let is_unclear = |policy: &str| legible(policy).is_none();
+    policy_of(document).is_some_and(is_unclear) || demands(document, "no_third_party")
+}
+
+/// The policy of a message, in whatever case its name is written.
+fn policy_of<'d>(document: &'d Document<'_>) -> Option<&'d str> {
+    let mut fields = document.block("routing")?.fields();
+    let is_policy = |(key, _): &(&str, &str)| key.eq_ignore_ascii_case("X-Policy");
+    fields.find(is_policy).map(|(_, value)| value)
+}
+
+/// Whether a message permits something by a word of its policy.
+fn permits(document: &Document<'_>, word: &str) -> bool {
+    let policy = policy_of(document).and_then(legible);
+    let mut words = policy.unwrap_or_default().into_iter();
+    words.any(|w| w.eq_ignore_ascii_case(word))
+}
+
+/// Whether a message demands something by a word of its policy, in whatever spelling.
+fn demands(document: &Document<'_>, word: &str) -> bool {
+    let letters = |text: &str| {
+        let plain = text.chars().filter(char::is_ascii_alphanumeric);
+        plain.collect::<String>().to_ascii_lowercase()
+    };
+    let policy = policy_of(document).unwrap_or_default();
+    letters(policy).contains(&letters(word))
+}
+
+/// The words of a value; nothing if it is a list that can't be read, or one of other things than words.
+pub(crate) fn legible(value: &str) -> Option<Vec<Cow<'_, str>>> {
+    if Flow::is_meant(value) {
+        let Ok(Flow::List(items)) = Flow::parse(value) else {
+            return None;
+        };
+        if !items.iter().all(|item| matches!(item, Flow::Text(_))) {
+            return None;
+        }
+    }
+    Some(words(value))
 }
 
 /// Whether a message from which personal data was taken out by its own words has none that can be found.
@@ -268,7 +308,7 @@ fn has_policy(document: &Document<'_>, word: &str) -> bool {
 /// # Errors
 /// The refusal: what was found, not the data itself.
 pub fn check_redacted(document: &Document<'_>) -> Result<(), Refusal> {
-    if !has_policy(document, "pii_redacted") {
+    if !demands(document, "pii_redacted") {
         return Ok(());
     }
     let found = redact::find(&document.body_text(), &redact::Rules::default());

@@ -199,6 +199,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         &rules.holds,
         &Looked {
             envelope: &envelope,
+            claim: claim.as_ref(),
             verdict: verdict.word(),
             peer,
             behalf,
@@ -299,15 +300,17 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
     if envelope.meaning() != Some(Intent::Revoke) || verdict.word() == Word::Verified {
         return Ok(());
     }
-    let why = match verdict.word() {
-        Word::Unsigned => "is not signed",
-        _ => "is signed with a key that nobody vouches for",
+    let (why, todo) = match verdict.word() {
+        Word::Unsigned => ("is not signed", "sign it (`crosstalk sign`)"),
+        _ => (
+            "is signed with a key that nobody vouches for",
+            "let who runs the relay compare the key and pin it for this sender (`crosstalk trust pin ID --key FILE --sender \
+             ADDRESS`), and send it again",
+        ),
     };
     Err(refuse(
         ErrorCode::Perm,
-        format!(
-            "A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: sign it (`crosstalk sign`)."
-        ),
+        format!("A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: {todo}."),
     ))
 }
 

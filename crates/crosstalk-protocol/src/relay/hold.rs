@@ -21,9 +21,23 @@ use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::{Peer, is_human};
 use super::route::Routes;
+use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible};
 use crate::verdict::Word;
 use crosstalk_envelope::Envelope;
 use crosstalk_envelope::registry::Intent;
+
+/// The scopes that have a name.
+const SCOPES: [&str; 8] = [
+    "general",
+    "pii",
+    "medical",
+    "phi",
+    "financial",
+    "biometric",
+    "location",
+    CUSTOM,
+];
+const CUSTOM: &str = "custom";
 
 /// Which messages wait for a person. Everything that is said has to fit; what is left empty fits everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +52,7 @@ pub struct Hold {
     pub to: Vec<Pattern>,
     /// By one of these ways.
     pub by: Vec<Handler>,
-    /// With one of these words in `Scope` of `meta: privacy`.
+    /// With one of these scopes, under any name of it.
     pub scopes: Vec<String>,
     /// Only with an attachment.
     pub attachments: bool,
@@ -62,6 +76,7 @@ pub struct Held {
 /// What is looked at to tell whether a message is held.
 pub(super) struct Looked<'l> {
     pub(super) envelope: &'l Envelope<'l>,
+    pub(super) claim: Option<&'l Claim>,
     pub(super) verdict: Word,
     pub(super) peer: &'l Peer,
     /// Who had the relay say it, where it says what others wrote.
@@ -93,6 +108,25 @@ pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<Held> {
     })
 }
 
+impl Looked<'_> {
+    /// Whether a message has a scope: under this name or another of the same, `pii` also by `PII: present`, `custom` also by
+    /// a word that is not known. What can't be read may be any sensitive one.
+    fn says(&self, scope: &str) -> bool {
+        let Some(claim) = self.claim else {
+            return false;
+        };
+        let written = self.envelope.privacy().scope;
+        let is_unclear = written.is_some_and(|w| legible(w).is_none());
+        let is_known = |s: &str| SCOPES.iter().any(|k| k.eq_ignore_ascii_case(s));
+        let is_meant = |said: &String| {
+            is_same_scope(said, scope) || (scope.eq_ignore_ascii_case(CUSTOM) && !is_known(said))
+        };
+        claim.scopes.iter().any(is_meant)
+            || (scope.eq_ignore_ascii_case("pii") && claim.pii == Some(Pii::Present))
+            || (is_sensitive(scope) && is_unclear)
+    }
+}
+
 impl Hold {
     fn fits(&self, looked: &Looked<'_>) -> bool {
         let envelope = looked.envelope;
@@ -114,11 +148,7 @@ impl Hold {
             (is_named || any(&self.to, &r.address))
                 && (self.by.is_empty() || self.by.contains(&r.by))
         };
-        let says = || {
-            let scopes = envelope.privacy().scopes();
-            let is_said = |word: &String| scopes.iter().any(|s| s.eq_ignore_ascii_case(word));
-            self.scopes.is_empty() || self.scopes.iter().any(is_said)
-        };
+        let says = || self.scopes.is_empty() || self.scopes.iter().any(|s| looked.says(s));
         is_asked
             && (self.verdicts.is_empty() || self.verdicts.contains(&looked.verdict))
             && any(&self.from, looked.sender())

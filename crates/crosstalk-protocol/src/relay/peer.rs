@@ -87,6 +87,11 @@ impl Peer {
         }
     }
 
+    /// Whether it has no credential.
+    pub fn is_stranger(&self) -> bool {
+        *self == Self::stranger()
+    }
+
     /// Whoever signed a message, if the key is one of the sender: it is pinned for this address, or the domain of the
     /// address vouches for it. That a signature holds says nothing about the sender, who is a claim.
     pub fn signer(verdict: &Verdict, trust: &Trust, sender: &str) -> Option<Self> {

@@ -211,6 +211,19 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn add_blob(&mut self, digest: Digest, size: u64, at: Timestamp) -> Result<bool, StoreError>;
 
+    /// Whether an attachment is there that no message refers to, and that came after the last one that did was erased.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn is_loose(&self, digest: Digest) -> Result<bool, StoreError>;
+
+    /// Messages that refer to an attachment, filed or not, the oldest first, after a place.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn referring(&self, digest: Digest, after: u64, most: usize)
+    -> Result<Vec<Record>, StoreError>;
+
     /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
     /// caller's to remove.
     ///

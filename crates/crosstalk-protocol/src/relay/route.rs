@@ -2,9 +2,9 @@
 
 use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
-use super::peer::authority;
+use super::peer::{authority, is_human};
 use super::take::shown;
-use crate::store::party;
+use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::reply::Refusal;
@@ -51,16 +51,38 @@ impl Routes {
         }
     }
 
+    /// Every address and name of the person at an address or behind a name; nothing if it is none of a person.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Routes;
+    /// let names = [("ANN".to_owned(), "human://acme.example/ann".to_owned())];
+    /// let routes = Routes { names: names.into(), ..Routes::default() };
+    /// assert_eq!(routes.of_person("ann"), ["human://acme.example/ann", "ANN"]);
+    /// assert!(routes.of_person("claude://code/api").is_empty());
+    /// ```
+    pub fn of_person(&self, address: &str) -> Vec<String> {
+        let person = self.named(address);
+        if !is_human(person) {
+            return Vec::new();
+        }
+        let stands = |(_, a): &(&String, &String)| is_same_party(a, person);
+        let names = self.names.iter().filter(stands).map(|(name, _)| name);
+        std::iter::once(person.to_owned())
+            .chain(names.cloned())
+            .collect()
+    }
+
     /// Whether an address belongs to another organisation.
     pub fn is_foreign(&self, address: &str) -> bool {
         let is_own = |d: &str| self.domains.iter().any(|o| o.eq_ignore_ascii_case(d));
         authority(address).is_some_and(|d| !is_own(d))
     }
 
-    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint or a program, unless
-    /// the route says that it is inside.
+    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint, a program, or by any
+    /// way an address of another organisation, unless the route says that it is inside.
     pub fn leaves(&self, recipient: &Recipient) -> bool {
-        let goes_out = matches!(recipient.by, Handler::Relay | Handler::Http | Handler::Exec);
+        let goes_out = matches!(recipient.by, Handler::Relay | Handler::Http | Handler::Exec)
+            || self.is_foreign(&recipient.address);
         let mut lines = self.table.iter();
         let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
         goes_out && !line.is_some_and(|r| r.inside)

@@ -2,8 +2,8 @@
 
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Admission, Candidate, Held, HeldMessage, Hold, Pattern, Peer, Recipient, Role, Rules, State,
-    acknowledgement, admit,
+    Admission, Candidate, Held, HeldMessage, Hold, Pattern, Peer, Recipient, Role, Routes, Rules,
+    State, acknowledgement, admit,
 };
 use crosstalk_protocol::relay::{Handler, Receipted};
 use crosstalk_protocol::store::{Record, Side, Wait, Way};
@@ -27,13 +27,18 @@ fn peer(name: &str, role: Role, addresses: &[&str]) -> Peer {
 }
 
 fn let_in(from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) -> Admission {
+    saying("", from, intent, peer, holds)
+}
+
+/// The same, with a block of metadata.
+fn saying(block: &str, from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) -> Admission {
     let parent = match intent {
         "ERROR" | "ACK" => "parent: 01M7B00000000000000000000P\n",
         _ => "",
     };
     let meta = match intent {
         "ERROR" => "meta: error\nCode: E-PERM\nReason: no\n",
-        _ => "",
+        _ => block,
     };
     let text = format!(
         "[[{from}→claude://code/api v1]]\nuser: u\nthread: 01M7C00000000000000000000T\n{parent}message: \
@@ -117,6 +122,39 @@ fn the_first_rule_that_fits_counts() {
         let held = let_in("bot://x", intent, &agent, rules()).held.unwrap();
         assert_eq!(held.why, why);
         assert_eq!(held.deciders.is_empty(), why == "all");
+    }
+}
+
+/// A scope has several names, and one that can't be read may be any.
+#[test]
+fn a_rule_holds_a_scope_under_every_name_of_it() {
+    let agent = peer("ci", Role::Agent, &["*"]);
+    for (scope, said, held) in [
+        ("medical", "Scope: medical", true),
+        ("medical", "Scope: PHI", true),
+        ("phi", "Scope: general, Medical", true),
+        ("medical", "Scope: financial", false),
+        ("medical", "PII: present", false),
+        ("pii", "PII: present", true),
+        ("PII", "PII: Present", true),
+        ("pii", "PII: redacted", false),
+        ("pii", "Scope: pii", true),
+        ("medical", "Scope: [medical", true),
+        ("financial", "Scope: [[medical]]", true),
+        ("location", "Scope: {medical: yes}", true),
+        ("general", "Scope: [medical", false),
+        ("medical", "Scope: [general, phi]", true),
+        ("custom", "Scope: shoe-size", true),
+        ("custom", "Scope: medical", false),
+        ("medical", "Scope: custom", false),
+    ] {
+        let hold = Hold {
+            scopes: vec![scope.into()],
+            ..everything()
+        };
+        let block = format!("\nmeta: privacy\nConsent: explicit_yes\n{said}\n\n");
+        let admission = saying(&block, "bot://x", "REQUEST", &agent, vec![hold]);
+        assert_eq!(admission.held.is_some(), held, "{scope}: {said}");
     }
 }
 
@@ -221,7 +259,8 @@ fn who_decides() {
         (waiting("bot://x", "ci", &[ann]), &admin, true),
         (waiting("bot://x", "ci", &[ann]), &agent, false),
     ] {
-        let came = held.may_be_decided_by(peer);
+        let own = Routes::default().of_person(&held.record.sender);
+        let came = held.may_be_decided_by(peer, &own);
         assert_eq!(came.is_ok(), may, "{} {:?}", peer.name, held.held.deciders);
         if let Err(refusal) = came {
             assert!(refusal.detail.contains("What to do"), "{}", refusal.detail);

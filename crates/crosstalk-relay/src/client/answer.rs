@@ -25,6 +25,9 @@ pub struct Message {
     /// Of an ESCALATE and a HANDOFF: the thread so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<String>,
+    /// How many texts are left out of it, because their consent is not for who gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<u64>,
 }
 
 /// Some messages of an inbox, and where to go on.

@@ -193,6 +193,14 @@ impl Relay {
             true => None,
             false => self.shared.other_peer(&document, verdict).await,
         };
+        // Who handed it in is on record, whoever signed it.
+        let other = other.map(|other| match peer.is_stranger() {
+            true => other,
+            false => Peer {
+                name: peer.name.clone(),
+                ..other
+            },
+        });
         let peer = other.as_ref().unwrap_or(peer);
         let proof = match verdict.pkid() {
             Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), peer),
@@ -288,10 +296,12 @@ impl Relay {
             Some(record) => Some(record),
             None => self.answer(&mut told, until).await,
         };
-        let answer = answered.map_or(answer, |record| {
-            self.handed_out(&record.receiver, vec![record.id.clone()]);
-            self.leaving(&record)
+        let left = answered.and_then(|record| {
+            let left = self.leaving(&record)?;
+            self.handed_out(&record.receiver, vec![record.id]);
+            Some(left)
         });
+        let answer = left.unwrap_or(answer);
         drop(told);
         Received::Taken {
             id,

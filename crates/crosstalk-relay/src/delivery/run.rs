@@ -346,7 +346,7 @@ async fn attempt(
         }
     };
     let job = Job {
-        text: relay.leaving(&record),
+        text: relay.leaving(&record).unwrap_or_default(),
         by: waiting.by,
         attempts: waiting.attempts,
         to,
@@ -373,7 +373,7 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
 
 /// Hands a job to its handler, and takes its answer in.
 async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
-    if job.record.has_run_out(relay.now()) {
+    if job.text.is_empty() {
         return Outcome::failed(
             ErrorCode::Consent,
             "the consent of the message ended before it could be delivered",

@@ -4,13 +4,14 @@ use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
 use super::media::Media;
 use super::query::{self, TEXT};
+use super::sight::Sight;
 use super::surface::Call;
 use super::view::ApprovalView;
 use crate::core::Wish;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Decided, HeldMessage, Peer, RelayStore, Ruling};
+use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,8 +21,8 @@ const BYTES: usize = 4 << 20;
 const LOOKED_AT: usize = 5_000;
 
 /// Whether somebody sees what waits: those who decide, and who runs the relay.
-fn sees(peer: &Peer, held: &HeldMessage) -> bool {
-    peer.is_admin() || held.may_be_decided_by(peer).is_ok()
+fn sees(sight: &Sight, held: &HeldMessage) -> bool {
+    sight.is_admin() || sight.may_decide(held).is_ok()
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -30,12 +31,13 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let relay = &call.site.relay;
     let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
-    for held in waiting.iter().filter(|h| sees(&call.caller.peer, h)) {
+    let (sight, now) = (Sight::of(call), relay.now());
+    for held in waiting.iter().filter(|h| sees(&sight, h)) {
         if approvals.len() == limit || bytes > BYTES {
             break;
         }
         bytes += held.record.text.len();
-        approvals.push(ApprovalView::of(held));
+        approvals.push(ApprovalView::of(held, now));
     }
     Ok(answer::json(&json!({ "approvals": approvals })))
 }
@@ -43,7 +45,10 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
 pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let held = find(call).await?;
-    Ok(answer::json(&ApprovalView::of(&held)))
+    Ok(answer::json(&ApprovalView::of(
+        &held,
+        call.site.relay.now(),
+    )))
 }
 
 /// The message that the path names, if whoever asks sees it.
@@ -52,7 +57,7 @@ async fn find(call: &Call<'_>) -> Result<HeldMessage, Fault> {
     let ask = move |store: &dyn RelayStore| store.held(&id);
     let found = call.site.relay.read(ask).await?;
     found
-        .filter(|held| sees(&call.caller.peer, held))
+        .filter(|held| sees(&Sight::of(call), held))
         .ok_or_else(|| Fault::missing("message that waits for you to decide"))
 }
 
@@ -96,7 +101,8 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let held = find(call).await?;
     let peer = &call.caller.peer;
-    held.may_be_decided_by(peer)
+    Sight::of(call)
+        .may_decide(&held)
         .map_err(|refusal| Fault::new(refusal.code, refusal.detail))?;
     let wish = Wish {
         digests,

@@ -3,10 +3,14 @@
 use super::answer::{self, Answer, Fault};
 use super::body::{Body, Bounds, Reader};
 use super::media::{self, Media};
+use super::sight::{self, Sight};
 use super::surface::Call;
+use crate::core::Relay;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::relay::{HeldMessage, RelayStore};
+use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Method, StatusCode};
 use serde_json::json;
@@ -169,9 +173,7 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
     let at = site.relay.now();
-    let add = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
-        store.add_blob(digest, size, at)
-    };
+    let add = move |store: &mut dyn RelayStore| store.add_blob(digest, size, at);
     let is_new = site.relay.write(add).await?;
     let mut answer = answer::json(&json!({"digest": digest.to_string(), "size": size}));
     if is_new {
@@ -182,6 +184,15 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let digest = digest_of(call)?;
+    let asking = Asking {
+        relay: call.site.relay.clone(),
+        sight: Sight::of(call),
+        digest,
+    };
+    call.site.settle().await;
+    if !asking.may_have().await? {
+        return Err(Fault::missing("such attachment"));
+    }
     let file = match File::open(call.site.blobs.path(&digest)).await {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -203,7 +214,7 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
         let (send, body) = Body::stream(&call.line.pace, Some(size));
         if call.parts.method != Method::HEAD {
             tokio::spawn(async move {
-                let mut file = file;
+                let (mut file, mut is_first) = (file, true);
                 loop {
                     let mut part = BytesMut::with_capacity(PART);
                     match file.read_buf(&mut part).await {
@@ -214,9 +225,15 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
                             return;
                         }
                     }
-                    if send.send(Bytes::from(part)).await.is_err() {
+                    let Ok(room) = send.reserve().await else {
+                        return;
+                    };
+                    // What it belongs to may have been withdrawn while somebody read slowly.
+                    if !is_first && !asking.may_have().await.unwrap_or(false) {
                         return;
                     }
+                    is_first = false;
+                    room.send(Bytes::from(part));
                 }
             });
         }
@@ -228,6 +245,40 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
         headers.insert(ETAG, etag);
     }
     Ok(answer)
+}
+
+/// Somebody who asks for an attachment.
+struct Asking {
+    relay: Relay,
+    sight: Sight,
+    digest: Digest,
+}
+
+impl Asking {
+    /// Whether they may have it: a message that they see refers to it, and its time is not over; or none has done so yet.
+    async fn may_have(&self) -> Result<bool, StoreError> {
+        let (sight, digest, now) = (self.sight.clone(), self.digest, self.relay.now());
+        let ask = move |store: &dyn RelayStore| {
+            if store.is_loose(digest)? {
+                return Ok(true);
+            }
+            let mut after = 0;
+            loop {
+                let some = store.referring(digest, after, sight::PORTION)?;
+                let Some(last) = some.last() else { break };
+                after = last.seq;
+                for record in some.iter().filter(|r| !r.has_run_out(now)) {
+                    if sight.finds(store, record)? || sight.carries(store, record)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            let held = store.held_referring(digest)?;
+            let is_shown = |h: &HeldMessage| h.text(now).is_some() && sight.sees_held(h);
+            Ok(held.iter().any(is_shown))
+        };
+        self.relay.read(ask).await
+    }
 }
 
 fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {

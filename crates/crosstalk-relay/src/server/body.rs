@@ -38,7 +38,8 @@ impl Body {
 
     /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
     pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Self) {
-        let (send, parts) = mpsc::channel(4);
+        // What is not on the line can still be taken back.
+        let (send, parts) = mpsc::channel(1);
         let body = Self::Stream {
             parts,
             left: length,

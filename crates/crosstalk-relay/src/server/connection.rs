@@ -109,6 +109,7 @@ pub(super) async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) 
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_header_size(HEAD)
+        .max_buf_size(2 * HEAD)
         .serve_connection(stream, service);
     let mut connected = Pin::new(&mut connection);
     let ended = tokio::select! {

@@ -22,12 +22,12 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let limit = call.query()?.limit()?;
     call.site.settle().await;
     let relay = &call.site.relay;
-    let mut waiting = relay.read(move |store| store.courier(limit)).await?;
-    let now = relay.now();
-    waiting.retain(|c| !c.record.has_run_out(now));
+    let waiting = relay.read(move |store| store.courier(limit)).await?;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
-        let view = MessageView::of(relay, &courier.record);
+        let Some(view) = MessageView::of(relay, &courier.record) else {
+            continue;
+        };
         messages.push(view.in_inbox(&courier.to, State::Queued, None));
         bytes += courier.record.text.len();
         if bytes > BYTES {

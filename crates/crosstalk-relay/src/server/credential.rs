@@ -94,6 +94,16 @@ impl Credentials {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known.collect());
     }
 
+    /// The addresses that a token with this name is bound to, and not all that begin so, if it is that of a person.
+    pub(super) fn addresses_of(&self, name: &str) -> Vec<String> {
+        let known = self.known();
+        let peers = known.values().map(|token| &token.peer);
+        let named = peers.filter(|peer| peer.name == name && peer.is_person());
+        let addresses = named.flat_map(|peer| peer.addresses.iter().map(Pattern::as_str));
+        let whole = addresses.filter(|a| !a.ends_with('*'));
+        whole.map(str::to_owned).collect()
+    }
+
     fn known(&self) -> Arc<HashMap<[u8; 32], Token>> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! What came before an ESCALATE or a HANDOFF, for who has to go on with it.
 
-use super::sight::Sight;
+use super::sight::{Handover, Sight};
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::{HashMap, VecDeque};
@@ -18,12 +18,20 @@ const TRAILS: usize = 16;
 #[derive(Default)]
 pub(super) struct Trails(HashMap<(String, String), Trail>);
 
-/// The newest messages before a place.
+/// The newest messages before a place: where they are, and how long. Their texts are read when they are handed out.
 #[derive(Default)]
 struct Trail {
     after: Option<u64>,
-    records: VecDeque<Record>,
+    places: VecDeque<(u64, usize)>,
     bytes: usize,
+}
+
+/// What came before a message.
+pub(super) struct Before {
+    /// The messages that go along, the oldest first.
+    pub(super) records: Vec<Record>,
+    /// How many do not.
+    pub(super) withheld: usize,
 }
 
 impl Trails {
@@ -32,13 +40,13 @@ impl Trails {
         self.0.len() >= TRAILS
     }
 
-    /// The thread before an ESCALATE or a HANDOFF, the oldest first.
+    /// The thread before an ESCALATE or a HANDOFF.
     pub(super) fn before(
         &mut self,
         record: &Record,
         store: &dyn RelayStore,
         sight: &Sight,
-    ) -> Result<Vec<Record>, StoreError> {
+    ) -> Result<Before, StoreError> {
         let key = (record.thread.clone(), record.sender.clone());
         if self.is_full() && !self.0.contains_key(&key) {
             self.0.clear();
@@ -48,7 +56,19 @@ impl Trails {
             *trail = Trail::default();
         }
         trail.follow(record, store, sight)?;
-        Ok(trail.records.iter().cloned().collect())
+        let places: Vec<u64> = trail.places.iter().map(|(place, _)| *place).collect();
+        let handover = Handover::of(store, record)?;
+        let mut before = Before {
+            records: Vec::new(),
+            withheld: 0,
+        };
+        for earlier in store.taken(&places)? {
+            match handover.brings(store, sight.rules(), &earlier)? {
+                true => before.records.push(earlier),
+                false => before.withheld += 1,
+            }
+        }
+        Ok(before)
     }
 }
 
@@ -68,7 +88,7 @@ impl Trail {
                 }
                 self.after = Some(earlier.seq);
                 if sight.has_part(store, &record.sender, &earlier)? {
-                    self.add(earlier);
+                    self.add(&earlier);
                 }
             }
             if !more {
@@ -77,14 +97,14 @@ impl Trail {
         }
     }
 
-    fn add(&mut self, record: Record) {
+    fn add(&mut self, record: &Record) {
         self.bytes += record.text.len();
-        self.records.push_back(record);
-        while self.records.len() > MESSAGES || self.bytes > BYTES {
-            let Some(oldest) = self.records.pop_front() else {
+        self.places.push_back((record.seq, record.text.len()));
+        while self.places.len() > MESSAGES || self.bytes > BYTES {
+            let Some((_, bytes)) = self.places.pop_front() else {
                 return;
             };
-            self.bytes -= oldest.text.len();
+            self.bytes -= bytes;
         }
     }
 }

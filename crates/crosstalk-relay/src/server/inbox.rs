@@ -10,8 +10,8 @@ use super::sight::{self, Sight};
 use super::surface::Call;
 use super::view::MessageView;
 use super::{Site, stream};
-use crosstalk_protocol::relay::{Entry, Handler, Role, State};
-use crosstalk_protocol::store::StoreError;
+use crosstalk_protocol::relay::{Entry, Handler, RelayStore, Role, State};
+use crosstalk_protocol::store::{Record, StoreError};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -65,7 +65,9 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
     reading.handed_out(&entries);
     let place = reading.after.unwrap_or(0).to_string();
     let relay = &call.site.relay;
-    let mut answer = answer::text(file(entries.iter().map(|e| relay.leaving(&e.record))));
+    let mut answer = answer::text(file(
+        entries.iter().filter_map(|e| relay.leaving(&e.record)),
+    ));
     if let Ok(place) = HeaderValue::from_str(&place) {
         let name = HeaderName::from_static("crosstalk-cursor");
         answer.headers_mut().insert(name, place);
@@ -154,7 +156,9 @@ impl Reading {
     async fn views(&mut self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
         let (mut views, mut bytes) = (Vec::with_capacity(entries.len()), 0);
         for entry in entries {
-            let view = self.view(entry).await?;
+            let Some(view) = self.view(entry).await? else {
+                continue;
+            };
             bytes += view.size();
             views.push(view);
             if bytes > BYTES || self.trails.is_full() {
@@ -166,26 +170,59 @@ impl Reading {
         Ok(views)
     }
 
-    pub(super) async fn view(&mut self, entry: &Entry) -> Result<MessageView, Fault> {
+    /// A message as it is now: nothing if it was withdrawn since it was listed, or its time is over.
+    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<MessageView>, Fault> {
+        match self.record_of(entry).await? {
+            Some(record) => {
+                let entry = Entry {
+                    record,
+                    ..entry.clone()
+                };
+                self.view(&entry).await
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a message may still be handed out.
+    pub(super) async fn stands(&self, entry: &Entry) -> Result<bool, Fault> {
+        let now = self.site.relay.now();
+        let record = self.record_of(entry).await?;
+        Ok(record.is_some_and(|r| !r.has_run_out(now)))
+    }
+
+    async fn record_of(&self, entry: &Entry) -> Result<Option<Record>, Fault> {
+        let place = entry.record.seq;
+        let ask = move |store: &dyn RelayStore| store.taken(&[place]);
+        Ok(self.site.relay.read(ask).await?.pop())
+    }
+
+    async fn view(&mut self, entry: &Entry) -> Result<Option<MessageView>, Fault> {
         let relay = self.site.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
         if sight::passes_on(&record) {
             self.site.settle().await;
             let (sight, mut trails) = (self.sight.clone(), std::mem::take(&mut self.trails));
-            let ask = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
+            let ask = move |store: &dyn RelayStore| {
                 // Once it is filed, it is known to which thread it belongs.
-                let record = store.taken_as(&record.id)?.unwrap_or(record);
+                let Some(record) = store.taken(&[record.seq])?.pop() else {
+                    return Ok((None, trails));
+                };
                 let earlier = trails.before(&record, store, &sight)?;
-                Ok((record, earlier, trails))
+                Ok((Some((record, earlier)), trails))
             };
-            let (filed, earlier, trails) = relay.read(ask).await?;
-            (record, self.trails) = (filed, trails);
-            let now = relay.now();
-            let earlier = earlier.iter().filter(|r| !r.has_run_out(now));
-            history = Some(earlier.map(|r| relay.leaving(r)).collect());
+            let found;
+            (found, self.trails) = relay.read(ask).await?;
+            let Some((filed, earlier)) = found else {
+                return Ok(None);
+            };
+            record = filed;
+            let texts = earlier.records.iter().filter_map(|r| relay.leaving(r));
+            history = Some((texts.collect(), earlier.withheld));
         }
-        Ok(MessageView::of(&relay, &record).in_inbox(&entry.to, entry.state, history))
+        let view = MessageView::of(&relay, &record);
+        Ok(view.map(|view| view.in_inbox(&entry.to, entry.state, history)))
     }
 }
 
@@ -275,7 +312,7 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     may_read(&call.caller, call.site, &ack.r#for)?;
     let relay = &call.site.relay;
     let (rules, at) = (relay.rules(), relay.now());
-    let change = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
+    let change = move |store: &mut dyn RelayStore| {
         let address = rules.routes.named(&ack.r#for);
         let changed = store.mark(address, &ack.ids, state, at)?;
         Ok::<_, StoreError>((changed, ack.ids))

@@ -6,7 +6,7 @@ use super::sight::{self, Shown, Sight};
 use super::surface::Call;
 use super::view::{DeliveryView, MessageView};
 use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::{Page, Record, Search, StoreError};
+use crosstalk_protocol::store::{Page, Record, Search};
 use serde_json::json;
 
 /// How many messages a search looks at for somebody who does not see all of them.
@@ -17,31 +17,27 @@ const BYTES: usize = 4 << 20;
 pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let media = call.media(&[Media::Text, Media::Json])?;
     let (record, is_held) = find(call).await?;
-    let relay = &call.site.relay;
+    let view = match is_held {
+        true => Some(MessageView::held(&record)),
+        false => MessageView::of(&call.site.relay, &record),
+    };
+    let view = view.ok_or_else(|| Fault::missing("such message"))?;
     Ok(match media {
-        Media::Json if is_held => answer::json(&MessageView::held(&record)),
-        _ if is_held => answer::text(record.text),
-        Media::Json => answer::json(&MessageView::of(relay, &record)),
-        _ => answer::text(relay.leaving(&record)),
+        Media::Json => answer::json(&view),
+        _ => answer::text(view.envelope),
     })
 }
 
 /// The message that the path names, if whoever asks sees it, and whether it waits for a person.
 pub(super) async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
     let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
-    let thread_shows = |sight: &Sight, store: &dyn RelayStore, record: &Record| {
-        let shown = sight.shown(store, &record.thread)?;
-        let seen = sight.filter(store, vec![record.clone()], &shown)?;
-        Ok::<_, StoreError>(!seen.is_empty())
-    };
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
-            let held = store.held(&id)?.filter(|held| held.is_waiting());
+            let held = store.held(&id)?.filter(|held| held.text(now).is_some());
             let held = held.filter(|held| sight.sees_held(held));
             return Ok(held.map(|held| (held.record, true)));
         };
-        let seen = !record.has_run_out(now)
-            && (sight.sees(store, &record)? || thread_shows(&sight, store, &record)?);
+        let seen = !record.has_run_out(now) && sight.finds(store, &record)?;
         Ok(seen.then_some((record, false)))
     };
     let found = call.site.relay.read(ask).await?;
@@ -122,6 +118,9 @@ pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let relay = &call.site.relay;
     let found = relay.read(ask).await?;
-    let messages: Vec<MessageView> = found.iter().map(|r| MessageView::of(relay, r)).collect();
+    let messages: Vec<MessageView> = found
+        .iter()
+        .filter_map(|r| MessageView::of(relay, r))
+        .collect();
     Ok(answer::json(&json!({ "messages": messages })))
 }

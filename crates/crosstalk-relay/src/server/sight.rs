@@ -4,9 +4,16 @@
 //! see it because of that: only an ESCALATE or a HANDOFF shows its recipient what came before, as far as whoever sent it
 //! could see it.
 
+use super::Site;
 use super::surface::Call;
+use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::relay::{HeldMessage, Peer, RelayStore, Rules};
+use crosstalk_protocol::KnownKey;
+use crosstalk_protocol::consent::{self, Claim};
+use crosstalk_protocol::relay::{
+    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules, State,
+};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,17 +24,102 @@ pub(super) const PORTION: usize = 64;
 /// The eyes of somebody.
 #[derive(Clone)]
 pub(super) struct Sight {
+    site: Arc<Site>,
     peer: Arc<Peer>,
     rules: Arc<Rules>,
 }
 
-/// What ESCALATEs and HANDOFFs show: for each who sent some, the place of the last. What came before it is seen, as
-/// far as its sender has a part in it.
-pub(super) type Shown = HashMap<String, u64>;
+/// What ESCALATEs and HANDOFFs show, for each who sent some: what came before, as far as its sender has a part in it.
+pub(super) type Shown = HashMap<String, Handover>;
+
+/// What those of one sender bring along.
+#[derive(Default)]
+pub(super) struct Handover {
+    /// The place of the last.
+    place: u64,
+    /// Who got them.
+    to: Vec<String>,
+    /// The consents that were transferred with them, and the place of the last that did.
+    consents: HashMap<String, u64>,
+}
+
+impl Handover {
+    /// What one ESCALATE or HANDOFF brings along.
+    pub(super) fn of(store: &dyn RelayStore, record: &Record) -> Result<Self, StoreError> {
+        let mut handover = Self::default();
+        handover.add(store, record)?;
+        Ok(handover)
+    }
+
+    fn add(&mut self, store: &dyn RelayStore, record: &Record) -> Result<(), StoreError> {
+        self.place = record.seq;
+        let to = store.deliveries(&record.id)?.into_iter().map(|d| d.to);
+        self.to.extend(to);
+        let claim = Claim::of(&Document::parse(&record.text, Reading::Strict));
+        let transfers = |c: &Claim| c.kind == Some(ConsentKind::Transferred);
+        if let Some(claim) = claim.filter(transfers) {
+            // With those that they go back to.
+            for grant in store.known(&claim, &record.id)? {
+                self.consents.insert(grant.id, record.seq);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an earlier message goes along (HTP-027): not if it must stay inside and they are not, and what needs a consent
+    /// only if that was given to them or is transferred.
+    pub(super) fn brings(
+        &self,
+        store: &dyn RelayStore,
+        rules: &Rules,
+        earlier: &Record,
+    ) -> Result<bool, StoreError> {
+        let document = Document::parse(&earlier.text, Reading::Strict);
+        let is_out = |to: &String| {
+            rules.routes.leaves(&Recipient {
+                address: to.clone(),
+                by: Handler::Inbox,
+            })
+        };
+        if consent::keeps_inside(&document) && self.to.iter().any(is_out) {
+            return Ok(false);
+        }
+        let Some(claim) = Claim::of(&document).filter(|c| c.needs().next().is_some()) else {
+            return Ok(true);
+        };
+        let mut parties = recipients(store, earlier)?;
+        parties.push(earlier.sender.clone());
+        let all_of = |addresses: &[String]| {
+            let is_one = |to: &String| {
+                let mut named = addresses.iter().map(|a| rules.routes.named(a));
+                named.any(|a| is_same_party(a, to))
+            };
+            !self.to.is_empty() && self.to.iter().all(is_one)
+        };
+        if all_of(&parties) {
+            return Ok(true);
+        }
+        let mut names = claim.ids.clone();
+        if names.is_empty() {
+            names.push(earlier.id.clone());
+        }
+        names.extend(claim.originals);
+        for name in &names {
+            if self.consents.get(name) > Some(&earlier.seq) {
+                return Ok(true);
+            }
+            if store.grant(name)?.is_some_and(|grant| all_of(&grant.to)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
 
 impl Sight {
     pub(super) fn of(call: &Call<'_>) -> Self {
         Self {
+            site: Arc::clone(call.site),
             peer: Arc::clone(&call.caller.peer),
             rules: call.site.relay.rules(),
         }
@@ -51,10 +143,47 @@ impl Sight {
         self.gets(store, record)
     }
 
+    /// Whether a message is seen, by itself or because its thread was handed over.
+    pub(super) fn finds(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        if self.sees(store, record)? {
+            return Ok(true);
+        }
+        let shown = self.shown(store, &record.thread)?;
+        let seen = self.filter(store, vec![record.clone()], &shown)?;
+        Ok(!seen.is_empty())
+    }
+
+    /// Whether a message waits for a person to carry it, and this is one.
+    pub(super) fn carries(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        let waits = |d: &Delivery| d.by == Handler::CopyPaste && d.state == State::Queued;
+        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(waits))
+    }
+
     /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
     pub(super) fn sees_held(&self, held: &HeldMessage) -> bool {
         let sender = &held.record.sender;
-        self.is_admin() || self.reads(sender) || held.may_be_decided_by(&self.peer).is_ok()
+        self.is_admin() || self.reads(sender) || self.may_decide(held).is_ok()
+    }
+
+    /// Whether somebody may decide about a message that waits (CON-062).
+    pub(super) fn may_decide(&self, held: &HeldMessage) -> Result<(), Refusal> {
+        let (record, routes) = (&held.record, &self.rules.routes);
+        let trust = self.site.relay.trust();
+        let is_signer = |k: &&KnownKey| record.pkid.as_ref() == Some(&k.id);
+        let signers = trust.keys().iter().filter(is_signer);
+        let mut people = self.site.credentials.addresses_of(&held.peer);
+        people.push(record.sender.clone());
+        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
+        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
+        held.may_be_decided_by(&self.peer, &own)
     }
 
     /// Whether a message is for somebody whose messages are seen.
@@ -75,7 +204,8 @@ impl Sight {
             for record in listing.items {
                 if passes_on(&record) && self.gets(store, &record)? {
                     let sender = self.rules.routes.named(&record.sender);
-                    shown.insert(sender.to_owned(), record.seq);
+                    let handover = shown.entry(sender.to_owned()).or_default();
+                    handover.add(store, &record)?;
                 }
             }
             if !listing.more || after.is_none() {
@@ -103,12 +233,21 @@ impl Sight {
                 let mut parties = std::iter::once(&record.sender).chain(&all);
                 parties.any(|a| is_same_party(routes.named(a), who))
             };
-            let mut later = shown.iter().filter(|(_, place)| **place > record.seq);
-            if all.iter().any(|a| self.reads(a)) || later.any(|(who, _)| has_part(who)) {
+            let mut is_seen = all.iter().any(|a| self.reads(a));
+            let later = shown.iter().filter(|(_, h)| h.place > record.seq);
+            for (_, handover) in later.filter(|(who, _)| has_part(who)) {
+                is_seen = is_seen || handover.brings(store, &self.rules, &record)?;
+            }
+            if is_seen {
                 out.push(record);
             }
         }
         Ok(out)
+    }
+
+    /// What the relay goes by.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Whether somebody sent or got a message.

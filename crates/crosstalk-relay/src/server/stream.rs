@@ -6,12 +6,16 @@ use super::inbox::Reading;
 use super::media::Media;
 use super::pace::Pace;
 use bytes::Bytes;
+use crosstalk_protocol::relay::Entry;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// How often something is said, so that everybody in between knows that the stream is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How many messages are fetched at once.
 const SOME: usize = 16;
+/// How much of a message is written at once.
+const PART: usize = 64 << 10;
 
 /// What an address gets, from now on.
 pub(super) fn events(mut reading: Reading, pace: &Pace) -> Answer {
@@ -43,19 +47,37 @@ pub(super) fn events(mut reading: Reading, pace: &Pace) -> Answer {
             {
                 return;
             }
-            reading.handed_out(&entries);
             for entry in &entries {
-                let Ok(view) = reading.view(entry).await else {
-                    return;
-                };
-                let (place, data) = (entry.record.seq, json_text(&view));
-                let event = format!("event: message\nid: {place}\ndata: {data}\n\n");
-                // A slow reader holds up nobody but itself, until its connection is cut.
-                if send.send(event.into()).await.is_err() {
+                if write(&mut reading, entry, &send).await.is_none() {
                     return;
                 }
             }
         }
     });
     answer::of(Media::Events, body)
+}
+
+/// Writes a message in parts, each when there is room for it on the line: a slow reader holds up nobody but itself, until
+/// its connection is cut. What was withdrawn while it waited is not written; in the middle of it, the stream ends.
+async fn write(reading: &mut Reading, entry: &Entry, send: &mpsc::Sender<Bytes>) -> Option<()> {
+    let mut room = send.reserve().await.ok()?;
+    let Some(view) = reading.again(entry).await.ok()? else {
+        return Some(());
+    };
+    let (place, data) = (entry.record.seq, json_text(&view));
+    let event = format!("event: message\nid: {place}\ndata: {data}\n\n");
+    let mut event = Bytes::from(event);
+    loop {
+        let part = event.split_to(event.len().min(PART));
+        room.send(part);
+        if event.is_empty() {
+            break;
+        }
+        room = send.reserve().await.ok()?;
+        if !reading.stands(entry).await.ok()? {
+            return None;
+        }
+    }
+    reading.handed_out(std::slice::from_ref(entry));
+    Some(())
 }

@@ -23,6 +23,8 @@ const LOOKED_AT: usize = 10_000;
 /// How much of a thread is in one answer: messages, and bytes of text.
 const MESSAGES: usize = 2_000;
 const BYTES: usize = 8 << 20;
+/// How much of a longer one is read at once, at most one message more: what is withdrawn meanwhile is not sent.
+const PART: usize = 64 << 10;
 /// How deep a tree goes. What answers something deeper stands beside it.
 const DEEP: usize = 48;
 
@@ -114,7 +116,7 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         let shown = sight.shown(store, &id)?;
         let reader = Reader { sight, id, shown };
-        let part = reader.read(store, None, now)?;
+        let part = reader.read(store, None, BYTES, now)?;
         let thread = as_seen(store, &reader.sight, thread, now)?;
         Ok(Some((thread, part, reader)))
     };
@@ -137,12 +139,10 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
         _ => {
             let head = ThreadView::from(thread);
-            let messages: Vec<MessageView> = part
-                .records
-                .iter()
-                .map(|r| MessageView::of(&relay, r))
-                .collect();
-            let messages = tree(messages, &part.records);
+            let seen = |record: Record| Some((MessageView::of(&relay, &record)?, record));
+            let (messages, records): (Vec<_>, Vec<_>) =
+                part.records.into_iter().filter_map(seen).unzip();
+            let messages = tree(messages, &records);
             let body = json!({"thread": head, "messages": messages, "more": part.more});
             Ok(answer::json(&body))
         }
@@ -164,11 +164,12 @@ struct Part {
 }
 
 impl Reader {
-    /// The part after a place, without what has run out.
+    /// The part after a place, of so much text, without what has run out.
     fn read(
         &self,
         store: &dyn RelayStore,
         after: Option<u64>,
+        most: usize,
         now: Timestamp,
     ) -> Result<Part, StoreError> {
         let mut part = Part {
@@ -177,8 +178,12 @@ impl Reader {
             more: true,
         };
         let mut bytes = 0;
-        while part.records.len() < MESSAGES && bytes < BYTES {
-            let mut listing = store.messages(&self.id, part.after, PORTION)?;
+        let portion = match most < BYTES {
+            true => 1,
+            false => PORTION,
+        };
+        while part.records.len() < MESSAGES && bytes < most {
+            let mut listing = store.messages(&self.id, part.after, portion)?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
             listing.items.retain(|r| !r.has_run_out(now));
@@ -197,29 +202,34 @@ impl Reader {
 fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
     let relay = call.site.relay.clone();
     let as_file = move |relay: &crate::core::Relay, part: &Part| {
-        file(part.records.iter().map(|r| relay.leaving(r)))
+        file(part.records.iter().filter_map(|r| relay.leaving(r)))
     };
     if !first.more {
         return answer::text(as_file(&relay, &first));
     }
+    // It is read again in small parts, each when there is room for it on the line.
+    drop(first);
     let (send, body) = Body::stream(&call.line.pace, None);
     let reader = Arc::new(reader);
     tokio::spawn(async move {
-        let mut part = first;
-        loop {
+        let mut after = None;
+        while let Ok(room) = send.reserve().await {
+            let (reader, now) = (Arc::clone(&reader), relay.now());
+            let ask = move |store: &dyn RelayStore| reader.read(store, after, PART, now);
+            let Ok(part) = relay.read(ask).await else {
+                return;
+            };
+            after = part.after;
             let mut text = as_file(&relay, &part);
             if part.more && !text.is_empty() {
                 text.push('\n');
             }
-            if send.send(Bytes::from(text)).await.is_err() || !part.more {
+            if !text.is_empty() {
+                room.send(Bytes::from(text));
+            }
+            if !part.more {
                 return;
             }
-            let (reader, after, now) = (Arc::clone(&reader), part.after, relay.now());
-            let ask = move |store: &dyn RelayStore| reader.read(store, after, now);
-            let Ok(next) = relay.read(ask).await else {
-                return;
-            };
-            part = next;
         }
     });
     answer::of(Media::Text, body)

@@ -17,17 +17,20 @@ pub(super) struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     received_at: String,
-    envelope: String,
+    pub(super) envelope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<String>>,
+    /// How many texts are not in the history, though they came before: their consent is not for who gets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<Vec<MessageView>>,
 }
 
 impl MessageView {
-    /// A message as it leaves the relay.
-    pub(super) fn of(relay: &Relay, record: &Record) -> Self {
-        Self::with(record, relay.leaving(record))
+    /// A message as it leaves the relay; nothing once its time is over.
+    pub(super) fn of(relay: &Relay, record: &Record) -> Option<Self> {
+        Some(Self::with(record, relay.leaving(record)?))
     }
 
     /// A message that waits for a person, as it came: it has not left the relay.
@@ -50,6 +53,7 @@ impl MessageView {
             received_at: record.at.to_string(),
             envelope,
             history: None,
+            withheld: None,
             answers: None,
         }
     }
@@ -60,11 +64,17 @@ impl MessageView {
         self.envelope.len() + history.sum::<usize>()
     }
 
-    /// The same in the inbox of somebody.
-    pub(super) fn in_inbox(mut self, to: &str, state: State, history: Option<Vec<String>>) -> Self {
+    /// The same in the inbox of somebody, with the history and how much is withheld of it.
+    pub(super) fn in_inbox(
+        mut self,
+        to: &str,
+        state: State,
+        history: Option<(Vec<String>, usize)>,
+    ) -> Self {
         to.clone_into(&mut self.to);
         self.state = Some(state.as_str());
-        self.history = history;
+        (self.history, self.withheld) = history.unzip();
+        self.withheld = self.withheld.filter(|count| *count > 0);
         self
     }
 }
@@ -89,7 +99,7 @@ pub(super) struct ApprovalView {
     ends_at: Option<String>,
     digest: String,
     raw: String,
-    /// Exactly as it came; nothing once it is decided.
+    /// Exactly as it came; nothing once it is decided or its consent has ended.
     envelope: Option<String>,
     decided: Option<DecidedView>,
 }
@@ -109,7 +119,7 @@ struct DecidedView {
 }
 
 impl ApprovalView {
-    pub(super) fn of(held: &HeldMessage) -> Self {
+    pub(super) fn of(held: &HeldMessage, now: Timestamp) -> Self {
         let record = &held.record;
         let meaning = record.meaning.map(|m| m.as_str().to_owned());
         let recipients = held.recipients.iter().map(|r| RecipientView {
@@ -139,7 +149,7 @@ impl ApprovalView {
             ends_at: time(ends),
             digest: record.digest.to_string(),
             raw: held.raw.to_string(),
-            envelope: held.is_waiting().then(|| record.text.clone()),
+            envelope: held.text(now).map(str::to_owned),
             decided,
         }
     }

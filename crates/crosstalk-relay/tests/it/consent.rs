@@ -1,6 +1,8 @@
 //! Consent at a relay that runs: the tables of the specification, cell by cell, and withdrawal while others read.
 
 mod erasure;
+mod expiry;
+mod handover;
 mod interleaving;
 mod matrix;
 mod revocation;

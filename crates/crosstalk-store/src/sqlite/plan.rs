@@ -192,6 +192,9 @@ fn use_relay(store: &mut SqliteStore) {
     store.deliveries("R1").unwrap();
     store.overdue(now, 5).unwrap();
     store.add_blob(digest, 1, now).unwrap();
+    store.is_loose(digest).unwrap();
+    store.held_referring(digest).unwrap();
+    assert!(!store.referring(digest, 0, 5).unwrap().is_empty());
     store.drop_blobs(now, 5).unwrap();
     let what = Retention {
         before: Some(now),

@@ -238,6 +238,22 @@ impl RelayStore for SqliteStore {
         self.write(|db| keep::add_blob(db, digest, size, at))
     }
 
+    fn is_loose(&self, digest: Digest) -> Result<bool, StoreError> {
+        self.read(|db| keep::is_loose(db, digest))
+    }
+
+    fn referring(
+        &self,
+        digest: Digest,
+        after: u64,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.read(|db| {
+            let places = keep::referring(db, digest, number(after), most)?;
+            inbox::taken(db, &places)
+        })
+    }
+
     fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError> {
         self.write(|db| keep::drop_blobs(db, before, most))
     }

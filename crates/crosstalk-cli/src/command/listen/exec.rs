@@ -142,6 +142,7 @@ mod tests {
             received_at: String::new(),
             envelope: envelope.into(),
             history: Vec::new(),
+            withheld: None,
         }
     }
 

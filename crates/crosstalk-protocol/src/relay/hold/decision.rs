@@ -2,7 +2,7 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{Delivery, Recipient, State};
-use super::super::peer::{Peer, is_human};
+use super::super::peer::Peer;
 use super::Held;
 use crate::store::Record;
 use crosstalk_envelope::Timestamp;
@@ -119,6 +119,12 @@ impl HeldMessage {
         self.decided.is_none()
     }
 
+    /// What may be shown of it: its text, while it waits and its consent holds (CON-005).
+    pub fn text(&self, now: Timestamp) -> Option<&str> {
+        let is_shown = self.is_waiting() && !self.record.has_run_out(now);
+        is_shown.then_some(self.record.text.as_str())
+    }
+
     /// Whether it was approved: then it is taken, and what is known about it is known elsewhere.
     pub fn is_approved(&self) -> bool {
         let decided = self.decided.as_ref();
@@ -130,12 +136,12 @@ impl HeldMessage {
         ended(self.expires, self.answer_by, at)
     }
 
-    /// Whether a peer may decide about it, by its credential. Who speaks for nobody but themselves and handed it in, or
-    /// wrote it, may not; the person at a machine without credentials is the only one there.
+    /// Whether a peer may decide about it, by its credential. Who wrote it, signed it or handed it in may not: `own` has the
+    /// addresses of these people. The person at a machine without credentials is the only one there.
     ///
     /// # Errors
     /// The refusal.
-    pub fn may_be_decided_by(&self, peer: &Peer) -> Result<(), Refusal> {
+    pub fn may_be_decided_by(&self, peer: &Peer, own: &[String]) -> Result<(), Refusal> {
         let perm = |detail: String| Err(Refusal::new(ErrorCode::Perm, detail));
         if !peer.is_person() {
             return perm(format!(
@@ -144,12 +150,11 @@ impl HeldMessage {
                 escape(&peer.name)
             ));
         }
-        let sender = self.record.sender.as_str();
-        let is_own = self.peer == peer.name || (is_human(sender) && peer.speaks_for(sender));
+        let is_own = self.peer == peer.name || own.iter().any(|a| peer.speaks_for(a));
         if is_own && !peer.is_local {
             return perm(format!(
-                "The message was handed in with the credential `{}`, or is from a person whom it speaks for, and nobody \
-                 decides about a message of their own.\nWhat to do: let another person do it.",
+                "The message was handed in with the credential `{}`, or was written, signed or handed in by a person whom \
+                 it speaks for, and nobody decides about a message of their own.\nWhat to do: let another person do it.",
                 escape(&peer.name)
             ));
         }

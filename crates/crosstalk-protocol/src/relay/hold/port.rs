@@ -3,6 +3,7 @@
 use super::{Decision, HeldMessage, Ruling};
 use crate::store::StoreError;
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
 
 /// What is kept about messages that are held. [`RelayStore::take`](super::super::RelayStore::take) holds them.
 pub trait HoldStore {
@@ -17,6 +18,12 @@ pub trait HoldStore {
     /// # Errors
     /// If the store can't be read.
     fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
+
+    /// What waits for a decision and refers to an attachment.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn held_referring(&self, digest: Digest) -> Result<Vec<HeldMessage>, StoreError>;
 
     /// Carries a decision out: in one transaction it is on record, and the message is taken or what its sender is told is
     /// owed.

@@ -1,11 +1,14 @@
 //! After a REVOKE, nothing of what was erased is left in the data folder, and the log still proves.
 
-use super::{from_ann, plan, revoke};
-use crate::house::House;
+use super::{ANN, from_ann, plan, revoke};
+use crate::house::{House, letter, secret};
 use crate::http::Ask;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::Role;
 use crosstalk_store::SqliteStore;
 use std::collections::HashSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -148,4 +151,112 @@ fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
     let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     assert_eq!(traces(data.path(), &lost), Vec::<String>::new());
+}
+
+/// An attachment goes with the message that brought it, though others name it; what others brought stays.
+#[test]
+fn who_merely_names_an_attachment_does_not_keep_it() {
+    let house = plan()
+        .token("ann", Role::Person, &[ANN])
+        .token("bob", Role::Agent, &["agent://here.example/bob"])
+        .token("ops", Role::Admin, &[])
+        .open();
+    let as_ = |name: &str, ask: Ask| house.ask(&ask.token(&secret(name)));
+    let put = |name: &str, bytes: &[u8]| {
+        let digest = Digest::of(bytes);
+        let put = Ask::new("PUT", &format!("/crosstalk/blobs/{digest}"));
+        assert!(matches!(as_(name, put.body(bytes)).status, 200 | 201));
+        digest
+    };
+    let value = |digest: &Digest| format!("text/plain;name=a.txt;digest={digest}");
+    let own = |digest: &Digest, id: &str, consent: Option<&str>| {
+        let text = from_ann("agent://here.example/bot", id)
+            .meta("attachments", "A1", value(digest))
+            .meta("privacy", "Consent", "explicit_yes")
+            .meta("privacy", "Consent-ID", consent.unwrap_or(id));
+        let answer = as_("ann", Ask::send(text.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let name = |digest: &Digest, id: &str| {
+        let bob = "agent://here.example/bob";
+        let text = letter(bob, bob, id).meta("attachments", "A1", value(digest));
+        let answer = as_("bob", Ask::send(text.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let [named, earlier, again, both] = [&b"named"[..], b"earlier", b"again", b"both"];
+    let [named, earlier, again, both] = [
+        put("ann", named),
+        put("bob", earlier),
+        put("ann", again),
+        put("ann", both),
+    ];
+    name(&earlier, "B1");
+    house.later(1);
+    own(&named, "M1", Some("C1"));
+    own(&earlier, "M2", Some("C1"));
+    own(&again, "M3", Some("C1"));
+    own(&both, "M4", Some("C1"));
+    own(&both, "M5", None);
+    house.later(1);
+    put("bob", b"again");
+    for (digest, id) in [(&named, "B2"), (&again, "B3")] {
+        name(digest, id);
+    }
+    let is_there = |digest: &Digest| {
+        let get = |name| as_(name, Ask::get(&format!("/crosstalk/blobs/{digest}"))).status;
+        let found = (get("bob"), get("ops"));
+        found.0 == 200 || found.1 == 200
+    };
+    assert!([named, earlier, again, both].iter().all(&is_there));
+    let revoke = revoke("C1", "agent://here.example/bot", "R1");
+    assert_eq!(as_("ann", Ask::send(revoke)).status, 200);
+    let left = [named, earlier, again, both].map(|digest| is_there(&digest));
+    assert_eq!(left, [false, true, true, true]);
+    let data = house.close();
+    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Who reads a stream slowly does not get what is withdrawn meanwhile out of the memory of the relay.
+#[test]
+fn a_slow_stream_has_little_of_what_is_withdrawn() {
+    const MESSAGES: usize = 16;
+    let house = plan().open();
+    let to = "agent://here.example/bot";
+    // Far more than the buffers of a connection hold.
+    let long = format!("secret {}\n", "x".repeat(990)).repeat(940);
+    for number in 0..MESSAGES {
+        house.take(&under("C1", to, &format!("M{number}"), &long));
+    }
+    let path = format!("/crosstalk/inbox?for={to}");
+    let ask = Ask::get(&path).accept("text/event-stream").bytes();
+    let open = || {
+        let mut stream = TcpStream::connect(house.addr).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&ask).unwrap();
+        stream
+    };
+    let (mut stream, mut said) = (open(), Vec::new());
+    let mut read = |stream: &mut TcpStream| {
+        let mut part = vec![0; 1 << 16];
+        let size = stream.read(&mut part).unwrap();
+        said.extend_from_slice(part.get(..size).unwrap_or_default());
+        let is_cut = size == 0 || said.ends_with(b"\r\n0\r\n\r\n");
+        (String::from_utf8_lossy(&said).into_owned(), is_cut)
+    };
+    while !read(&mut stream).0.contains("\nid: ") {}
+    house.take(&revoke("C1", "human://here.example/ann", "R1"));
+    house.take(&from_ann(to, "Z9").build().unwrap());
+    // A stream that was cut in the middle of a message is opened again, as every client does.
+    let said = loop {
+        let (said, is_cut) = read(&mut stream);
+        if said.contains("\"id\":\"Z9\"") {
+            break said;
+        }
+        if is_cut {
+            stream = open();
+        }
+    };
+    let begun = said.matches("\nid: ").count() - 1;
+    assert!(begun < MESSAGES - 2, "{begun} of {MESSAGES}");
 }

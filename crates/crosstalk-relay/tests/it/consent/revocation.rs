@@ -225,20 +225,57 @@ fn a_permission_ends_at_once() {
     assert_eq!(house.ask(&look).status, 401);
 }
 
-/// `no_third_party` stays inside, unless the route does; sensitive texts go when everybody has them.
+/// `no_third_party` stays inside, unless the route does: no program gets it, and nobody of another organisation by any way.
 #[test]
 fn what_must_not_leave_does_not() {
     let routes = "[[route]]\nto = \"agent://here.example/out\"\nby = \"exec\"\ncommand = [\"true\"]\n\
-                  [[route]]\nto = \"agent://here.example/in\"\nby = \"exec\"\ncommand = [\"true\"]\ninside = true\n";
+                  [[route]]\nto = \"agent://here.example/in\"\nby = \"exec\"\ncommand = [\"true\"]\ninside = true\n\
+                  [[route]]\nto = \"human://friend.example/*\"\nby = \"inbox\"\ninside = true\n";
     let house = plan().config(routes).open();
-    for (to, wanted) in [("out", "CON-012"), ("in", "taken"), ("box", "taken")] {
-        let text = from_ann(&format!("agent://here.example/{to}"), &format!("M-{to}"));
-        let text = text
-            .meta("routing", "X-Policy", "no_third_party")
-            .build()
-            .unwrap();
-        assert_eq!(rule(&house.ask(&Ask::send(text))), wanted, "{to}");
+    let plain = "no_third_party";
+    for (number, (to, policy, wanted)) in [
+        ("agent://here.example/out", plain, "CON-012"),
+        ("agent://here.example/in", plain, "taken"),
+        ("agent://here.example/box", plain, "taken"),
+        ("agent://session/box", plain, "taken"),
+        ("human://partner.example/joe", plain, "CON-012"),
+        ("human://friend.example/joe", plain, "taken"),
+        // However it is written; what can't be read may say it.
+        ("agent://here.example/out", "No_Third_Party", "CON-012"),
+        (
+            "agent://here.example/out",
+            "ok_to_cache, NO-THIRD-PARTY.",
+            "CON-012",
+        ),
+        ("agent://here.example/out", "[\"no_third_party\"", "CON-012"),
+        (
+            "agent://here.example/out",
+            "[[\"no_third_party\"]]",
+            "CON-012",
+        ),
+        ("agent://here.example/out", "[ok_to", "CON-012"),
+        ("agent://here.example/out", "{a: b}", "CON-012"),
+        ("agent://here.example/out", "[ok_to_cache]", "taken"),
+        ("agent://here.example/out", "ok_to_cache", "taken"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = from_ann(to, &format!("M{number}")).meta("routing", "X-Policy", policy);
+        let answer = house.ask(&Ask::send(text.build().unwrap()));
+        assert_eq!(rule(&answer), wanted, "{to} {policy}");
     }
+    let spelled = from_ann("agent://here.example/out", "S1").meta("routing", "x-policy", plain);
+    let answer = house.ask(&Ask::send(spelled.build().unwrap()));
+    assert_eq!(rule(&answer), "CON-012");
+    let carried = from_ann("human://partner.example/joe", "C1")
+        .meta("routing", "X-Policy", plain)
+        .meta("routing", "X-Delivery", "copy_paste");
+    let answer = house.ask(&Ask::send(carried.build().unwrap()));
+    assert_eq!(
+        (rule(&answer), answer.code()),
+        ("CON-012".into(), "E-PERM".into())
+    );
 }
 
 /// A sensitive message is erased some time after it was acknowledged, unless it may be kept.

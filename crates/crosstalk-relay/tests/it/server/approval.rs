@@ -2,8 +2,8 @@
 
 use crate::house::{House, Plan, START, key, letter, secret, signed, text};
 use crate::http::{Answer, Ask};
-use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::relay::Role;
 use serde_json::{Value, json};
 
@@ -499,4 +499,72 @@ fn each_condition_holds_what_it_says() {
     let sent = text("claude://code/api", "chatgpt://thread/x", "S2");
     let unknown = house.take(&signed(&sent, &key, "k2"));
     assert!(unknown.text().contains("State: held"));
+}
+
+/// Who wrote a message, signed it or handed it in does not decide about it, under no name and with no other token.
+#[test]
+fn nobody_decides_about_what_they_wrote_signed_or_handed_in() {
+    const ANN: &str = "human://acme.example/ann";
+    const AGENT: &str = "claude://own/agent";
+    let (own, agent) = (
+        key(),
+        PrivateKey::from_seed(Algorithm::Ed25519, &[8; 32]).unwrap(),
+    );
+    let house = office(
+        "[[hold]]\nto = [\"*\"]\npeople = true\n[names]\nANNIE = \"human://acme.example/ann\"\n",
+    )
+    .token("phone", Role::Person, &[ANN])
+    .token("alias", Role::Person, &["ANNIE"])
+    .token("named", Role::Agent, &["ANNIE"])
+    .pin("ann@acme.example", &own, ANN)
+    .pin("agent@acme.example", &agent, AGENT)
+    .open();
+    let may = |name: &str, sent: &str, id: &str| {
+        let decided = decide(&house, name, id, &body(sent, "approve"));
+        assert_eq!(
+            get(&house, name, &format!("/crosstalk/approvals/{id}")).status,
+            decided.status
+        );
+        decided.status == 200
+    };
+    let hand_in = |name: &str, sent: &str| {
+        let answer = house.ask(&as_(name, Ask::send(sent)));
+        assert!(
+            answer.text().contains("\nState: held\n"),
+            "{}",
+            answer.text()
+        );
+    };
+    let handed_in_by = |id: &str| {
+        let shown = get(&house, "ops", &format!("/crosstalk/approvals/{id}")).json();
+        shown["handed_in_by"].as_str().unwrap().to_owned()
+    };
+    let to = "chatgpt://thread/x";
+    // Signed by an agent whose key is pinned, handed in by Ann.
+    let first = signed(&text(AGENT, to, "M1"), &agent, "agent@acme.example");
+    hand_in("ann", &first);
+    assert_eq!(handed_in_by("M1"), "ann");
+    // Written by an agent and handed in with its token, signed by Ann.
+    let second = signed(
+        &text("claude://code/api", to, "M2"),
+        &own,
+        "ann@acme.example",
+    );
+    hand_in("ci", &second);
+    // Written by Ann under a name that stands for her, and by her address.
+    let third = text("ANNIE", to, "M3");
+    hand_in("alias", &third);
+    let fourth = text(ANN, to, "M4");
+    hand_in("phone", &fourth);
+    for (sent, id) in [
+        (&first, "M1"),
+        (&second, "M2"),
+        (&third, "M3"),
+        (&fourth, "M4"),
+    ] {
+        for name in ["ann", "phone", "alias"] {
+            assert!(!may(name, sent, id), "{name} {id}");
+        }
+        assert!(may("bob", sent, id), "{id}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Attachments.
 
-use crate::house::{House, Plan, has_file, letter};
+use crate::house::{House, Plan, has_file, letter, secret};
 use crate::http::Ask;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::Role;
 use serde_json::json;
 
 fn path(bytes: &[u8]) -> String {
@@ -174,4 +175,43 @@ fn an_attachment_stays_as_long_as_a_message_refers_to_it() {
     let house = House::open_at(Plan::default(), house.close(), 25 * 3600).unwrap();
     while house.get(&path(b"unused")).status != 404 {}
     assert_eq!(house.get(&path(b"used")).body, b"used");
+}
+
+/// Who sees a message gets what it refers to, and nobody else; what waits for a person is seen by who decides.
+#[test]
+fn an_attachment_is_for_those_who_see_a_message_with_it() {
+    let house = Plan::default()
+        .config("[[hold]]\nto = [\"chatgpt://held\"]")
+        .token("ann", Role::Person, &["human://acme.example/ann"])
+        .token("one", Role::Agent, &["chatgpt://one"])
+        .token("two", Role::Agent, &["chatgpt://two", "chatgpt://held"])
+        .token("other", Role::Agent, &["chatgpt://other"])
+        .token("ops", Role::Admin, &[])
+        .open();
+    let as_ = |name: &str, ask: Ask| house.ask(&ask.token(&secret(name)));
+    let who = |bytes: &[u8]| {
+        let may = |name: &&str| {
+            let head = as_(name, Ask::get(&path(bytes))).status;
+            assert!(matches!(head, 200 | 404));
+            head == 200
+        };
+        let all = ["ann", "one", "two", "other", "ops"];
+        all.into_iter().filter(may).collect::<Vec<_>>()
+    };
+    let put = |bytes: &[u8]| as_("one", Ask::new("PUT", &path(bytes)).body(bytes)).status;
+    assert_eq!((put(b"plum"), put(b"pear"), put(b"fig")), (201, 201, 201));
+    assert_eq!(who(b"plum").len(), 5, "nothing refers to it yet");
+    let refer = |bytes: &[u8], to: &str, id: &str| {
+        let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
+        let sent = letter("chatgpt://one", to, id).meta("attachments", "A1", &attachment);
+        let answer = as_("one", Ask::send(sent.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    refer(b"plum", "chatgpt://two", "M1");
+    assert_eq!(who(b"plum"), ["one", "two", "ops"]);
+    refer(b"pear", "chatgpt://held", "M2");
+    assert_eq!(who(b"pear"), ["ann", "one", "ops"]);
+    // Who carries a message carries what is attached to it.
+    refer(b"fig", "SOMEBODY", "M3");
+    assert_eq!(who(b"fig"), ["ann", "one", "ops"]);
 }

@@ -40,6 +40,17 @@ impl HoldStore for SqliteStore {
         self.read(|db| by_id(db, id))
     }
 
+    fn held_referring(&self, digest: Digest) -> Result<Vec<HeldMessage>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1)"
+            );
+            let mut find = db.prepare_cached(&sql)?;
+            let rows = find.query_map(params![digest.0], message)?;
+            rows.collect()
+        })
+    }
+
     fn decide(&mut self, decision: &Decision) -> Result<Ruling, StoreError> {
         self.write(|db| decide(db, decision))
     }

@@ -138,6 +138,7 @@ pub(super) fn held_blobs(db: &Connection, seq: i64) -> Step<Vec<Digest>> {
 /// A message is not held any more, and refers to nothing as such.
 pub(super) fn release_held(db: &Connection, seq: i64) -> Step<()> {
     for sql in [
+        "UPDATE blob SET at = 0 WHERE uses = 1 AND digest IN (SELECT digest FROM held_blob WHERE seq = ?1)",
         "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM held_blob WHERE seq = ?1)",
         "DELETE FROM held_blob WHERE seq = ?1",
     ] {
@@ -146,9 +147,10 @@ pub(super) fn release_held(db: &Connection, seq: i64) -> Step<()> {
     Ok(())
 }
 
-/// Nothing refers to attachments for a message any more.
+/// Nothing refers to attachments for a message any more; those that nothing else refers to are not kept any longer.
 pub(super) fn release(db: &Connection, seq: i64) -> Step<()> {
     for sql in [
+        "UPDATE blob SET at = 0 WHERE uses = 1 AND digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
         "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
         "DELETE FROM blob_use WHERE seq = ?1",
     ] {
@@ -157,13 +159,46 @@ pub(super) fn release(db: &Connection, seq: i64) -> Step<()> {
     Ok(())
 }
 
-/// The same, and those that nothing else refers to are not kept any longer.
+/// The same for a message whose consent has ended. Its attachments go with it, though others name them: what keeps one is
+/// a message that came before, that was handed in with the same credential, or that its bytes came again since.
 pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
-    db.prepare_cached(
-        "UPDATE blob SET at = 0 WHERE uses = 1 AND digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
-    )?
-    .execute(params![seq])?;
+    let mut find = db.prepare_cached(
+        "SELECT u.digest FROM blob_use u CROSS JOIN intake w ON w.seq = u.seq CROSS JOIN blob b ON b.digest = u.digest \
+         WHERE u.seq = ?1 AND b.at <= w.at AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
+         WHERE o.digest = u.digest AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer))",
+    )?;
+    let rows = find.query_map(params![seq], |row| row.get(0).map(Digest))?;
+    for digest in rows.collect::<Step<Vec<Digest>>>()? {
+        for sql in [
+            "DELETE FROM blob_use WHERE digest = ?1",
+            "DELETE FROM held_blob WHERE digest = ?1",
+            "UPDATE blob SET at = 0, uses = 0 WHERE digest = ?1",
+        ] {
+            db.prepare_cached(sql)?.execute(params![digest.0])?;
+        }
+    }
     release(db, seq)
+}
+
+/// Whether an attachment is there that no message refers to, and that came after the last one that did was erased.
+pub(super) fn is_loose(db: &Connection, digest: Digest) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1 AND uses = 0 AND at > 0")?
+        .exists(params![digest.0])
+}
+
+/// Where the messages are that refer to an attachment, the oldest first, after a place.
+pub(super) fn referring(
+    db: &Connection,
+    digest: Digest,
+    after: i64,
+    most: usize,
+) -> Step<Vec<u64>> {
+    let mut find = db.prepare_cached(
+        "SELECT seq FROM blob_use INDEXED BY blob_use_digest WHERE digest = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let asked = params![digest.0, after, super::number(most)];
+    let rows = find.query_map(asked, |row| row.get(0).map(i64::unsigned_abs))?;
+    rows.collect()
 }
 
 pub(super) fn drop_blobs(db: &Connection, before: Timestamp, most: usize) -> Step<Vec<Digest>> {

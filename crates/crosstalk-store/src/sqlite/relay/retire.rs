@@ -18,6 +18,9 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     let mut chosen = expired(db, what)?;
     let mut more = chosen.len() > what.most;
     chosen.truncate(what.most);
+    for seq in &chosen {
+        keep::let_go(db, *seq)?;
+    }
     if let Some(before) = what.brief_before {
         let room = what.most.saturating_sub(chosen.len());
         chosen.extend(brief(db, before.as_millis(), room)?);
