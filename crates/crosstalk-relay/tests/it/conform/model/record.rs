@@ -1,6 +1,6 @@
 //! Consents on record and polls: the rules of `crosstalk-protocol` over the messages of the model.
 
-use super::{Defect, Model, now};
+use super::{Defect, Message, Model, now};
 use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp, authenticate};
 use crosstalk_protocol::consent::{Assurance, Grant, Proof, Terms};
@@ -109,18 +109,16 @@ impl Model {
         Some(value)
     }
 
-    /// The polls, as they stand.
+    /// A poll as it stands, from it and its answers.
     fn collation(&self, id: &str) -> Option<Collation> {
-        let texts: Vec<&str> = (self.messages.iter())
-            .map(|m| m.admission.arrival.text.as_str())
-            .collect();
-        let all: Vec<Document<'_>> = texts
+        let own = |m: &&Message| m.id() == id || m.parent() == Some(id);
+        let own: Vec<&Message> = self.messages.iter().filter(own).collect();
+        let read =
+            |m: &&Message| Document::parse(&m.admission.arrival.text, Reading::Strict).into_owned();
+        let documents: Vec<Document<'_>> = own.iter().map(read).collect();
+        let papers: Vec<Paper<'_>> = documents
             .iter()
-            .map(|t| Document::parse(t, Reading::Strict))
-            .collect();
-        let papers: Vec<Paper<'_>> = all
-            .iter()
-            .zip(&self.messages)
+            .zip(&own)
             .map(|(document, message)| Paper {
                 hop: Some(message.at),
                 ..Paper::of(document)
