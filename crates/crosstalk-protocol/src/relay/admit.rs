@@ -310,7 +310,9 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
     };
     Err(refuse(
         ErrorCode::Perm,
-        format!("A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: {todo}."),
+        format!(
+            "A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: {todo}."
+        ),
     ))
 }
 
