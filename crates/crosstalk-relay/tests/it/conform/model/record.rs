@@ -37,7 +37,8 @@ impl Model {
     }
 
     pub(super) fn named(&self, admission: &Admission) -> Vec<Grant> {
-        let names = admission.claim.iter().flat_map(|c| c.names());
+        let id = admission.arrival.id();
+        let names = admission.claim.iter().flat_map(|c| c.names(id));
         let known = names.filter_map(|n| self.grants.get(n));
         match self.has(Defect::ForgetsWithdrawals) {
             true => known.filter(|g| g.revoked.is_none()).cloned().collect(),
