@@ -37,7 +37,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub(super) async fn say_owed(&self) -> Result<(), StoreError> {
+    pub(crate) async fn say_owed(&self) -> Result<(), StoreError> {
         loop {
             let owed = self.read(|store| store.owed(BATCH)).await?;
             if owed.is_empty() {

@@ -247,7 +247,9 @@ impl Dispatcher {
             Ok(told) => {
                 let metrics = self.relay.metrics();
                 metrics.timed_out.fetch_add(told, Ordering::Relaxed);
-                self.relay.owe();
+                if let Err(error) = self.relay.say_owed().await {
+                    trouble(&error);
+                }
             }
             Err(error) => trouble(&error),
         }

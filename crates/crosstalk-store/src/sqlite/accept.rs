@@ -173,9 +173,14 @@ pub(super) fn improve(
     stale: &mut BTreeSet<String>,
 ) -> Step<String> {
     let before = row(db, seq)?;
-    derive::unindex(db, seq, &before.arrival)?;
     keep_better(db, seq, arrival)?;
     let now = row(db, seq)?;
+    // FTS5 leaves some of a word behind that is taken out and put back under the same number.
+    if derive::words(&before.arrival) != derive::words(&now.arrival) {
+        derive::take_words(db, seq, &before.arrival)?;
+        derive::add_words(db, seq, &now.arrival)?;
+    }
+    derive::take_columns(db, seq)?;
     derive::columns(db, seq, &now)?;
     stale.insert(now.thread.clone());
     take_effect(db, seq, &now, stale)?;

@@ -96,10 +96,11 @@ pub(super) fn joined(addresses: &[String]) -> Option<String> {
 /// settles it.
 pub(super) fn index(db: &Connection, seq: i64, filed: &Filed) -> Step<()> {
     columns(db, seq, filed)?;
+    add_words(db, seq, &filed.arrival)?;
     course::follow(db, &filed.thread, &Turn::of(seq, &filed.arrival))
 }
 
-/// What the text says, in columns and words.
+/// What the text says, in columns.
 pub(super) fn columns(db: &Connection, seq: i64, filed: &Filed) -> Step<()> {
     let Filed {
         arrival: a, thread, ..
@@ -135,7 +136,12 @@ pub(super) fn columns(db: &Connection, seq: i64, filed: &Filed) -> Step<()> {
         number(a.wait()),
         i64::try_from(a.answers_needed()).unwrap_or(i64::MAX),
     ])?;
-    let [body, context, sender, receiver, intent] = words(a);
+    Ok(())
+}
+
+/// What is searched of a message.
+pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
+    let [body, context, sender, receiver, intent] = words(arrival);
     db.prepare_cached(
         "INSERT INTO words (rowid, body, context, sender, receiver, intent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
@@ -164,12 +170,23 @@ pub(super) fn words(a: &Arrival) -> [String; 5] {
 
 /// Takes a message out of the columns and the words; its thread and parties are left as they are.
 pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
+    take_words(db, seq, arrival)?;
+    take_columns(db, seq)
+}
+
+/// Takes the words of a message out of the index.
+pub(super) fn take_words(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
     let [body, context, sender, receiver, intent] = words(arrival);
     db.prepare_cached(
         "INSERT INTO words (words, rowid, body, context, sender, receiver, intent) \
          VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![seq, body, context, sender, receiver, intent])?;
+    Ok(())
+}
+
+/// Takes a message out of the columns.
+pub(super) fn take_columns(db: &Connection, seq: i64) -> Step<()> {
     for sql in [
         "DELETE FROM answer WHERE question = ?1",
         "DELETE FROM message WHERE seq = ?1",

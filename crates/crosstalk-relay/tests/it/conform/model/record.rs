@@ -178,7 +178,7 @@ impl Model {
             let thread = self.messages[number].thread().to_owned();
             let results = self.collation(id)?.to_envelopes(Some(&thread)).unwrap();
             for result in results {
-                self.receive(result.as_bytes(), &Peer::local());
+                self.receive(result.as_bytes(), &Peer::itself());
             }
         }
         self.stands(peer, number)
