@@ -170,7 +170,7 @@ impl Model {
             document: &document,
             verdict: &verdict,
             proof: Self::proof(&document),
-            peer: if self.has(Defect::AnybodySpeaks) {
+            peer: if self.has(Defect::AnybodySpeaks) && !peer.is_itself() {
                 &everybody
             } else {
                 peer
