@@ -183,11 +183,11 @@ impl Claim {
     }
 }
 
-/// The separator where several consents go on as one.
+/// What stands between several consents that go on as one.
 pub(crate) const SEVERAL: &str = ", ";
 
-/// One name, or several where consents go on as one.
+/// One name, or several where consents go on as one: a name has no comma in it.
 pub(crate) fn names(value: &str) -> Vec<String> {
-    let names = value.split(SEVERAL).map(str::trim);
+    let names = value.split(',').map(str::trim);
     names.filter(|n| !n.is_empty()).map(str::to_owned).collect()
 }
