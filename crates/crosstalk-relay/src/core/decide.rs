@@ -5,7 +5,7 @@ use super::writer::Job;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, Reading};
+use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, report};
 use crosstalk_protocol::store::StoreError;
 use tokio::sync::oneshot;
@@ -62,6 +62,9 @@ impl Relay {
         let ruling = self.carry_out(held, decision, refusal).await?;
         if choice == Choice::Approve && matches!(ruling, Ruling::Done(_)) {
             self.learn_from(held).await;
+            if held.record.meaning == Some(Intent::Revoke) {
+                self.follows_withdrawal();
+            }
         }
         Ok(ruling)
     }

@@ -8,9 +8,6 @@ impl Relay {
     /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
     /// it in files is taken out, both beside the answer.
     pub(super) fn has_withdrawn(&self, revoke: &str, withdrawn: &Withdrawn) {
-        if !withdrawn.tokens.is_empty() {
-            self.shared.has_ended_tokens.store(true, Ordering::Release);
-        }
         tracing::info!(
             id = revoke,
             consents = withdrawn.consents.len(),
@@ -18,6 +15,12 @@ impl Relay {
             cancelled = withdrawn.cancelled.len(),
             "withdrawn"
         );
+        self.follows_withdrawal();
+    }
+
+    /// Whatever has to be done after a REVOKE has taken effect.
+    pub(super) fn follows_withdrawal(&self) {
+        self.shared.has_ended_tokens.store(true, Ordering::Release);
         self.shared.withdrawal.notify_one();
         self.owe();
         self.wake();
@@ -28,7 +31,7 @@ impl Relay {
         self.shared.withdrawal.notified().await;
     }
 
-    /// Whether a token was withdrawn since the last call.
+    /// Whether a token may have been withdrawn since the last call.
     pub fn has_ended_tokens(&self) -> bool {
         self.shared.has_ended_tokens.swap(false, Ordering::AcqRel)
     }

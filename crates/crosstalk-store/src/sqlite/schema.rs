@@ -278,7 +278,9 @@ INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
 /// Messages that wait for a person. None of it is derived. A row stays when it is decided, and its text does not.
 ///
 /// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
-/// nobody has decided, then `approved`, `refused` or `lapsed`; `entry` is where in the log it says that the message is held. `deciders` has the addresses of those who decide, a line each.
+/// nobody has decided, then `approved`, `refused` or `lapsed`; `firm` is 1 where it is surely from its sender, and
+/// `authority` where that one may withdraw what others granted; `entry` is where in the log it says that the message is
+/// held. `deciders` has the addresses of those who decide, a line each.
 pub(super) const HOLD: &str = "
 CREATE TABLE held (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -301,6 +303,8 @@ CREATE TABLE held (
     expires INTEGER,
     ends INTEGER,
     assurance TEXT NOT NULL,
+    firm INTEGER NOT NULL,
+    authority INTEGER NOT NULL,
     entry INTEGER NOT NULL,
     why TEXT NOT NULL,
     deciders TEXT NOT NULL,

@@ -176,6 +176,7 @@ macro_rules! relay_suite {
             a_withdrawal_is_owed_a_word
             what_was_withdrawn_stays_so
             a_person_keeps_by_the_same_record
+            a_revoke_that_waited_counts
         }
         relay_suite! { $make; holding:
             what_waits_is_nowhere_else

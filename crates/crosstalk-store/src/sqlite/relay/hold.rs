@@ -240,8 +240,9 @@ pub(super) fn insert(
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
     db.prepare_cached(
         "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, spare_message, thread, sender, \
-         receiver, text, peer, routes, answer_by, expires, ends, assurance, why, deciders, entry) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+         receiver, text, peer, routes, answer_by, expires, ends, assurance, why, deciders, entry, firm, authority) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
+         ?24)",
     )?
     .execute(params![
         a.id(),
@@ -266,6 +267,8 @@ pub(super) fn insert(
         held.why,
         held.deciders.join("\n"),
         index.cast_signed(),
+        admission.proof.is_firm,
+        admission.is_authority,
     ])?;
     let seq = db.last_insert_rowid();
     for digest in &admission.blobs {
@@ -456,16 +459,18 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
         spare: found.spare.clone(),
     });
     let recipients = found.recipients.clone();
-    let assurance = db
-        .prepare_cached("SELECT assurance FROM held WHERE seq = ?1")?
+    let (proof, is_authority) = db
+        .prepare_cached("SELECT assurance, firm, authority FROM held WHERE seq = ?1")?
         .query_row(params![super::number(record.seq)], |row| {
-            word(row, "assurance", Assurance::parse)
+            let proof = Proof {
+                assurance: word(row, "assurance", Assurance::parse)?,
+                is_firm: row.get("firm")?,
+            };
+            Ok((proof, row.get("authority")?))
         })?;
     Ok(Admission {
-        proof: Proof {
-            assurance,
-            is_firm: false,
-        },
+        proof,
+        is_authority,
         answer_by: found.answer_by,
         expires: found.expires,
         blobs: keep::held_blobs(db, super::number(record.seq))?,

@@ -7,7 +7,9 @@ use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, Grant, GrantFilter, Party, Proof, Terms, Withdrawn,
 };
-use crosstalk_protocol::relay::{Admission, Handler, RelayStore, State, Taken};
+use crosstalk_protocol::relay::{
+    Admission, Choice, Decision, Handler, Held, RelayStore, Ruling, State, Taken,
+};
 use crosstalk_protocol::store::{Arrival, Outcome, Search};
 
 /// A consent to `medical` under a name.
@@ -270,4 +272,34 @@ pub(crate) fn a_person_keeps_by_the_same_record(store: &mut dyn RelayStore) {
     assert!(store.message("M2").unwrap().is_none());
     // A person is not told by a relay.
     assert_eq!(store.owed(9).unwrap(), []);
+}
+
+/// A REVOKE that a person let go on withdraws as if it came then.
+pub(crate) fn a_revoke_that_waited_counts(store: &mut dyn RelayStore) {
+    take_and_file(store, &[with(letter("M1"), yes("C1"))]);
+    // What is let go on is read again.
+    let text = letter("R1").intent("REVOKE\nmeta: revocation\nConsent-ID: C1");
+    let waits = Admission {
+        arrival: text.arrival(),
+        held: Some(Held::default()),
+        ..revoke("R1", &["C1"])
+    };
+    assert!(matches!(take(store, &waits), Taken::Held { .. }));
+    assert_eq!(store.grant("C1").unwrap().unwrap().revoked, None);
+    let held = store.held("R1").unwrap().unwrap();
+    let approval = Decision {
+        id: "R1".into(),
+        digest: held.record.digest,
+        raw: held.raw,
+        choice: Choice::Approve,
+        reason: None,
+        by: "ann".into(),
+        at: at(900),
+        report: None,
+    };
+    let ruling = store.decide(&approval).unwrap();
+    assert!(matches!(ruling, Ruling::Done(Some(_))), "{ruling:?}");
+    assert!(store.grant("C1").unwrap().unwrap().revoked.is_some());
+    assert!(store.taken_as("M1").unwrap().is_none());
+    assert_eq!(store.owed(9).unwrap().len(), 2);
 }
