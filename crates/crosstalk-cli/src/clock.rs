@@ -5,9 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, to the second: envelopes write no finer time.
 pub(crate) fn now() -> Timestamp {
+    Timestamp::from_millis(exact().as_millis() / 1000 * 1000)
+}
+
+/// Now, as exactly as consents end.
+pub(crate) fn exact() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = since.map_or(0, |d| i64::try_from(d.as_secs()).unwrap_or(0));
-    Timestamp::from_millis(seconds.saturating_mul(1000))
+    Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
 }
 
 /// A number of days after a time.

@@ -203,7 +203,7 @@ pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failur
 
 /// A message whose consent is over has no text any more for anybody who asks.
 pub(crate) fn veiled(mut record: Record) -> Record {
-    if record.has_run_out(clock::now()) {
+    if record.has_run_out(clock::exact()) {
         record.text.clear();
         record.received = None;
     }
@@ -216,7 +216,7 @@ pub(crate) fn why_gone(record: &Record) -> Option<String> {
         return None;
     }
     Some(match record.expires {
-        Some(end) if end <= clock::now() => format!("its consent ended on {end}"),
+        Some(end) if end <= clock::exact() => format!("its consent ended on {end}"),
         _ => "its consent was withdrawn, and the text erased".to_owned(),
     })
 }

@@ -77,7 +77,7 @@ impl Passing {
             receiver: resolve_typed(&desk.config, &self.to),
             user: desk.config.user()?,
             message: desk.new_id(),
-            at: clock::now(),
+            at: clock::exact(),
         })
     }
 

@@ -44,7 +44,7 @@ impl Search {
             None => None,
         };
         let (mut items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
-        items.retain(|r| !r.has_run_out(clock::now()));
+        items.retain(|r| !r.has_run_out(clock::exact()));
         let exit = match items.is_empty() {
             true => Exit::FAILURE,
             false => Exit::SUCCESS,

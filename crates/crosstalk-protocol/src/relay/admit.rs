@@ -16,7 +16,7 @@ use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
-use crosstalk_envelope::{Document, Envelope, Reading, Timestamp};
+use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
 
 /// How many recipients a message may have.
@@ -189,6 +189,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     for out in recipients.iter().filter(|r| rules.routes.leaves(r)) {
         consent::check_leaving(document, claim.as_ref(), policy, &out.address)?;
     }
+    result_address(&envelope)?;
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
     let blobs = blobs(&envelope);
@@ -314,6 +315,29 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
             "A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: {todo}."
         ),
     ))
+}
+
+/// The result of a poll has to have somewhere to go.
+fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
+    let to = envelope.routing().reply_to;
+    let Some(to) = to.filter(|_| envelope.meaning() == Some(Intent::Poll)) else {
+        return Ok(());
+    };
+    let result = Builder::new(TELLER, to.as_str())
+        .user("system")
+        .session("poll")
+        .context("poll")
+        .intent(Intent::Broadcast.as_str());
+    match result.body("").build() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(refuse(
+            ErrorCode::Format,
+            format!(
+                "The result of the poll can't go to `X-Reply-To: {}`.\nWhat to do: write an address, or leave it out.",
+                shown(to.as_str())
+            ),
+        )),
+    }
 }
 
 /// Until when a REQUEST should be answered.

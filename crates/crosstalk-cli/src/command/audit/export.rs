@@ -77,7 +77,7 @@ impl Export {
         let (note, signed, mut entries) = loop {
             let (note, signed) = signed(&mut source, &key)?;
             asked.to = Some(signed.size);
-            asked.texts = Some(clock::now());
+            asked.texts = Some(clock::exact());
             let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
             if is_part {
                 complete(&source, &mut entries, &asked)?;

@@ -87,7 +87,7 @@ impl List {
         };
         // What another program kept from being taken out of the files may go now.
         ledger::scrub(console, &mut store)?;
-        let now = clock::now();
+        let now = clock::exact();
         let filter = GrantFilter {
             granter,
             holding_at: (!self.all).then_some(now),

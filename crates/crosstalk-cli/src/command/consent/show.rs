@@ -64,7 +64,7 @@ impl Show {
         let grant = find(&store, &self.id)?.ok_or_else(|| unknown(&self.id))?;
         let under = store.under(&grant.id)?.into_iter();
         Ok(ConsentRecord {
-            consent: Consent::of(&grant, clock::now()),
+            consent: Consent::of(&grant, clock::exact()),
             messages: under
                 .map(|(id, has_text)| UnderConsent { id, has_text })
                 .collect(),

@@ -451,3 +451,28 @@ async fn another_question_in_the_thread_changes_nothing() {
     assert!(!result.text.contains("other-parent"), "{}", result.text);
     recomputes(&post, &result).await;
 }
+
+/// A poll whose result could not be sent would never end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_whose_result_has_nowhere_to_go_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let post = Post::open(&config(), None, folder, Some(key()), START);
+    let asked = |to: &str| {
+        Builder::new("claude://code/a", "TEAM")
+            .user("a")
+            .thread(THREAD)
+            .message(POLL)
+            .context("deploy")
+            .intent("POLL")
+            .meta("routing", "Targets", "[\"claude://code/a\"]")
+            .meta("routing", "X-Reply-To", to)
+            .meta("poll", "Options", "Now | Later")
+            .body("When?")
+            .build()
+            .unwrap()
+    };
+    for (to, status) in [("nobody [[ at all", 400), ("claude://code/b", 200)] {
+        let received = post.relay.take_in(&asked(to), &Peer::local()).await;
+        assert_eq!(received.status(), status, "{}", received.answer());
+    }
+}
