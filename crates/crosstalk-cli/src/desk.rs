@@ -128,13 +128,17 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         Found::Nothing if text.chars().count() < 4 => Err(Failure::Usage(format!(
             "`{text}` is too short: write at least four characters of the id"
         ))),
-        // What is wrong is escaped as a whole where it is shown.
-        Found::Several(ids) => Err(Failure::Usage(format!(
-            "`{text}` can mean several: {}; write more of it",
-            ids.join(", ")
-        ))),
+        Found::Several(ids) => Err(several(text, &ids)),
         Found::Nothing => Err(nothing()),
     }
+}
+
+/// The beginning of several ids. What is wrong is escaped as a whole where it is shown.
+pub(crate) fn several(text: &str, ids: &[String]) -> Failure {
+    Failure::Usage(format!(
+        "`{text}` can mean several: {}; write more of it",
+        ids.join(", ")
+    ))
 }
 
 /// The thread that a reference means, by itself or by one of its messages.

@@ -87,11 +87,6 @@ impl<'d> Routing<'d> {
         self.policy.map(words).unwrap_or_default()
     }
 
-    /// Whether the policy holds this word.
-    pub fn has_policy(&self, word: &str) -> bool {
-        self.policies().iter().any(|p| p == word)
-    }
-
     /// The capabilities that are required.
     pub fn capability_list(&self) -> Vec<Cow<'d, str>> {
         self.capabilities.map(list).unwrap_or_default()

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::choice::Choice;
 use super::electorate::Voter;
 use super::{Paper, is_result, prose};
-use crate::consent::Claim;
+use crate::consent::{Claim, keeps_inside};
 use crate::store::is_placeholder;
 use crate::trust::Trust;
 use crate::verdict::Word;
@@ -77,9 +77,7 @@ pub(super) fn is_private(document: &Document<'_>) -> bool {
             || claim.expires.is_some()
             || claim.unclear_end.is_some()
     });
-    let policy = document.meta("routing", "X-Policy").unwrap_or_default();
-    let policy = policy.to_ascii_lowercase().replace(['-', ' '], "_");
-    claim || policy.contains("no_third_party")
+    claim || keeps_inside(document)
 }
 
 impl Says {

@@ -24,19 +24,9 @@ use super::route::Routes;
 use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible};
 use crate::verdict::Word;
 use crosstalk_envelope::Envelope;
-use crosstalk_envelope::registry::Intent;
+use crosstalk_envelope::registry::{Intent, Namespace};
 
-/// The scopes that have a name.
-const SCOPES: [&str; 8] = [
-    "general",
-    "pii",
-    "medical",
-    "phi",
-    "financial",
-    "biometric",
-    "location",
-    CUSTOM,
-];
+/// The scope of every word that the registry does not have.
 const CUSTOM: &str = "custom";
 
 /// Which messages wait for a person. Everything that is said has to fit; what is left empty fits everything.
@@ -117,7 +107,8 @@ impl Looked<'_> {
         };
         let written = self.envelope.privacy().scope;
         let is_unclear = written.is_some_and(|w| legible(w).is_none());
-        let is_known = |s: &str| SCOPES.iter().any(|k| k.eq_ignore_ascii_case(s));
+        let registered = Namespace::find("privacy").and_then(|n| n.kind_of("Scope"));
+        let is_known = |s: &str| registered.is_some_and(|(_, all)| all.contains(&s));
         let is_meant = |said: &String| {
             is_same_scope(said, scope) || (scope.eq_ignore_ascii_case(CUSTOM) && !is_known(said))
         };

@@ -145,7 +145,7 @@ impl Source {
         };
         let what = Retention {
             before: None,
-            now: clock::now(),
+            now: clock::exact(),
             brief_before: None,
             most: AT_ONCE,
         };
@@ -221,13 +221,6 @@ impl Source {
     }
 }
 
-fn several(text: &str, ids: &[String]) -> Failure {
-    Failure::Usage(format!(
-        "`{text}` can mean several: {}. Write more of it",
-        ids.join(", ")
-    ))
-}
-
 fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
         Found::Message(id) => Ok(Some(id)),
@@ -240,10 +233,10 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
             match found.len() {
                 0 | 1 => Ok(found.pop()),
                 _ if found.iter().any(|id| id == text) => Ok(None),
-                _ => Err(several(text, &found)),
+                _ => Err(desk::several(text, &found)),
             }
         }
-        Found::Several(ids) => Err(several(text, &ids)),
+        Found::Several(ids) => Err(desk::several(text, &ids)),
         Found::Nothing => Ok(None),
     }
 }
@@ -251,7 +244,7 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
 fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
         Found::Thread(id) => Ok(Some(id)),
-        Found::Several(ids) => Err(several(text, &ids)),
+        Found::Several(ids) => Err(desk::several(text, &ids)),
         Found::Message(_) | Found::Nothing => Ok(None),
     }
 }
