@@ -16,9 +16,7 @@ use crate::relay::handing::Attached;
 use crate::view;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Consent;
-use crosstalk_envelope::{
-    Builder, CoreHeader, Document, ErrorCode, Intent, IntentField, Reading, Timestamp,
-};
+use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{infer_intent, session_text};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::Call;
@@ -196,7 +194,7 @@ impl Content {
 
     /// Whether it is an answer to a poll: of anybody but who asked, unless that one is asked as well or corrects an answer.
     fn is_ballot(&self, answered: &Record, sender: &str) -> bool {
-        let document = Document::parse(&answered.text, Reading::Paste);
+        let document = answered.document();
         answered.meaning == Some(Intent::Poll)
             && (self.corrects()
                 || !is_same_party(&answered.sender, sender)
@@ -489,7 +487,7 @@ fn require_text(text: String) -> Result<String, Failure> {
 
 /// What an editor shows below the text: the message that is answered.
 fn reference(answered: &Record) -> String {
-    let document = Document::parse(&answered.text, Reading::Paste);
+    let document = answered.document();
     format!(
         "{} → {}, {}\n\n{}",
         answered.sender,

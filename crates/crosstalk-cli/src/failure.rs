@@ -114,9 +114,10 @@ impl From<StoreError> for Failure {
         match fault.fault {
             StoreFault::Newer => Self::Refused(ErrorCode::Unsupported, fault.message),
             StoreFault::Busy => Self::Refused(ErrorCode::Timeout, fault.message),
-            StoreFault::Full | StoreFault::Damaged | StoreFault::Unavailable => {
-                Self::Failed(fault.message)
-            }
+            StoreFault::Full
+            | StoreFault::Invalid
+            | StoreFault::Damaged
+            | StoreFault::Unavailable => Self::Failed(fault.message),
         }
     }
 }

@@ -12,7 +12,7 @@ use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
 use crosstalk_protocol::{
-    KnownKey, Learned, PinError, Question, Trust, Verdict, Word, learn, pin_of, verify,
+    Admitted, KnownKey, Learned, PinError, Question, Trust, Word, learn, pin_of, verify,
 };
 use crosstalk_store::TrustStoreError;
 
@@ -33,7 +33,8 @@ pub(crate) struct Incoming<'d> {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) arrival: Arrival,
-    pub(crate) verdict: Verdict,
+    /// The message that was admitted, and the verdict about it.
+    pub(crate) admitted: Admitted,
     /// What it says about consent.
     pub(crate) said: Said,
 }
@@ -60,7 +61,10 @@ impl<'d> Incoming<'d> {
     ) -> Result<Taken, Failure> {
         let at = self.at.unwrap_or_else(clock::now);
         let lookup = &mut self.lookup;
-        let question = Question::at(at);
+        let question = Question {
+            restore: true,
+            ..Question::at(at)
+        };
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
         let is_open = !matches!(verdict.word(), Word::Verified | Word::Revoked);
         if let Some(own) = self.own_key(verdict.pkid().filter(|_| is_open))? {
@@ -74,6 +78,7 @@ impl<'d> Incoming<'d> {
                 verdict = again;
             }
         }
+        let admitted = Admitted::new(document, verdict);
         let receipt = Receipt {
             at,
             way,
@@ -83,17 +88,18 @@ impl<'d> Incoming<'d> {
                 message: id::new_ulid(),
             },
         };
-        let proof = self.proof(document, &verdict)?;
-        let said = Said::of(document, (&verdict, proof), &self.policy, at);
+        let proof = self.proof(&admitted)?;
+        let said = Said::of(&admitted, proof, &self.policy, at);
         Ok(Taken {
-            arrival: Arrival::new(document, &verdict, receipt),
-            verdict,
+            arrival: Arrival::new(&admitted, receipt),
+            admitted,
             said,
         })
     }
 
     /// How sure it is who a message is from.
-    fn proof(&self, document: &Document<'_>, verdict: &Verdict) -> Result<Proof, Failure> {
+    fn proof(&self, admitted: &Admitted) -> Result<Proof, Failure> {
+        let (document, verdict) = (admitted.document(), admitted.verdict());
         let own = self.own_key(verdict.pkid())?;
         Ok(match own {
             Some(own) if Some(own.fingerprint()) == verdict.fingerprint() => {
@@ -114,11 +120,8 @@ impl<'d> Incoming<'d> {
 
     /// Takes over what a kept message says about keys: pins one at first contact, if the settings allow it, and learns
     /// of rotations and revocations that are proven. What it did, in a sentence.
-    pub(crate) fn learn(
-        &mut self,
-        document: &Document<'_>,
-        verdict: &Verdict,
-    ) -> Result<Option<String>, Failure> {
+    pub(crate) fn learn(&mut self, admitted: &Admitted) -> Result<Option<String>, Failure> {
+        let (document, verdict) = (admitted.document(), admitted.verdict());
         let now = clock::now();
         let question = Question::at(now);
         let own = self.own_key(verdict.pkid())?;

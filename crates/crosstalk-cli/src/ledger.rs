@@ -4,14 +4,14 @@
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
 use crate::view;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
     Withdrawn,
 };
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError};
-use crosstalk_protocol::{Verdict, Word};
+use crosstalk_protocol::{Admitted, Word};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,12 +34,8 @@ pub(crate) struct Said {
 
 impl Said {
     /// Looks at a message by itself.
-    pub(crate) fn of(
-        document: &Document<'_>,
-        (verdict, proof): (&Verdict, Proof),
-        policy: &Policy,
-        at: Timestamp,
-    ) -> Self {
+    pub(crate) fn of(admitted: &Admitted, proof: Proof, policy: &Policy, at: Timestamp) -> Self {
+        let document = admitted.document();
         let claim = Claim::of(document);
         let setting = Setting {
             at,
@@ -55,7 +51,7 @@ impl Said {
             proof,
             refusal: enough.err(),
             is_unsound: matches!(
-                verdict.word(),
+                admitted.verdict().word(),
                 Word::Damaged | Word::NotVerified | Word::Revoked
             ),
         }

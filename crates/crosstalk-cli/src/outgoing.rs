@@ -30,8 +30,7 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::consent::{Proof, Withdrawn};
 use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
-use crosstalk_protocol::{Assistant, primer};
-use crosstalk_protocol::{Question, Trust, Verdict, verify};
+use crosstalk_protocol::{Admitted, Assistant, Question, Trust, primer, verify};
 use crosstalk_store::SqliteStore;
 use serde_json::json;
 
@@ -285,20 +284,20 @@ pub(crate) fn keep(
     at: Timestamp,
 ) -> Result<(Outcome, Withdrawn), Failure> {
     let document = Document::parse(text, Reading::Strict);
-    let (arrival, verdict) = arrival(&document, key, at);
-    let proof = Proof::own(&verdict, desk.mine()?.has(document.sender()));
+    let (arrival, admitted) = arrival(&document, key, at);
+    let proof = Proof::own(admitted.verdict(), desk.mine()?.has(document.sender()));
     let policy = desk.config.consent();
-    let said = Said::of(&document, (&verdict, proof), &policy, at);
+    let said = Said::of(&admitted, proof, &policy, at);
     let filed = ledger::file(console, store, &arrival, (&said, &policy))?;
     filed.map_err(|refusal| ledger::declined("nothing was sent: ", &refusal))
 }
 
-/// A message of one's own, as it is kept, and what its signature is worth.
+/// A message of one's own, as it is kept, and with its verification.
 pub(crate) fn arrival(
     document: &Document<'_>,
     key: Option<&PublicKey>,
     at: Timestamp,
-) -> (Arrival, Verdict) {
+) -> (Arrival, Admitted) {
     let question = Question {
         key,
         ..Question::at(at)
@@ -313,7 +312,8 @@ pub(crate) fn arrival(
             message: id::new_ulid(),
         },
     };
-    (Arrival::new(document, &verdict, receipt), verdict)
+    let admitted = Admitted::new(document, verdict);
+    (Arrival::new(&admitted, receipt), admitted)
 }
 
 /// Whether nothing is wrong with a message but that it is a REVOKE which is not signed yet.

@@ -1,6 +1,5 @@
 //! Messages and threads for programs: the parts that the answers of the conversation commands are made of.
 
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::store::{Record, Thread};
 use serde::Serialize;
 
@@ -53,7 +52,7 @@ impl Message {
             received_at: record.at.to_string(),
             written_at: record.written_at.map(|t| t.to_string()),
             digest: record.digest.to_string(),
-            body: Document::parse(&record.text, Reading::Paste).body_text(),
+            body: record.document().body_text(),
             envelope: record.text.clone(),
         }
     }

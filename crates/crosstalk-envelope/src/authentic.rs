@@ -138,9 +138,28 @@ impl<'a> Verified<'a> {
 
 /// Checks a document against a key.
 ///
+/// A document of the strict reading is checked as it is: over its exact canonical bytes, without any repair. Repaired
+/// forms are tried for the paste reading alone; what they verify is in [`Verified::to_envelope`], and not in the document.
+///
 /// # Errors
 /// Why the key did not sign it.
 pub fn authenticate(document: &Document<'_>, key: &PublicKey) -> Result<Authentic, Unfit> {
+    check(document, key, false)
+}
+
+/// Checks a document against a key and, if its body is damaged, searches for the body that was signed (SIG-016). The search
+/// takes up to a thousand times as long as the check, so it is for a person who looks at one message.
+///
+/// # Errors
+/// Why the key did not sign it.
+pub fn authenticate_and_restore(
+    document: &Document<'_>,
+    key: &PublicKey,
+) -> Result<Authentic, Unfit> {
+    check(document, key, true)
+}
+
+fn check(document: &Document<'_>, key: &PublicKey, restores: bool) -> Result<Authentic, Unfit> {
     let (pkid, signature) = signature_of(document, key)?;
     let fits =
         |canonical: &str| key.verifies(&signed_bytes(key.algorithm(), pkid, canonical), &signature);
@@ -153,17 +172,20 @@ pub fn authenticate(document: &Document<'_>, key: &PublicKey) -> Result<Authenti
         .map_err(malformed)?;
     let (canonical, integrity) = if fits(&canonical) {
         (canonical, integrity)
-    } else {
+    } else if document.reading() == Reading::Paste {
         repaired_head(document, body, &canonical, fits).ok_or(Unfit::Signature)?
+    } else {
+        return Err(Unfit::Signature);
     };
     if let Some(left_out) = document.diagnostics().iter().find(|d| d.rule.drops) {
         return Err(Unfit::Dropped(left_out.clone()));
     }
     let declared = integrity.as_ref().and_then(|i| i.digest);
     let body = match (&integrity, declared) {
-        (Some(integrity), Some(digest)) if digest != body => {
-            damaged_or_repaired(document, integrity, &digest)
-        }
+        (Some(integrity), Some(digest)) if digest != body => match document.reading() {
+            Reading::Strict => Body::Damaged(damage(integrity, document), None),
+            Reading::Paste => damaged_or_repaired(document, integrity, &digest, restores),
+        },
         _ => Body::Intact(document.body_text()),
     };
     let sig = document.sig().unwrap_or_default().to_owned();
@@ -219,7 +241,12 @@ fn repaired_head(
 }
 
 /// The body that has the digest, among the repaired ones; else what happened to it.
-fn damaged_or_repaired(document: &Document<'_>, declared: &Integrity, digest: &Digest) -> Body {
+fn damaged_or_repaired(
+    document: &Document<'_>,
+    declared: &Integrity,
+    digest: &Digest,
+    restores: bool,
+) -> Body {
     let lines: Vec<&str> = document.body_lines().collect();
     let mut reflowed = None;
     for body in candidate::bodies(&lines, declared) {
@@ -236,15 +263,20 @@ fn damaged_or_repaired(document: &Document<'_>, declared: &Integrity, digest: &D
     // With as many lines as there were, and other words, a line was changed: no other line breaks would help.
     let may_be_reflowed = is_reflowed || declared.lines != Some(lines.len());
     let words = reflowed.unwrap_or_else(|| lines.iter().map(|l| (*l).into()).collect());
-    let restored = may_be_reflowed
+    let restored = (restores && may_be_reflowed)
         .then(|| restore::restore(&words, declared, digest))
         .flatten();
     let diagnosis = if is_reflowed || restored.is_some() {
         Diagnosis::Reflowed
     } else {
-        compare(declared, document).unwrap_or(Diagnosis::Altered { lines: Vec::new() })
+        damage(declared, document)
     };
     Body::Damaged(diagnosis, restored)
+}
+
+/// The damage of a body that has not the declared digest.
+fn damage(declared: &Integrity, document: &Document<'_>) -> Diagnosis {
+    compare(declared, document).unwrap_or(Diagnosis::Altered { lines: Vec::new() })
 }
 
 /// An envelope of a canonical form, whose last line is the digest of the body, with a body and a signature.

@@ -43,7 +43,7 @@ mod text;
 mod time;
 
 pub use address::{Address, AddressError, Schemes};
-pub use authentic::{Authentic, Unfit, Verified, authenticate};
+pub use authentic::{Authentic, Unfit, Verified, authenticate, authenticate_and_restore};
 pub use builder::{BuildError, Builder};
 pub use diagnosis::{Diagnosis, diagnose};
 pub use diagnostic::{Diagnostic, LineIndex, Position, Severity};

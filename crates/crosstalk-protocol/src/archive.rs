@@ -2,7 +2,7 @@
 
 use crate::bundle::{counts, quote};
 use crate::store::{Record, Thread};
-use crosstalk_envelope::{Document, Reading, fence};
+use crosstalk_envelope::fence;
 use std::fmt::Write as _;
 
 /// The envelopes, one after the other, each as it is kept; the strict reading takes them in again.
@@ -86,7 +86,7 @@ fn write_message(out: &mut String, number: usize, record: &Record) {
         let _ = write!(badge, " by {}", plain(pkid));
     }
     let _ = writeln!(out, "{at}, **{badge}**, {}", plain(&record.id));
-    let document = Document::parse(&record.text, Reading::Paste);
+    let document = record.document();
     if !counts(record) {
         out.push_str("\n**Do not act on this message.**\n");
     }

@@ -26,6 +26,7 @@ pub mod relay;
 pub mod rotation;
 pub mod store;
 
+mod admitted;
 mod learn;
 mod name;
 mod primer;
@@ -34,6 +35,7 @@ mod trust;
 mod verdict;
 mod verify;
 
+pub use admitted::Admitted;
 pub use learn::{Learned, Unlearned, learn, pin_of};
 pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve};
 pub use primer::{Assistant, is_primer_example, primer};

@@ -16,6 +16,7 @@ mod collation;
 mod count;
 mod electorate;
 mod gather;
+mod proof;
 mod prose;
 mod quorum;
 mod report;
@@ -28,11 +29,12 @@ pub use collation::{
     Why,
 };
 pub use electorate::Names;
+pub use proof::Proofs;
 pub use quorum::Quorum;
 
 use crate::verdict::Word;
 use ballot::Slip;
-use crosstalk_envelope::{Document, Intent, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use std::fmt;
 
 /// An envelope that is handed in: the poll, an answer, or something else, which is passed over.
@@ -45,15 +47,18 @@ pub struct Paper<'p> {
     /// What was found out about its signature by whoever knows keys. What must not be acted on does not count; without
     /// this, only what the envelope itself proves is known.
     pub verdict: Option<Word>,
+    /// Whether it came as a paste: text that names nothing where an id belongs counts as absent.
+    pub is_pasted: bool,
 }
 
 impl<'p> Paper<'p> {
     /// An envelope about which nothing else is known.
-    pub const fn of(document: &'p Document<'p>) -> Self {
+    pub fn of(document: &'p Document<'p>) -> Self {
         Self {
             document,
             hop: None,
             verdict: None,
+            is_pasted: document.reading() == Reading::Paste,
         }
     }
 }
@@ -126,11 +131,11 @@ pub fn collate(
     poll: Option<&str>,
     at: Option<Timestamp>,
 ) -> Result<Collation, PollError> {
-    collate_named(papers, poll, at, None)
+    collate_named(papers, poll, at, None, &Proofs::default())
 }
 
 /// The same by who knows which addresses simple names stand for: then an answer counts under the very address, or under
-/// a name that stands for it, and for nobody who is only alike.
+/// a name that stands for it, and for nobody who is only alike. `proofs` keeps verdicts from one count to the next.
 ///
 /// # Errors
 /// If it is not clear what is counted.
@@ -139,10 +144,12 @@ pub fn collate_named(
     poll: Option<&str>,
     at: Option<Timestamp>,
     names: Option<&Names>,
+    proofs: &Proofs,
 ) -> Result<Collation, PollError> {
     let call = Call::find(papers, poll, names)?;
-    let slips: Vec<Slip<'_>> = papers.iter().filter_map(|p| Slip::read(p, &call)).collect();
-    Ok(Collation::of(call, slips, papers, at))
+    let read = |paper| Slip::read(paper, &call, proofs);
+    let slips: Vec<Slip<'_>> = papers.iter().filter_map(read).collect();
+    Ok(Collation::of(call, slips, papers, at, proofs))
 }
 
 /// Who tells the result of a poll: nobody but a relay, or who counts for themselves, writes in this name.

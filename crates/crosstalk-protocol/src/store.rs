@@ -19,7 +19,7 @@ mod record;
 mod search;
 
 pub use answer::{Answering, Asking};
-pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way};
+pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way, carried_id};
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use record::{Found, Listing, Outcome, Page, Record, Thread, ThreadFilter};
 pub use search::{Field, Search, SearchError, Term, searchable};
@@ -130,6 +130,8 @@ pub enum StoreFault {
     Busy,
     /// It was made by a newer program.
     Newer,
+    /// A message breaks a rule of the store, and the store itself is sound. Nothing was written.
+    Invalid,
     /// It is not what a store has to be.
     Damaged,
     /// It can't be reached, read or written.

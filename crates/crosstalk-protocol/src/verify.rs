@@ -12,6 +12,7 @@ use crate::verdict::{Detail, Head, Trusted, Verdict, Word};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{
     Algorithm, CoreHeader, Document, PublicKey, Signature, Timestamp, Unfit, authenticate,
+    authenticate_and_restore,
 };
 use fit::Fit;
 
@@ -26,6 +27,8 @@ pub struct Question<'q> {
     pub dns: Option<&'q DnsAnswer>,
     /// An answer of a domain without DNSSEC vouches for nothing.
     pub require_dnssec: bool,
+    /// Whether to search for the signed form of a damaged body (SIG-016): for a person who looks at one message.
+    pub restore: bool,
 }
 
 impl Question<'_> {
@@ -36,6 +39,7 @@ impl Question<'_> {
             key: None,
             dns: None,
             require_dnssec: false,
+            restore: false,
         }
     }
 }
@@ -168,7 +172,11 @@ impl<'c> Case<'c> {
                 let text = format!("The key of {pkid} counts for nobody: it was {reason}.");
                 return self.against(&rule::KEY_DENIED, Detail::Text(text));
             }
-            match authenticate(self.document, &key) {
+            let authentic = match self.question.restore {
+                true => authenticate_and_restore(self.document, &key),
+                false => authenticate(self.document, &key),
+            };
+            match authentic {
                 Ok(authentic) => return Fit::new(self, pkid, key, source, authentic).verdict(),
                 Err(Unfit::Signature) if unfit.is_some() => {}
                 Err(why) => {

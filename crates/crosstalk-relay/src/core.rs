@@ -30,7 +30,7 @@ use crosstalk_protocol::relay::{
     State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use judge::Believed;
+use judge::{Believed, Verifier};
 use pending::Pending;
 use readers::Readers;
 use refusal::Refusals;
@@ -76,6 +76,7 @@ pub(crate) struct Shared {
     config: Config,
     rules: RwLock<Arc<Rules>>,
     believed: Believed,
+    verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     keyring: Box<dyn Keyring>,
     key: Option<PrivateKey>,
@@ -133,6 +134,13 @@ impl Shared {
         let filed = u64::try_from(filing.filed).unwrap_or(0);
         self.metrics.filed.fetch_add(filed, Ordering::Relaxed);
         self.metrics.backlog.store(filing.left, Ordering::Relaxed);
+        let quarantined = &self.metrics.quarantined;
+        if quarantined.swap(filing.quarantined, Ordering::Relaxed) < filing.quarantined {
+            tracing::error!(
+                quarantined = filing.quarantined,
+                "messages can't be indexed and are quarantined; `crosstalk fsck` lists them"
+            );
+        }
         self.filing.send_replace(*filing);
         if filing.filed > 0 {
             self.work.notify_one();
@@ -161,6 +169,7 @@ impl Relay {
             rules: RwLock::new(Arc::new(rules)),
             config: setup.config,
             believed,
+            verifier: Verifier::default(),
             resolver: setup.resolver,
             keyring: setup.keyring,
             key: setup.key,
@@ -179,6 +188,7 @@ impl Relay {
             owes: Notify::new(),
             has_ended_tokens: AtomicBool::new(false),
         });
+        shared.filed(&filing);
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {

@@ -19,6 +19,8 @@ pub struct Metrics {
     pub filed: AtomicU64,
     /// Messages that are taken and not filed yet.
     pub backlog: AtomicU64,
+    /// Messages that could not be indexed.
+    pub quarantined: AtomicU64,
     /// Requests, by the first digit of their status.
     pub requests: [AtomicU64; 5],
     /// Connections that are open.
@@ -119,6 +121,11 @@ impl Metrics {
                 "crosstalk_backlog",
                 "Messages taken and not filed yet",
                 i64::try_from(self.backlog.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
+            ),
+            (
+                "crosstalk_quarantined_messages",
+                "Messages that could not be indexed",
+                i64::try_from(self.quarantined.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
             ),
             (
                 "crosstalk_connections",

@@ -24,6 +24,7 @@ mod log;
 mod migrate;
 #[cfg(test)]
 mod plan;
+mod quarantine;
 mod query;
 mod reference;
 mod relay;
@@ -34,6 +35,7 @@ mod words;
 pub use migrate::Opened;
 pub use relay::Owned;
 
+use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
     Arrival, Found, Listing, Outcome, Page, Record, Search, Store, StoreError, StoreFault, Thread,
     ThreadFilter,
@@ -195,8 +197,17 @@ impl SqliteStore {
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
         self.write(|db| {
             relay::progress::file_rest(db)?;
-            derive::rebuild(db)
+            derive::rebuild(db)?;
+            relay::file::retry_quarantined(db)
         })
+    }
+
+    /// The messages that could not be indexed, in the order in which they came.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn quarantine(&self) -> Result<Vec<Quarantined>, StoreError> {
+        self.read(quarantine::list)
     }
 
     /// One state of the store, whoever writes meanwhile.

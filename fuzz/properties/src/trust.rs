@@ -68,7 +68,11 @@ pub fn trust(data: &[u8]) {
     let stranger = Trust::default();
     for document in &scan(text, Reading::Paste).documents {
         for trust in [&signed.trust, &stranger] {
-            let verdict = verify(document, trust, &Question::at(NOW));
+            let question = Question {
+                restore: true,
+                ..Question::at(NOW)
+            };
+            let verdict = verify(document, trust, &question);
             check(&verdict, signed, text);
         }
     }

@@ -12,6 +12,7 @@ use crate::schema::FSCK;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
+use crosstalk_protocol::relay::Quarantined;
 use crosstalk_store::{Home, SqliteStore};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,6 +45,8 @@ struct Report {
     repaired: Vec<String>,
     /// What could not be checked.
     unchecked: Vec<String>,
+    /// Messages that could not be indexed.
+    quarantine: Vec<Quarantined>,
 }
 
 impl Fsck {
@@ -66,7 +69,14 @@ impl Fsck {
         match self.json {
             true => {
                 let places: Vec<Value> = reports.iter().map(Report::json).collect();
-                let answer = json!({"schema": FSCK, "sound": is_sound, "places": places});
+                let quarantine: Vec<Value> = reports
+                    .iter()
+                    .flat_map(|r| &r.quarantine)
+                    .map(|q| json!({"id": q.id, "seq": q.seq, "reason": q.reason}))
+                    .collect();
+                let answer = json!({
+                    "schema": FSCK, "sound": is_sound, "quarantine": quarantine, "places": places,
+                });
                 console.data(json::pretty(&answer)?)?;
             }
             false if reports.is_empty() => console.talk("nothing is kept here yet\n")?,
@@ -102,6 +112,7 @@ impl Fsck {
             findings: Vec::new(),
             repaired: Vec::new(),
             unchecked: Vec::new(),
+            quarantine: Vec::new(),
         };
         let progress = Progress::start("checking the store");
         let mut store = match SqliteStore::open_existing(path) {
@@ -117,11 +128,23 @@ impl Fsck {
             Ok(found) => report.findings = found,
             Err(fault) => report.findings.push(fault.message),
         }
-        if !report.findings.is_empty() && self.repair {
+        let quarantined = store.quarantine().unwrap_or_default();
+        if self.repair && (!report.findings.is_empty() || !quarantined.is_empty()) {
             progress.next("deriving again");
             store.rebuild()?;
             report.repaired = std::mem::take(&mut report.findings);
             report.findings = store.check()?;
+            report.quarantine = store.quarantine()?;
+            let is_left = |q: &&Quarantined| !report.quarantine.iter().any(|r| r.seq == q.seq);
+            for released in quarantined.iter().filter(is_left) {
+                let what = format!(
+                    "the message {} was quarantined and is indexed now",
+                    released.id
+                );
+                report.repaired.push(what);
+            }
+        } else {
+            report.quarantine = quarantined;
         }
         progress.end();
         Ok(report)
@@ -225,6 +248,14 @@ impl Report {
         for repaired in &self.repaired {
             let word = styled(YELLOW, "repaired");
             console.show(&format!("  {word}: {}\n", wrap(&escape(repaired), 12, 4)))?;
+        }
+        for quarantined in &self.quarantine {
+            let word = styled(YELLOW, "quarantined");
+            let what = format!(
+                "{} (number {}) could not be indexed: {}",
+                quarantined.id, quarantined.seq, quarantined.reason
+            );
+            console.show(&format!("  {word}: {}\n", wrap(&escape(&what), 15, 4)))?;
         }
         for unchecked in &self.unchecked {
             console.show(&format!("  {}\n", wrap(&escape(unchecked), 2, 4)))?;

@@ -187,9 +187,13 @@ impl<'k> Keeper<'k> {
         }
     }
 
-    /// Keeps the messages of one text.
+    /// Keeps the messages of one text. A text that a relay handed out is read as the relay read it.
     pub(crate) fn keep(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
-        let (text, scan) = input.scan(Reading::Paste);
+        let reading = match self.way {
+            Way::Relayed => Reading::Strict,
+            _ => Reading::Paste,
+        };
+        let (text, scan) = input.scan(reading);
         let lines = LineIndex::new(&text);
         let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;
         if scan.documents.is_empty() {
@@ -229,9 +233,9 @@ impl<'k> Keeper<'k> {
             };
             let learned = match outcome {
                 Outcome::Conflict { .. } => None,
-                _ => incoming.learn(document, &taken.verdict)?,
+                _ => incoming.learn(&taken.admitted)?,
             };
-            exit = exit.worst(exit_of(outcome, taken.verdict.word()));
+            exit = exit.worst(exit_of(outcome, taken.admitted.verdict().word()));
             let record = match outcome {
                 Outcome::Conflict { .. } => None,
                 Outcome::Filed { id, .. } | Outcome::Known { id, .. } => store.message(id)?,

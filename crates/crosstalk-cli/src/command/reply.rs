@@ -7,8 +7,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
 use clap::Args;
+use crosstalk_envelope::Intent;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait, is_same_party};
@@ -107,7 +107,7 @@ pub(super) const fn is_sound(verdict: Word) -> bool {
 /// Who answers whom: the one who was asked answers; who goes on with a message of their own stays the sender; and into a
 /// conversation of others one speaks in one's own name.
 fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
-    let document = Document::parse(&answered.text, Reading::Paste);
+    let document = answered.document();
     let routing = document.envelope().routing();
     let is_poll = answered.meaning == Some(Intent::Poll);
     let mine = desk.mine()?;
@@ -146,7 +146,7 @@ fn warn_of_stranger(
     if answered.meaning != Some(Intent::Poll) || content.corrects() {
         return Ok(());
     }
-    let document = Document::parse(&answered.text, Reading::Paste);
+    let document = answered.document();
     let call = Call::read(&document, &answered.id, None);
     if call.asks(sender) {
         return Ok(());

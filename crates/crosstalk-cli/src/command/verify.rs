@@ -134,6 +134,7 @@ impl Session<'_> {
     ) -> Result<Verdict, Failure> {
         let question = Question {
             key: self.key.as_ref(),
+            restore: true,
             ..Question::at(self.command.at.unwrap_or_else(clock::now))
         };
         self.lookup
@@ -167,6 +168,7 @@ impl Session<'_> {
         let text = restored::envelope(document, verdict.restored()?)?;
         let question = Question {
             key: self.key.as_ref(),
+            restore: true,
             ..Question::at(self.command.at.unwrap_or_else(clock::now))
         };
         let restored = Document::parse(&text, Reading::Paste);

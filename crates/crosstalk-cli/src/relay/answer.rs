@@ -9,8 +9,8 @@ use crate::relay::handing::hand;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
 use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
-use crosstalk_protocol::is_primer_example;
 use crosstalk_protocol::store::{Outcome, Store as _, is_placeholder, is_same_party, may_answer};
+use crosstalk_protocol::{Admitted, Question, is_primer_example, verify};
 
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
@@ -65,13 +65,10 @@ fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, 
             ),
         ));
     };
-    let mut strict = Document::parse(answer.source(), Reading::Strict);
-    strict.check();
     if is_signed {
-        return Ok(match strict.is_accepted() {
-            true => answer.source().to_owned(),
-            false => answer.to_well_formed(),
-        });
+        let verdict = verify(answer, &desk.rooms.trust()?, &Question::at(clock::now()));
+        let admitted = Admitted::new(answer, verdict);
+        return Ok(admitted.document().source().to_owned());
     }
     let meaning = answer.envelope().meaning();
     let ends = matches!(

@@ -13,7 +13,7 @@ fn number() -> Value {
 }
 
 fn states() -> Value {
-    json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed", "held"]})
+    json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed", "held", "quarantined"]})
 }
 
 /// What became of a message at a relay, as part of crosstalk.sent/1.
@@ -171,10 +171,15 @@ pub(super) fn fsck() -> Value {
         "place": text(), "attachments": number(), "findings": list(text()), "repaired": list(text()),
         "unchecked": list(text()),
     }));
+    let quarantined = object(json!({"id": text(), "seq": number(), "reason": text()}));
     form(
         FSCK,
-        "What `crosstalk fsck --json` prints: what is damaged in each place, what was repaired, and what could not be checked.",
-        json!({"schema": {"const": FSCK}, "sound": {"type": "boolean"}, "places": list(place)}),
+        "What `crosstalk fsck --json` prints: what is damaged in each place, what was repaired, what could not be checked, and \
+         which messages could not be indexed.",
+        json!({
+            "schema": {"const": FSCK}, "sound": {"type": "boolean"}, "quarantine": list(quarantined),
+            "places": list(place),
+        }),
     )
 }
 

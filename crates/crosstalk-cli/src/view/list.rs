@@ -6,7 +6,6 @@ use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::store::{Record, Thread, Wait};
 
 /// Threads, one a line: id, age, messages, parties, what it is about, state.
@@ -82,7 +81,7 @@ pub(crate) fn messages(
         if number > 0 {
             out.push('\n');
         }
-        let document = Document::parse(&record.text, Reading::Paste);
+        let document = record.document();
         let (intent, color) = intent(record, &document);
         let sides_text = parties(record);
         let (badge, plain) = badge(record);

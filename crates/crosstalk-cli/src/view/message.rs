@@ -6,9 +6,9 @@ use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::desk::why_gone;
 use crate::render;
 use crate::screen::cells;
+use crosstalk_envelope::Document;
 use crosstalk_envelope::canonical::is_hop_namespace;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Record, Side, Wait, Way};
 
@@ -17,7 +17,7 @@ const FOR_PROGRAMS: [&str; 2] = ["key", "integrity"];
 
 /// A message, rendered with styles. `short` gives the short form of an id.
 pub(crate) fn message(record: &Record, short: impl Fn(&str) -> String, look: &Look) -> String {
-    let document = Document::parse(&record.text, Reading::Paste);
+    let document = record.document();
     let mut out = title(record, look);
     out.push_str(&format!("{}\n", styled(DIM, &"─".repeat(look.width))));
     facts(&mut out, record, &document, short, look);
@@ -29,7 +29,7 @@ pub(crate) fn message(record: &Record, short: impl Fn(&str) -> String, look: &Lo
 /// `CHATGPT → KALLE  [RESPOND]                       ○ unsigned · just now`
 fn title(record: &Record, look: &Look) -> String {
     let sides_text = parties(record);
-    let document = Document::parse(&record.text, Reading::Paste);
+    let document = record.document();
     let (intent, color) = intent(record, &document);
     let left = format!("{}  {}", styled(BOLD, &sides_text), styled(color, &intent));
     let (badge, plain) = badge(record);

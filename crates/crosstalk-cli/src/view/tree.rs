@@ -8,7 +8,6 @@ use crate::desk::why_gone;
 use crate::paragraph::count;
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::store::{Record, Thread};
 use std::collections::HashMap;
 
@@ -89,7 +88,7 @@ fn order(records: &[Record]) -> Vec<(&Record, usize)> {
 }
 
 fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look) {
-    let document = Document::parse(&record.text, Reading::Paste);
+    let document = record.document();
     let (intent, color) = intent(record, &document);
     let who = parties(record);
     let (pad, mark) = (" ".repeat(indent), if indent == 0 { "" } else { "└ " });

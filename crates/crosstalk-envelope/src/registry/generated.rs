@@ -2935,6 +2935,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// HTP-016: Ids are opaque: they are kept, and found under their spelling.
+    pub static HTTP_IDS: Rule = Rule {
+        id: "HTP-016",
+        code: None,
+        title: "Ids are opaque: they are kept, and found under their spelling",
+        help: "",
+        drops: false,
+    };
     /// HTP-020: What is not consented to, or not any more, is refused.
     pub static HTTP_NO_CONSENT: Rule = Rule {
         id: "HTP-020",
@@ -4060,6 +4068,7 @@ pub mod rule {
         &HTTP_ID_TAKEN,
         &HTTP_PREFER_WAIT,
         &HTTP_BATCH,
+        &HTTP_IDS,
         &HTTP_NO_CONSENT,
         &HTTP_REVOKE_UNVERIFIED,
         &HTTP_DEADLINE,

@@ -6,7 +6,7 @@ use crate::consent::SEVERAL;
 use crate::consent::keeps_inside;
 use crate::store::Record;
 use crosstalk_envelope::meta::{Attachment, Digest};
-use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};
+use crosstalk_envelope::{Builder, Document, ErrorCode, Timestamp};
 
 /// The most attachments that go on; an envelope has a limited number of keys.
 const ATTACHMENTS: usize = 100;
@@ -42,7 +42,7 @@ impl Carried {
         for record in thread {
             let mut named = Vec::new();
             if counts(record) {
-                let document = Document::parse(&record.text, Reading::Paste);
+                let document = record.document();
                 let envelope = document.envelope();
                 carried.no_third_party |= keeps_inside(&document);
                 carried.take_safety(&document);

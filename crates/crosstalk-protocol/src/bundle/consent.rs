@@ -4,7 +4,7 @@ use crate::consent::{Pii, is_sensitive, names};
 use crate::store::{Record, Side, party};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::ConsentKind;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Timestamp};
 
 /// What a thread says about personal data at a point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -220,7 +220,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
     let mut state = ConsentState::default();
     let mut withdrawn = Vec::new();
     for record in thread.iter().filter(|r| super::counts(r)) {
-        let document = Document::parse(&record.text, Reading::Paste);
+        let document = record.document();
         let may_revoke = record.verdict == Word::Verified || record.side == Side::Mine;
         if record.meaning == Some(Intent::Revoke) && may_revoke {
             let id = document.meta("revocation", "Consent-ID");

@@ -3,7 +3,7 @@
 use super::quote;
 use crate::store::{Record, Side, Wait};
 use crate::verdict::Word;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Timestamp};
 
 /// The most lines of a message that was shortened.
 const SHORT_LINES: usize = 4;
@@ -212,7 +212,7 @@ impl Level {
 
 impl Entry {
     fn new(number: usize, record: &Record, attached: &[String]) -> Self {
-        let document = Document::parse(&record.text, Reading::Paste);
+        let document = record.document();
         let mut head = vec![head_line(number, record)];
         let body = match refusal(record.verdict) {
             Some(why) => {

@@ -4,12 +4,11 @@
 use super::call::Call;
 use super::choice::Choice;
 use super::electorate::Voter;
+use super::proof::{Proofs, pkid_of};
 use super::{Paper, is_result, prose};
 use crate::consent::{Claim, keeps_inside};
 use crate::store::is_placeholder;
-use crate::trust::Trust;
 use crate::verdict::Word;
-use crate::verify::{Question, verify};
 use crosstalk_envelope::id::time_of;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, PublicKey, Timestamp};
@@ -107,14 +106,17 @@ impl Says {
 
 impl<'p> Slip<'p> {
     /// Reads an envelope as an answer to a poll; nothing if it is none.
-    pub(super) fn read(paper: &Paper<'p>, call: &Call) -> Option<Self> {
+    pub(super) fn read(paper: &Paper<'p>, call: &Call, proofs: &Proofs) -> Option<Self> {
         let document = paper.document;
         let envelope = document.envelope();
         let meaning = envelope.meaning()?;
         if !matches!(meaning, Intent::Respond | Intent::Nack) || is_result(document) {
             return None;
         }
-        let id = |id: Option<&str>| id.filter(|id| !is_placeholder(id)).map(str::to_owned);
+        let id = |id: Option<&str>| {
+            id.filter(|id| !paper.is_pasted || !is_placeholder(id))
+                .map(str::to_owned)
+        };
         let parent = id(envelope.parent);
         let voter = call.electorate.voter(document.sender());
         let is_near = match (envelope.thread, &call.thread) {
@@ -132,7 +134,7 @@ impl<'p> Slip<'p> {
             Some(parent) if is_near && is_invited && meaning == Intent::Respond => Some(parent),
             _ => return None,
         };
-        let (word, pkid) = own_verdict(document);
+        let (word, pkid) = (proofs.word(document, None), pkid_of(document));
         // Models copy the id of the question.
         let message = id(envelope.message).filter(|m| *m != call.id);
         let body = document.body_text();
@@ -194,12 +196,8 @@ impl<'p> Slip<'p> {
     }
 
     /// Tries the signature with a key that another envelope brought.
-    pub(super) fn check(&mut self, key: &PublicKey) {
-        let question = Question {
-            key: Some(key),
-            ..Question::at(Timestamp::from_millis(0))
-        };
-        self.word = verify(self.document, &Trust::default(), &question).word();
+    pub(super) fn check(&mut self, key: &PublicKey, proofs: &Proofs) {
+        self.word = proofs.word(self.document, Some(key));
         self.key = Some(*key);
     }
 
@@ -245,13 +243,6 @@ fn says(document: &Document<'_>, body: &str, call: &Call) -> Says {
             Err(why) => Says::Unreadable(why),
         },
     }
-}
-
-/// What an envelope proves by itself, with the key that it carries or that its key id is.
-pub(super) fn own_verdict(document: &Document<'_>) -> (Word, Option<String>) {
-    let question = Question::at(Timestamp::from_millis(0));
-    let verdict = verify(document, &Trust::default(), &question);
-    (verdict.word(), verdict.pkid().map(str::to_owned))
 }
 
 /// A key with its id.

@@ -1,6 +1,7 @@
 //! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-004).
 
 use super::electorate::{Electorate, Names, Voter};
+use super::proof::{Proofs, pkid_of};
 use super::quorum::Quorum;
 use super::{Paper, PollError};
 use crate::store::is_same_party;
@@ -261,7 +262,7 @@ impl Call {
             )),
             _ => None,
         };
-        let (word, pkid) = super::ballot::own_verdict(document);
+        let (word, pkid) = (Proofs::default().word(document, None), pkid_of(document));
         Self {
             id: id.to_owned(),
             digest: super::ballot::digest(document),

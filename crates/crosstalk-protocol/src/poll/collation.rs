@@ -6,6 +6,7 @@ use super::call::Call;
 use super::choice::Choice;
 use super::count::count;
 use super::gather::{Ballot, Gathered, gather};
+use super::proof::Proofs;
 use super::prose::RULE;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -269,6 +270,7 @@ impl Collation {
         slips: Vec<Slip<'_>>,
         papers: &[Paper<'_>],
         at: Option<Timestamp>,
+        proofs: &Proofs,
     ) -> Self {
         let known: BTreeSet<&str> = papers
             .iter()
@@ -281,7 +283,7 @@ impl Collation {
             declined,
             latest,
             answers,
-        } = gather(&call, slips, &known, at);
+        } = gather(&call, slips, &known, at, proofs);
         let choices: Vec<&Choice> = ballots.iter().map(|b| &b.choice).collect();
         let result = count(&call, &choices);
         let counted_number = u64::try_from(ballots.len()).unwrap_or(u64::MAX);

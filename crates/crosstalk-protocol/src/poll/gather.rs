@@ -5,6 +5,7 @@ use super::call::Call;
 use super::choice::Choice;
 use super::collation::{Corrected, NotCounted, Why};
 use super::electorate::{Voter, is_human};
+use super::proof::Proofs;
 use crate::store::{is_same_party, party};
 use crate::verdict::Word;
 use crosstalk_envelope::{PublicKey, Timestamp};
@@ -40,13 +41,14 @@ pub(super) fn gather<'p>(
     slips: Vec<Slip<'p>>,
     known: &BTreeSet<&str>,
     at: Option<Timestamp>,
+    proofs: &Proofs,
 ) -> Gathered<'p> {
     let mut slips = distinct(slips);
     slips.retain(|s| match (at, s.time()) {
         (Some(at), Some(time)) => time < at,
         _ => true,
     });
-    learn_keys(&mut slips, call);
+    learn_keys(&mut slips, call, proofs);
     // An answer to something else in the same conversation is none of ours.
     slips.retain(|s| !s.other_parent.as_deref().is_some_and(|p| known.contains(p)));
     let mut gathered = Gathered {
@@ -140,7 +142,7 @@ fn distinct(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'_>> {
 }
 
 /// A key that came with one message of a sender counts for the others under the same key id.
-fn learn_keys(slips: &mut [Slip<'_>], call: &Call) {
+fn learn_keys(slips: &mut [Slip<'_>], call: &Call, proofs: &Proofs) {
     let mut keys: BTreeMap<(String, String), Option<PublicKey>> = BTreeMap::new();
     if let (Some(pkid), Some(key)) = (&call.pkid, &call.key) {
         keys.insert((party(&call.initiator), pkid.clone()), Some(*key));
@@ -159,7 +161,7 @@ fn learn_keys(slips: &mut [Slip<'_>], call: &Call) {
     for slip in slips.iter_mut().filter(|s| s.word == Word::UnknownKey) {
         let name = (party(&slip.from), slip.pkid.clone().unwrap_or_default());
         if let Some(Some(key)) = keys.get(&name) {
-            slip.check(key);
+            slip.check(key, proofs);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::route::Routes;
 use super::take::shown;
 use crate::consent::{self, Claim, Policy, Proof, Setting};
 use crate::poll::{TELLER, is_result};
-use crate::store::{Arrival, Kept, Side, Way, is_same_party};
+use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
@@ -160,7 +160,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
                       `POST /crosstalk/polls/{id}/close`, or send the result under another name of the block.";
         return Err(refuse(ErrorCode::Perm, detail.into()));
     }
-    sender(&envelope, peer, rules)?;
+    check_sender(&envelope, peer, rules)?;
     if envelope.hops().count() >= HOPS {
         return Err(refuse(
             ErrorCode::Route,
@@ -217,7 +217,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         side: Side::Between,
         way: Way::Relayed,
         at,
-        carried: true,
+        message: carried_id(document, Way::Relayed),
         answers: None,
         spare: ReceivedIds {
             thread: String::new(),
@@ -269,7 +269,10 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 
 /// Whether who hands it in may send in this name. Whoever signs with a key of this sender is a peer that may
 /// ([`Peer::signer`]).
-fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
+///
+/// # Errors
+/// The refusal.
+pub fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
     if sender.eq_ignore_ascii_case(TELLER) {
         let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";

@@ -79,6 +79,19 @@ pub enum State {
     Failed,
     /// It waits for a person, and is on its way to nobody: no delivery is kept in this state.
     Held,
+    /// The relay has it and could not index it, so that it is on its way to nobody: no delivery is kept in this state.
+    Quarantined,
+}
+
+/// A message that a relay accepted and could not index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Its id.
+    pub id: String,
+    /// Its position in the accepted sequence.
+    pub seq: u64,
+    /// Why it could not be indexed.
+    pub reason: String,
 }
 
 impl State {
@@ -100,6 +113,7 @@ impl State {
             Self::Acknowledged => "acknowledged",
             Self::Failed => "failed",
             Self::Held => "held",
+            Self::Quarantined => "quarantined",
         }
     }
 
@@ -117,7 +131,7 @@ impl State {
     /// ```
     pub fn follows(self, now: Self) -> bool {
         match self {
-            Self::Held => false,
+            Self::Held | Self::Quarantined => false,
             Self::Failed => matches!(now, Self::Queued | Self::Delivered),
             _ => now < Self::Failed && now < self,
         }

@@ -283,6 +283,8 @@ pub struct Filing {
     pub left: u64,
     /// How many were filed by this call.
     pub filed: usize,
+    /// How many messages could not be indexed and are kept apart.
+    pub quarantined: u64,
 }
 
 /// What a CLOSE ends.

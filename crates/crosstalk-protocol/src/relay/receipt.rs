@@ -3,12 +3,15 @@
 use super::made;
 use crate::store::Arrival;
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::reply::ReceivedIds;
 
 /// A message that is on disk, and what its sender is told about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipted<'r> {
     /// The message.
     pub arrival: &'r Arrival,
+    /// The ids that it is kept under.
+    pub ids: &'r ReceivedIds,
     /// Its index in the log.
     pub index: u64,
     /// When it came first.
@@ -25,6 +28,7 @@ pub struct Receipted<'r> {
 pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     let Receipted {
         arrival,
+        ids,
         index,
         at,
         by,
@@ -42,11 +46,8 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     if let Some(session) = &arrival.session {
         add(&["session: ", session, "\n"]);
     }
-    match (&arrival.thread, &arrival.session) {
-        (Some(thread), _) => add(&["thread: ", thread, "\n"]),
-        (None, Some(_)) => {}
-        (None, None) => add(&["thread: ", &arrival.spare.thread, "\n"]),
-    }
+    let thread = arrival.thread.as_ref().unwrap_or(&ids.thread);
+    add(&["thread: ", thread, "\n"]);
     let (id, digest) = (
         made::receipt(arrival.digest, *at),
         arrival.digest.to_string(),
@@ -54,7 +55,7 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     let context = arrival.context.as_deref().unwrap_or("receipt");
     add(&[
         "parent: ",
-        arrival.id(),
+        &ids.message,
         "\nmessage: ",
         &id,
         "\ncontext: ",

@@ -4,7 +4,7 @@ use super::admit::Admission;
 use crate::consent::{self, Grant, Party, Terms, Withdrawn};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 
 /// What became of a message that was handed in.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub enum Taken {
         seq: u64,
         /// Its index in the log.
         index: u64,
+        /// The ids that it is kept under.
+        ids: ReceivedIds,
         /// What it withdrew, if it is a REVOKE of a consent or a permission.
         withdrawn: Option<Box<Withdrawn>>,
     },
@@ -26,6 +28,8 @@ pub enum Taken {
         index: u64,
         /// Since when.
         since: Timestamp,
+        /// The ids that it is kept under.
+        ids: ReceivedIds,
     },
     /// It is on disk and waits for a person, or did before somebody decided.
     Held {
@@ -35,6 +39,8 @@ pub enum Taken {
         since: Timestamp,
         /// Whether it just came.
         is_new: bool,
+        /// The ids that it is kept under.
+        ids: ReceivedIds,
     },
     /// It was not taken.
     Refused(Refusal),

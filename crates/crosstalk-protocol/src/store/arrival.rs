@@ -2,12 +2,12 @@
 
 use super::party::{Mine, is_placeholder, party};
 use super::record::Record;
-use crate::verdict::{Verdict, Word};
-use crosstalk_envelope::canonical::{is_hop_key, is_hop_namespace};
+use crate::admitted::Admitted;
+use crate::verdict::Word;
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Block, CoreHeader, Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{CoreHeader, Document, Intent, Reading, Timestamp};
 
 /// A message as a store takes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,8 +210,8 @@ pub struct Kept {
     pub way: Way,
     /// When it came.
     pub at: Timestamp,
-    /// Whether it is kept under the id that the envelope carries, if it carries one.
-    pub carried: bool,
+    /// The id that the envelope carries, if it is kept under that one.
+    pub message: Option<String>,
     /// The message that it is taken to answer, whatever the envelope says.
     pub answers: Option<String>,
     /// The ids to use where the envelope has none.
@@ -224,7 +224,7 @@ impl Arrival {
     /// ```
     /// use crosstalk_envelope::{Document, Reading, Timestamp, reply::ReceivedIds};
     /// use crosstalk_protocol::store::{Arrival, Mine, Receipt, Side, Wait, Way};
-    /// use crosstalk_protocol::{Question, Trust, verify};
+    /// use crosstalk_protocol::{Admitted, Question, Trust, verify};
     /// let text = "[[CLAUDE→KALLE v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: auth\n\
     ///             intent: QUESTION\nbody: |\n  Which port?\nsig: none\n[[END]]\n";
     /// let document = Document::parse(text, Reading::Paste);
@@ -232,26 +232,29 @@ impl Arrival {
     /// let verdict = verify(&document, &Trust::default(), &Question::at(at));
     /// let spare = ReceivedIds { thread: "T".into(), message: "M".into() };
     /// let mine = Mine::new(["Kalle".into()]);
-    /// let arrival = Arrival::new(&document, &verdict, Receipt { at, way: Way::Pasted, mine: &mine, spare });
+    /// let admitted = Admitted::new(&document, verdict);
+    /// let arrival = Arrival::new(&admitted, Receipt { at, way: Way::Pasted, mine: &mine, spare });
     /// assert_eq!((arrival.side, arrival.wait()), (Side::ToMe, Wait::Me));
     /// assert_eq!(arrival.text, text);
     /// ```
-    pub fn new(document: &Document<'_>, verdict: &Verdict, receipt: Receipt<'_>) -> Self {
-        let text = kept(document, verdict);
+    pub fn new(admitted: &Admitted, receipt: Receipt<'_>) -> Self {
+        let (document, verdict) = (admitted.document(), admitted.verdict());
         let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
-        let received = (document.source().trim_end() != text.trim_end()).then(|| document.source());
-        let mut arrival = Self::recall(Kept {
-            received: received.map(str::to_owned),
-            verdict: verdict.word(),
-            pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
-            side: Side::Between,
-            way: receipt.way,
-            at: receipt.at,
-            carried: true,
-            answers: None,
-            spare: receipt.spare,
-            text,
-        });
+        let mut arrival = Self::of(
+            document,
+            Kept {
+                text: document.source().to_owned(),
+                received: admitted.received().map(str::to_owned),
+                verdict: verdict.word(),
+                pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
+                side: Side::Between,
+                way: receipt.way,
+                at: receipt.at,
+                message: carried_id(document, receipt.way),
+                answers: None,
+                spare: receipt.spare,
+            },
+        );
         let is_for = |a: &str| receipt.mine.has(a);
         let is_archive = matches!(receipt.way, Way::Imported | Way::Filed);
         if receipt.way == Way::Sent || (is_archive && is_for(&arrival.sender)) {
@@ -262,8 +265,8 @@ impl Arrival {
         arrival
     }
 
-    /// The arrival of a message that is kept already: what its text says is read again. What stands where an id belongs
-    /// and names nothing ([`is_placeholder`]) counts as absent.
+    /// The arrival of a message that is kept already. The strict reading of a kept text is the one that was admitted, so
+    /// that nothing in it means something else than it did then; its id is the one that it is kept under.
     ///
     /// ```
     /// use crosstalk_envelope::{Timestamp, reply::ReceivedIds};
@@ -276,7 +279,7 @@ impl Arrival {
     ///     side: Side::Between,
     ///     way: Way::Pasted,
     ///     at: Timestamp::from_millis(0),
-    ///     carried: true,
+    ///     message: None,
     ///     answers: None,
     ///     spare: ReceivedIds { thread: "T".into(), message: "M".into() },
     /// };
@@ -285,14 +288,15 @@ impl Arrival {
     /// ```
     pub fn recall(kept: Kept) -> Self {
         let text = kept.text.clone();
-        Self::of(&Document::parse(&text, Reading::Paste), kept)
+        Self::of(&Document::parse(&text, Reading::Strict), kept)
     }
 
-    /// The arrival of a message that was read already; `kept` has its text.
+    /// The arrival of a message that was read already; `kept` has its text. In a paste, text that names nothing where an
+    /// id belongs counts as absent ([`is_placeholder`]); a relay keeps every id as it came.
     pub fn of(reading: &Document<'_>, kept: Kept) -> Self {
         let envelope = reading.envelope();
         let header = |core| reading.header(core).map(str::to_owned);
-        let id = |core| header(core).filter(|id| !is_placeholder(id));
+        let id = |core| header(core).filter(|id| names_something(id, kept.way));
         let targets = envelope.routing().target_list();
         let holds = matches!(kept.verdict, Word::Verified | Word::FirstContact);
         let signed_at = envelope.integrity().and_then(|i| i.signed_at);
@@ -308,7 +312,7 @@ impl Arrival {
             thread: id(CoreHeader::Thread),
             parent: id(CoreHeader::Parent),
             answers: kept.answers,
-            message: id(CoreHeader::Message).filter(|_| kept.carried),
+            message: kept.message,
             context: header(CoreHeader::Context),
             intent: header(CoreHeader::Intent),
             meaning: envelope.meaning(),
@@ -335,6 +339,14 @@ impl Arrival {
         self.message.as_deref().unwrap_or(&self.spare.message)
     }
 
+    /// Its id, and the thread that is generated for it if it names none and belongs to no other.
+    pub fn ids(&self) -> ReceivedIds {
+        ReceivedIds {
+            thread: self.spare.thread.clone(),
+            message: self.id().to_owned(),
+        }
+    }
+
     /// The message that it answers: what it is taken to answer, else what its envelope says.
     pub fn answered(&self) -> Option<&str> {
         self.answers.as_deref().or(self.parent.as_deref())
@@ -357,17 +369,20 @@ impl Arrival {
     }
 
     /// The thread that it belongs to: that of the message it answers, else the one it names, else that of its session,
-    /// else that of an answer to it that came before, else a new one. If the session is known, a thread names nothing
-    /// that has not the form of an id, or that an answer may have made up ([`Self::may_make_up`]) and nobody knows.
+    /// else that of an answer to it that came before, else a new one. If the session is known, a paste that is not signed
+    /// names no thread with text that has not the form of an id, or that an answer may have made up
+    /// ([`Self::may_make_up`]) and nobody knows.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
         let answers = matches!(
             self.meaning,
             Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
         );
-        let is_made_up = answers && self.may_make_up() && !known.named_is_known;
-        let is_id = |t: &&str| IdForm::of(t) != IdForm::Opaque && !is_made_up;
+        let is_made_up = |thread: &str| {
+            let is_guess = answers && !known.named_is_known;
+            self.may_make_up() && (is_guess || IdForm::of(thread) == IdForm::Opaque)
+        };
         let named = self.thread.as_deref();
-        let named = named.filter(|t| known.of_session.is_none() || is_id(t));
+        let named = named.filter(|t| known.of_session.is_none() || !is_made_up(t));
         let chosen = known.of_parent.as_deref().or(named);
         let chosen = chosen.or(known.of_session.as_deref());
         let chosen = chosen.or(known.of_answer.as_deref());
@@ -477,22 +492,13 @@ impl Arrival {
     }
 }
 
-/// The text that is kept: as it came, if the strict reading takes it; what was signed, if that is known; else repaired.
-fn kept(document: &Document<'_>, verdict: &Verdict) -> String {
-    let source = document.source();
-    let mut strict = Document::parse(source, Reading::Strict);
-    strict.check();
-    let as_came = strict.is_accepted().then(|| source.to_owned());
-    // What hops wrote is signed by nobody: it stays with what came, and is not part of a signed text.
-    let is_hop = |b: &Block<'_>| {
-        let namespace = b.namespace();
-        is_hop_namespace(namespace) || b.fields().any(|(key, _)| is_hop_key(namespace, key))
-    };
-    match verdict.verified() {
-        Some(verified) => as_came
-            .filter(|_| strict.canonical().is_ok_and(|c| c == verified.canonical()))
-            .filter(|_| !strict.blocks().any(|b| is_hop(&b)))
-            .unwrap_or_else(|| verified.to_envelope()),
-        None => as_came.unwrap_or_else(|| document.to_well_formed()),
-    }
+/// The id under which an envelope wants to be kept: the one that it carries, if that names something.
+pub fn carried_id(document: &Document<'_>, way: Way) -> Option<String> {
+    let id = document.header(CoreHeader::Message)?;
+    names_something(id, way).then(|| id.to_owned())
+}
+
+/// Whether a value where an id belongs is one: a relay takes every id as it is, and people paste placeholders.
+fn names_something(id: &str, way: Way) -> bool {
+    way == Way::Relayed || !is_placeholder(id)
 }

@@ -3,7 +3,7 @@
 use super::arrival::{Side, Wait, Way};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Intent, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +96,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The message as it was admitted: a kept text has one reading, the strict one.
+    pub fn document(&self) -> Document<'_> {
+        Document::parse(&self.text, Reading::Strict)
+    }
+
     /// Whether its time is over: from then on it is not handed out.
     pub fn has_run_out(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|end| end <= now)

@@ -3,7 +3,7 @@
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
 use crosstalk_protocol::store::{Arrival, Mine, Receipt, Record, Wait, Way};
-use crosstalk_protocol::{Question, Trust, Word, verify};
+use crosstalk_protocol::{Admitted, Question, Trust, Word, verify};
 
 pub(crate) const THREAD: &str = "01K74V6R0074G0T7MAHPXVDNXW";
 
@@ -71,7 +71,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
         mine: &mine,
         spare,
     };
-    let arrival = Arrival::new(&document, &verdict, receipt);
+    let arrival = Arrival::new(&Admitted::new(&document, verdict), receipt);
     let record = Record {
         expires: None,
         seq,

@@ -1,9 +1,9 @@
 //! An authentic head with a damaged body: the right word for it, the right lines, and the restored text.
 
-use crate::sample::{MESSAGE, signed, trusting_alice, verdict};
+use crate::sample::{MESSAGE, now, signed, trusting_alice, verdict};
 use crate::way;
 use crosstalk_envelope::{Diagnosis, Document, Reading};
-use crosstalk_protocol::{Verdict, Word};
+use crosstalk_protocol::{Question, Verdict, Word, verify};
 
 fn damaged(name: &str, received: &str) -> Verdict {
     let verdict = verdict(received, &trusting_alice());
@@ -32,6 +32,32 @@ fn wrapped_is_reflowed_and_restored() {
             assert_eq!(found.restored(), Some(&*body()), "{name}");
         }
     }
+}
+
+/// The search is for a person who asks for it, and a strict document is checked as it is.
+#[test]
+fn restoration_is_searched_in_a_paste_on_request_alone() {
+    let (sent, trust) = (signed(MESSAGE), trusting_alice());
+    let wrapped = way::wrapped(&sent, 60, false);
+    let plain = Question::at(now());
+    let asked = Question {
+        restore: true,
+        ..plain
+    };
+    for (reading, question, is_restored) in [
+        (Reading::Paste, asked, true),
+        (Reading::Paste, plain, false),
+        (Reading::Strict, asked, false),
+    ] {
+        let found = verify(&Document::parse(&wrapped, reading), &trust, &question);
+        assert_eq!(found.restored().is_some(), is_restored, "{reading:?}");
+        assert!(found.verified().is_none());
+    }
+    // A body that one repair brings back.
+    let shifted = sent.replace("\n  ", "\n    ");
+    let word = |reading| verify(&Document::parse(&shifted, reading), &trust, &asked).word();
+    assert_eq!(word(Reading::Paste), Word::Verified);
+    assert_eq!(word(Reading::Strict), Word::Damaged);
 }
 
 #[test]

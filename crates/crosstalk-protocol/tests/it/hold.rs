@@ -165,6 +165,7 @@ fn the_receipt_says_that_it_waits() {
     for (is_held, state) in [(true, Some("held")), (false, None)] {
         let text = acknowledgement(&Receipted {
             arrival: &admission.arrival,
+            ids: &admission.arrival.ids(),
             index: 7,
             at: now(),
             by: "relay.example",

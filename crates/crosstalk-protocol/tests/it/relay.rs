@@ -683,6 +683,7 @@ fn the_same_message_gets_the_same_receipt() {
     let receipt = |at| {
         acknowledgement(&Receipted {
             arrival: &admission.arrival,
+            ids: &admission.arrival.ids(),
             index: 7,
             at,
             by: "relay.example",

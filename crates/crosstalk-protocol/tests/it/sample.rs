@@ -98,7 +98,10 @@ pub(crate) fn trusting_alice() -> Trust {
 /// The verdicts on the envelopes of a paste.
 pub(crate) fn verdicts(text: &str, trust: &Trust) -> Vec<Verdict> {
     let found = scan(text, Reading::Paste);
-    let question = Question::at(now());
+    let question = Question {
+        restore: true,
+        ..Question::at(now())
+    };
     found
         .documents
         .iter()

@@ -76,8 +76,9 @@ impl Relay {
         }
         let document = Document::parse(&held.record.text, Reading::Strict);
         let at = self.now();
-        let judged = self.shared.judge(&document, at).await;
-        self.shared.learn(&document, &judged, &Peer::stranger(), at);
+        if let Some(judged) = self.shared.judge(&document, &Peer::itself(), at).await {
+            self.shared.learn(&document, &judged, &Peer::stranger(), at);
+        }
     }
 
     /// Gives a message up about which nobody decided in time.

@@ -23,6 +23,7 @@ pub(super) fn answer_early(
             taken: Ok(Taken::New {
                 seq,
                 index: seq,
+                ids: admission.arrival.ids(),
                 withdrawn: None,
             }),
             admission: Box::new(admission.clone()),

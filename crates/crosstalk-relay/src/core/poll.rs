@@ -5,11 +5,13 @@
 
 use super::{Received, Relay};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
-use crosstalk_protocol::poll::{Call, Collation, Names, Paper, TELLER, collate_named, is_result};
+use crosstalk_protocol::poll::{
+    Call, Collation, Names, Paper, Proofs, TELLER, collate_named, is_result,
+};
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 /// How many messages of a thread are looked at in one go.
@@ -22,6 +24,8 @@ pub(super) struct Polls {
     known: Mutex<Known>,
     bell: Notify,
     changes: watch::Sender<u64>,
+    /// Verdicts about answers, from one count to the next.
+    proofs: Arc<Proofs>,
 }
 
 #[derive(Default)]
@@ -39,6 +43,7 @@ impl Default for Polls {
             known: Mutex::default(),
             bell: Notify::new(),
             changes: watch::Sender::new(0),
+            proofs: Arc::default(),
         }
     }
 }
@@ -168,9 +173,12 @@ impl Relay {
         // What was taken before counts, filed or not.
         self.write_filed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
-        let rules = self.rules();
-        self.read(move |store| standing(store, &id, at, (within, &rules.routes.names)))
-            .await
+        let (rules, proofs) = (self.rules(), Arc::clone(&self.shared.polls.proofs));
+        self.read(move |store| {
+            let names = &rules.routes.names;
+            standing(store, &id, at, (within, names, &proofs))
+        })
+        .await
     }
 
     /// Closes a poll if its time has come: its result is sent, once. How it stands then.
@@ -285,7 +293,7 @@ fn standing(
     store: &dyn RelayStore,
     id: &str,
     at: Option<Timestamp>,
-    (within, names): (Option<i64>, &Names),
+    (within, names, proofs): (Option<i64>, &Names, &Proofs),
 ) -> Result<Option<Standing>, StoreError> {
     let Some(record) = store
         .taken_as(id)?
@@ -303,12 +311,11 @@ fn standing(
     let closed_at = told.and_then(|r| r.at);
     let mut papers = vec![Paper::of(&poll)];
     papers.extend(records.iter().map(|(document, at)| Paper {
-        document,
         // The hop of this relay, when it leaves.
         hop: Some(*at),
-        verdict: None,
+        ..Paper::of(document)
     }));
-    let counted = collate_named(&papers, Some(id), at.or(closed_at), Some(names));
+    let counted = collate_named(&papers, Some(id), at.or(closed_at), Some(names), proofs);
     let Ok(mut collation) = counted else {
         return Ok(None);
     };

@@ -1,5 +1,6 @@
 //! One envelope in, one answer out.
 
+use super::judge::Judged;
 use super::waiting::{Asked, Waiter};
 use super::writer::{Answer, Job};
 use super::{Relay, Shared};
@@ -7,9 +8,11 @@ use crate::config::FirstContact;
 use crate::metrics::Metrics;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
-use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
+use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, Timestamp, decode, limit};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
+use crosstalk_protocol::relay::{
+    Admission, Candidate, Peer, Receipted, Taken, acknowledgement, admit, check_sender,
+};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
 use tokio::sync::oneshot;
@@ -110,6 +113,16 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
     received
 }
 
+/// A message that may be accepted, as far as it can be told without a look at what came before.
+struct Prepared<'t> {
+    document: Document<'t>,
+    judged: Judged,
+    /// Who speaks for its sender.
+    peer: Peer,
+    at: Timestamp,
+    admission: Box<Admission>,
+}
+
 impl Relay {
     /// Takes in what a request brought: one envelope.
     pub async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
@@ -139,6 +152,11 @@ impl Relay {
     /// Takes in an envelope.
     pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
         let received = self.admit_and_take(text, peer).await;
+        self.finish(text, peer, received)
+    }
+
+    /// Puts on record what became of an envelope.
+    fn finish(&self, text: &str, peer: &Peer, received: Received) -> Received {
         if matches!(received, Received::Refused { .. }) {
             let refusals = &self.shared.refusals;
             refusals.note(text, &peer.name, self.now(), &received);
@@ -164,137 +182,197 @@ impl Relay {
     }
 
     async fn admit_and_take(&self, text: &str, peer: &Peer) -> Received {
+        match self.prepare(text, peer).await {
+            Ok(prepared) => self.take(prepared).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Reads an envelope, checks its signature and who hands it in: everything that needs no look at what came before.
+    async fn prepare<'t>(&self, text: &'t str, peer: &Peer) -> Result<Prepared<'t>, Received> {
         let mut document = Document::parse(text, Reading::Strict);
         document.check();
         let at = self.now();
         if let Some(refusal) = Refusal::from_findings(document.diagnostics(), document.source()) {
-            return unread(Some(&document), refusal, None);
+            return Err(unread(Some(&document), refusal, None));
         }
         let backlog = self
             .metrics()
             .backlog
             .load(std::sync::atomic::Ordering::Relaxed);
         if backlog > self.config().limits.backlog {
-            return temporary(
+            return Err(temporary(
                 &document,
                 ErrorCode::Rate,
                 "More came in than the relay can file",
-            );
+            ));
         }
-        let judged = self.shared.judge(&document, at).await;
+        // Checking a signature is work: not for a message that can't be accepted, whatever comes out of it.
+        if peer.is_stranger() && !self.shared.may_be_proven(&document) {
+            let checked = check_sender(&document.envelope(), peer, &self.rules());
+            checked.map_err(|refusal| declined(&document, refusal, None))?;
+        }
+        let Some(judged) = self.shared.judge(&document, peer, at).await else {
+            return Err(temporary(&document, ErrorCode::Rate, &self.gone().message));
+        };
         let verdict = &judged.verdict;
         if verdict.retry() {
-            return temporary(&document, ErrorCode::Timeout, &verdict.sentence());
+            return Err(temporary(
+                &document,
+                ErrorCode::Timeout,
+                &verdict.sentence(),
+            ));
         }
         if let Some(refusal) = self.shared.distrusts(verdict) {
-            return declined(&document, refusal, None);
+            return Err(declined(&document, refusal, None));
         }
         let other = match peer.speaks_for(document.sender()) {
             true => None,
-            false => self.shared.other_peer(&document, verdict).await,
+            false => self.shared.other_peer(&document, verdict, peer).await,
         };
-        // Who handed it in is on record, whoever signed it.
-        let other = other.map(|other| match peer.is_stranger() {
-            true => other,
-            false => Peer {
+        // The caller is on record, whoever signed the message.
+        let peer = match other {
+            None => peer.clone(),
+            Some(other) if peer.is_stranger() => other,
+            Some(other) => Peer {
                 name: peer.name.clone(),
                 ..other
             },
-        });
-        let peer = other.as_ref().unwrap_or(peer);
+        };
         let proof = match verdict.pkid() {
-            Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), peer),
+            Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), &peer),
             None => Proof::default(),
         };
         let candidate = Candidate {
             document: &document,
             verdict,
             proof,
-            peer,
+            peer: &peer,
             at,
         };
-        let admission = match admit(candidate, &self.rules()) {
-            Ok(admission) => admission,
-            Err(refusal) => return declined(&document, refusal, None),
-        };
+        match admit(candidate, &self.rules()) {
+            Ok(admission) => Ok(Prepared {
+                document,
+                judged,
+                peer,
+                at,
+                admission: Box::new(admission),
+            }),
+            Err(refusal) => Err(declined(&document, refusal, None)),
+        }
+    }
+
+    /// Accepts a message: it is on disk when this returns, unless it is refused.
+    async fn take(&self, prepared: Prepared<'_>) -> Received {
+        let Prepared {
+            document,
+            judged,
+            peer,
+            at,
+            admission,
+        } = prepared;
         let (tell, told) = oneshot::channel();
-        if self
-            .jobs
-            .send(Job::Take(Box::new(admission), tell))
-            .is_err()
-        {
+        if self.jobs.send(Job::Take(admission, tell)).is_err() {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         }
         let Ok(Answer { taken, admission }) = told.await else {
             return temporary(&document, ErrorCode::Rate, &self.gone().message);
         };
-        let (seq, index, since, is_new, is_held) = match taken {
+        let (seq, index, since, ids, is_new, is_held) = match taken {
             Ok(Taken::New {
                 seq,
                 index,
+                ids,
                 withdrawn,
             }) => {
                 if let Some(withdrawn) = withdrawn {
                     self.has_withdrawn(admission.arrival.id(), &withdrawn);
                 }
-                (seq, index, at, true, false)
+                (seq, index, at, ids, true, false)
             }
-            Ok(Taken::Known { seq, index, since }) => (seq, index, since, false, false),
+            Ok(Taken::Known {
+                seq,
+                index,
+                since,
+                ids,
+            }) => (seq, index, since, ids, false, false),
             Ok(Taken::Held {
                 index,
                 since,
                 is_new,
-            }) => (0, index, since, is_new, true),
+                ids,
+            }) => (0, index, since, ids, is_new, true),
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
-        // What waits for a person teaches nothing yet.
-        if is_new && !is_held && verdict.pkid().is_some() {
-            self.shared.learn(&document, &judged, peer, at);
+        // A message that is held teaches nothing yet.
+        if is_new && !is_held && judged.verdict.pkid().is_some() {
+            self.shared.learn(&document, &judged, &peer, at);
         }
         let receipt = Receipted {
             arrival: &admission.arrival,
+            ids: &ids,
             index,
             at: since,
             by: &self.config().name,
             is_held,
         };
         Received::Taken {
-            id: admission.arrival.id().to_owned(),
+            answer: acknowledgement(&receipt),
+            id: ids.message,
             seq,
             is_new,
-            answer: acknowledgement(&receipt),
         }
     }
 
     /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK.
     /// What asks for nothing is not waited for.
     pub async fn ask(&self, bytes: &[u8], peer: &Peer, until: Instant) -> Received {
-        let asked = decode(bytes).ok().and_then(|text| {
-            let document = Document::parse(text, Reading::Strict);
-            self.asked(&document.envelope())
-        });
-        let Some((id, asked)) = asked else {
+        let Some(text) = decode(bytes)
+            .ok()
+            .filter(|_| bytes.len() <= limit::ENVELOPE_BYTES)
+        else {
             return self.receive(bytes, peer).await;
         };
-        let mut told = self.shared.answers.wait_for(&id, asked.clone());
-        let received = self.receive(bytes, peer).await;
+        let prepared = match self.prepare(text, peer).await {
+            Ok(prepared) => prepared,
+            Err(refused) => return self.finish(text, peer, refused),
+        };
+        let asked = self.asked(&prepared.document.envelope());
+        // It waits from before it is accepted: an answer may come at once.
+        let wait = |id: &str| Some(self.shared.answers.wait_for(id, asked.clone()?));
+        let first = prepared.admission.arrival.id().to_owned();
+        let mut told = wait(&first);
+        let received = self.take(prepared).await;
+        let received = self.finish(text, peer, received);
         let Received::Taken {
+            id,
             is_new,
             seq,
             answer,
-            ..
         } = received
         else {
             return received;
         };
+        let Some(asked) = asked.clone() else {
+            return Received::Taken {
+                id,
+                is_new,
+                seq,
+                answer,
+            };
+        };
+        if id != first {
+            told = wait(&id);
+        }
         let earlier = match is_new {
             true => None,
             false => self.answer_before(&id, asked).await,
         };
-        let answered = match earlier {
-            Some(record) => Some(record),
-            None => self.answer(&mut told, until).await,
+        let answered = match (earlier, &mut told) {
+            (Some(record), _) => Some(record),
+            (None, Some(told)) => self.answer(told, until).await,
+            (None, None) => None,
         };
         let left = answered.and_then(|record| {
             let left = self.leaving(&record)?;
@@ -311,8 +389,8 @@ impl Relay {
         }
     }
 
-    /// The id of a message that asks for something, and who may answer it.
-    fn asked(&self, envelope: &Envelope<'_>) -> Option<(String, Asked)> {
+    /// Who may answer a message, if it asks for something.
+    fn asked(&self, envelope: &Envelope<'_>) -> Option<Asked> {
         let routing = envelope.routing();
         let receiver = envelope.receiver.as_str();
         let rules = self.rules();
@@ -328,7 +406,7 @@ impl Relay {
             _ => return None,
         };
         let by = envelope.sender.as_str().to_owned();
-        Some((envelope.message?.to_owned(), Asked { by, of }))
+        Some(Asked { by, of })
     }
 
     async fn answer(&self, told: &mut Waiter<'_>, until: Instant) -> Option<Record> {
@@ -378,7 +456,7 @@ fn store_trouble(document: &Document<'_>, error: &StoreError) -> Received {
     let reason = match error.fault {
         StoreFault::Full => "The disk of the relay is full",
         StoreFault::Busy => "The store of the relay is busy",
-        StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
+        StoreFault::Invalid | StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
             "The store of the relay can't be written"
         }
     };

@@ -188,6 +188,14 @@ impl Writer {
         #[cfg(debug_assertions)]
         super::fault::answer_early(batch, answers, self.last_taken);
         let taken = self.store.take(batch);
+        let is_invalid = |e: &StoreError| e.fault == StoreFault::Invalid;
+        if batch.len() > 1 && taken.as_ref().is_err_and(is_invalid) {
+            // One of them breaks a rule of the store: each goes alone, and the others are accepted.
+            for (admission, answer) in std::mem::take(batch).into_iter().zip(answers.drain(..)) {
+                self.take(&mut vec![admission], &mut vec![answer])?;
+            }
+            return Ok(());
+        }
         let shared = &self.shared;
         shared.metrics.batches.fetch_add(1, Ordering::Relaxed);
         let fatal = taken.as_ref().err().filter(|e| is_fatal(e)).cloned();

@@ -152,7 +152,10 @@ impl From<StoreError> for Fault {
         let detail = match error.fault {
             StoreFault::Full => "The disk of the relay is full",
             StoreFault::Busy => "The store of the relay is busy",
-            StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
+            StoreFault::Invalid
+            | StoreFault::Newer
+            | StoreFault::Damaged
+            | StoreFault::Unavailable => {
                 tracing::error!(reason = %error, "the store can't be used");
                 "The store of the relay can't be used"
             }

@@ -116,16 +116,7 @@ impl Plan {
 
     /// A key that is pinned for a sender.
     pub fn pin(mut self, id: &str, key: &PrivateKey, sender: &str) -> Self {
-        let pin = KnownKey {
-            id: id.into(),
-            key: key.public(),
-            since: Timestamp::from_millis(START),
-            how: Origin::Manual,
-            by: None,
-            senders: vec![sender.into()],
-            standing: Standing::Active,
-        };
-        self.trust.pin(pin).unwrap();
+        self.trust.pin(pinned(id, key, sender)).unwrap();
         self
     }
 
@@ -305,6 +296,19 @@ pub fn letter(from: &str, to: &str, id: &str) -> Builder {
 /// Its text.
 pub fn text(from: &str, to: &str, id: &str) -> String {
     letter(from, to, id).build().unwrap()
+}
+
+/// A key that an operator pinned for a sender.
+pub fn pinned(id: &str, key: &PrivateKey, sender: &str) -> KnownKey {
+    KnownKey {
+        id: id.into(),
+        key: key.public(),
+        since: Timestamp::from_millis(START),
+        how: Origin::Manual,
+        by: None,
+        senders: vec![sender.into()],
+        standing: Standing::Active,
+    }
 }
 
 /// A key.

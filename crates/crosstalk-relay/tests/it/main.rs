@@ -17,4 +17,6 @@ mod core;
 mod delivery;
 mod house;
 mod http;
+mod replay;
 mod server;
+mod variant;

@@ -13,4 +13,5 @@ mod limit;
 mod message;
 mod operation;
 mod poll;
+mod reading;
 mod receive;

@@ -16,6 +16,8 @@ pub(super) struct Known {
     pub(super) seq: i64,
     pub(super) id: String,
     pub(super) spare: String,
+    /// The thread that was generated for it.
+    pub(super) spare_thread: String,
     pub(super) digest: [u8; 32],
     pub(super) verdict: Word,
     pub(super) side: Side,
@@ -25,7 +27,7 @@ pub(super) struct Known {
     pub(super) is_gone: bool,
 }
 
-const KNOWN: &str = "SELECT seq, id, spare_message, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone \
+const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone \
                      FROM intake";
 
 fn known(row: &Row<'_>) -> Step<Known> {
@@ -33,6 +35,7 @@ fn known(row: &Row<'_>) -> Step<Known> {
         seq: row.get("seq")?,
         id: row.get("id")?,
         spare: row.get("spare_message")?,
+        spare_thread: row.get("spare_thread")?,
         digest: row.get("digest")?,
         verdict: derive::word(row, "verdict", derive::verdict_of)?,
         side: derive::word(row, "side", Side::parse)?,
@@ -153,10 +156,10 @@ fn again(
     stale: &mut BTreeSet<String>,
 ) -> Step<Outcome> {
     let improved = arrival.improves(found.verdict) && !found.is_gone;
-    let mut thread = found.thread.clone();
-    if improved {
-        thread = improve(db, found.seq, arrival, stale)?;
-    }
+    let thread = match improved {
+        true => improve(db, found, arrival, stale)?,
+        false => found.thread.clone(),
+    };
     Ok(Outcome::Known {
         id: found.id.clone(),
         thread,
@@ -165,13 +168,18 @@ fn again(
     })
 }
 
-/// Keeps what is known better about a message that is filed. The thread that it is in then.
+/// Keeps what is known better about a message. The thread that it is in then.
 pub(super) fn improve(
     db: &Connection,
-    seq: i64,
+    found: &Known,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
 ) -> Step<String> {
+    let seq = found.seq;
+    if !derive::is_indexed(db, seq)? {
+        keep_better(db, seq, arrival)?;
+        return Ok(found.thread.clone());
+    }
     let before = row(db, seq)?;
     keep_better(db, seq, arrival)?;
     let now = row(db, seq)?;
@@ -299,6 +307,10 @@ fn is_thread(db: &Connection, id: &str) -> Step<bool> {
         .exists(params![id])
 }
 
+/// The latest thread of a session.
+pub(super) const THREAD_OF_SESSION: &str =
+    "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1";
+
 /// Where it may belong. Messages that must not be acted on come last.
 fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
     let ask = |sql: &str, key: Option<&str>| -> Step<Option<String>> {
@@ -325,10 +337,7 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
             arrival.answered(),
         )?,
         named_is_known: named.is_some(),
-        of_session: ask(
-            "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
-            arrival.session.as_deref(),
-        )?,
+        of_session: ask(THREAD_OF_SESSION, arrival.session.as_deref())?,
         of_answer: ask(of_answer, Some(arrival.id()))?,
     })
 }

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::course::{self, Turn};
 use super::fault::Step;
-use super::relay::route;
-use super::{schema, settle};
+use super::relay::{progress, route};
+use super::{quarantine, schema, settle};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
 const ROWS: i64 = 256;
@@ -26,7 +26,7 @@ pub(super) struct Filed {
     pub(super) arrival: Arrival,
 }
 
-pub(super) const FILED: &str = "seq, thread, inferred, carried, text, received, verdict, pkid, side, way, at, \
+pub(super) const FILED: &str = "seq, id, thread, inferred, carried, text, received, verdict, pkid, side, way, at, \
                                 spare_thread, spare_message, routes";
 
 /// Reads the columns of [`FILED`].
@@ -44,7 +44,10 @@ pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
             side: word(row, "side", Side::parse)?,
             way: word(row, "way", Way::parse)?,
             at: Timestamp::from_millis(row.get("at")?),
-            carried: row.get("carried")?,
+            message: match row.get("carried")? {
+                true => Some(row.get("id")?),
+                false => None,
+            },
             answers: row.get("inferred")?,
             spare: ReceivedIds {
                 thread: row.get("spare_thread")?,
@@ -168,8 +171,17 @@ pub(super) fn words(a: &Arrival) -> [String; 5] {
     ]
 }
 
-/// Takes a message out of the columns and the words; its thread and parties are left as they are.
+/// Whether a message is indexed: not if it still waits for that, or is quarantined.
+pub(super) fn is_indexed(db: &Connection, seq: i64) -> Step<bool> {
+    db.prepare_cached("SELECT 1 FROM message WHERE seq = ?1")?
+        .exists(params![seq])
+}
+
+/// Takes a message out of the columns and the words, or out of quarantine; its thread and parties are left as they are.
 pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
+    if quarantine::release(db, seq)? || !is_indexed(db, seq)? {
+        return Ok(());
+    }
     take_words(db, seq, arrival)?;
     take_columns(db, seq)
 }
@@ -196,23 +208,31 @@ pub(super) fn take_columns(db: &Connection, seq: i64) -> Step<()> {
     Ok(())
 }
 
-/// Empties everything that is derived, and derives it again.
+/// Empties everything that is derived, and derives it again for what was indexed: not for messages that still wait for that,
+/// or are quarantined.
 pub(super) fn rebuild(db: &Connection) -> Step<()> {
     db.execute_batch(schema::EMPTY)?;
-    let sql =
-        format!("SELECT {FILED} FROM intake WHERE seq > ?1 AND text <> '' ORDER BY seq LIMIT ?2");
-    let mut after = 0;
+    // A message of the person of this store has no deliveries: it is indexed here or nowhere.
+    db.execute_batch(
+        "DELETE FROM quarantine WHERE seq IN (SELECT seq FROM intake WHERE peer IS NULL)",
+    )?;
+    let mut find = db.prepare(
+        "SELECT seq FROM intake i WHERE seq > ?1 AND seq <= ?2 AND text <> '' \
+         AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq) ORDER BY seq LIMIT ?3",
+    )?;
+    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
+    let (mut after, last) = (0, progress::place(db, progress::FILED)?);
     loop {
-        let mut find = db.prepare_cached(&sql)?;
-        let rows = find.query_map(params![after, ROWS], filed)?;
-        let rows = rows.collect::<Step<Vec<Filed>>>()?;
-        for row in &rows {
-            index(db, row.seq, row)?;
-            after = row.seq;
+        let rows = find.query_map(params![after, last, ROWS], |row| row.get(0))?;
+        let rows = rows.collect::<Step<Vec<i64>>>()?;
+        for seq in &rows {
+            quarantine::alone(db, *seq, || {
+                let row = db.prepare_cached(&sql)?.query_row(params![seq], filed)?;
+                index(db, *seq, &row)
+            })?;
         }
-        if rows.is_empty() {
-            break;
-        }
+        let Some(last) = rows.last() else { break };
+        after = *last;
     }
     db.execute_batch(schema::DATED)?;
     let mut after = 0;

@@ -15,8 +15,12 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         rusqlite::Error::SqliteFailure(e, _) => (e.code, e.extended_code),
         // A table or a column is missing.
         rusqlite::Error::SqlInputError { msg, .. } => return damaged(path, msg),
+        _ if is_about_message(error) => return invalid(path, error),
         _ => return damaged(path, &error.to_string()),
     };
+    if is_about_message(error) {
+        return invalid(path, error);
+    }
     let (fault, message) = match code {
         ErrorCode::DiskFull => (StoreFault::Full, full(path)),
         _ if extended == ffi::SQLITE_IOERR_SHMSIZE => (StoreFault::Full, full(path)),
@@ -56,6 +60,37 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         ),
     };
     StoreError { fault, message }
+}
+
+/// Whether an error is about the message that is written, and neither about the disk nor about the store: another message
+/// can be written after it.
+pub(super) fn is_about_message(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error;
+    match error {
+        Error::SqliteFailure(e, _) if e.extended_code == ffi::SQLITE_CORRUPT_VTAB => true,
+        Error::SqliteFailure(e, _) => matches!(
+            e.code,
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig
+        ),
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::Utf8Error(..)
+        | Error::InvalidColumnType(..)
+        | Error::ToSqlConversionFailure(_)
+        | Error::QueryReturnedNoRows => true,
+        _ => false,
+    }
+}
+
+/// A message breaks a rule of the store.
+fn invalid(path: &Path, error: &rusqlite::Error) -> StoreError {
+    StoreError {
+        fault: StoreFault::Invalid,
+        message: format!(
+            "a message breaks a rule of `{}`: {error}. Nothing was written; `crosstalk fsck` checks the store",
+            path.display()
+        ),
+    }
 }
 
 fn full(path: &Path) -> String {

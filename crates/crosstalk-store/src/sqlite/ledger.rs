@@ -310,7 +310,7 @@ fn release(
     at: Timestamp,
     withdrawn: &mut Withdrawn,
 ) -> Step<()> {
-    let sql = format!("SELECT {FILED}, id, digest FROM intake WHERE seq = ?1 AND text <> ''");
+    let sql = format!("SELECT {FILED}, digest FROM intake WHERE seq = ?1 AND text <> ''");
     let kept = db
         .prepare_cached(&sql)?
         .query_row(params![seq], |row| {
@@ -342,7 +342,7 @@ fn release(
                 queue(db, (revoke, at), &delivery.to, delivery.by)?;
                 withdrawn.told.push(delivery.to);
             }
-            State::Queued | State::Held => {
+            State::Queued | State::Held | State::Quarantined => {
                 let to = party(&delivery.to);
                 delivery::cancel(db, seq, &to, at, "E-CONSENT: the consent was withdrawn")?;
                 withdrawn

@@ -12,20 +12,21 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
     schema::LOG,
     schema::CONSENT,
     schema::HOLD,
+    schema::QUARANTINE,
 ];
-/// Before this version nothing was derived.
-const DERIVING: u32 = 2;
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
 /// Before this version a relay kept no log.
 const LOGGING: u32 = 4;
+/// Before this version kept texts were read as pastes when they were indexed.
+const STRICT: u32 = 7;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -106,8 +107,9 @@ fn step(db: &Connection, from: u32) -> Step<()> {
         }
     }
     // With the columns of today.
-    if from < DERIVING {
+    if from < STRICT {
         derive::rebuild(db)?;
+        db.execute_batch(schema::REOPENED)?;
     }
     if from < RELAYING {
         db.execute_batch(schema::CLOSED)?;

@@ -36,7 +36,10 @@ fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
         side: Side::ToMe,
         way: Way::Pasted,
         at: Timestamp::from_millis(1),
-        carried: true,
+        message: lines
+            .lines()
+            .find_map(|line| line.strip_prefix("message: "))
+            .map(str::to_owned),
         answers: None,
         spare: ReceivedIds {
             thread: format!("thread {id}"),
@@ -249,7 +252,8 @@ fn is_bounded(line: &str, sql: &str) -> bool {
     ];
     let in_order = pages
         .iter()
-        .any(|index| line.contains(&format!("INDEX {index}")));
+        .any(|index| line.contains(&format!("INDEX {index}")))
+        || line.starts_with("SCAN quarantine");
     let made = ["SCAN words VIRTUAL", "SCAN moved", "SCAN CONSTANT"]
         .iter()
         .any(|start| line.starts_with(start));

@@ -10,7 +10,7 @@ pub(super) mod check;
 pub(super) mod close;
 pub(super) mod delivery;
 mod due;
-mod file;
+pub(super) mod file;
 pub(super) mod hold;
 mod inbox;
 pub(super) mod keep;

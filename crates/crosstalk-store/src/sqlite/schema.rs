@@ -333,6 +333,20 @@ CREATE TABLE held_consent (
 CREATE INDEX held_consent_seq ON held_consent (seq);
 ";
 
+/// Messages that could not be indexed, and why. Not derived: a repair tries them again.
+pub(super) const QUARANTINE: &str = "
+CREATE TABLE quarantine (
+    seq INTEGER PRIMARY KEY REFERENCES intake (seq),
+    reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX intake_session ON intake (session) WHERE session IS NOT NULL;
+";
+
+/// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
+pub(super) const REOPENED: &str = "
+DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');
+";
+
 /// What was closed before there was a relay.
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)

@@ -3,7 +3,7 @@
 use crate::at;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Kept, Side, Way};
+use crosstalk_protocol::store::{Arrival, Kept, Side, Way, is_placeholder};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -188,7 +188,11 @@ impl Letter {
             side: self.side,
             way: self.way,
             at: at(self.seconds),
-            carried: self.carried,
+            message: self
+                .headers
+                .iter()
+                .find(|(name, id)| *name == "message" && self.carried && !is_placeholder(id))
+                .map(|(_, id)| id.clone()),
             answers: self.answers.clone(),
             spare: self.spare.clone(),
         })

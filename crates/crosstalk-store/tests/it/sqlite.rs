@@ -7,6 +7,7 @@ mod log;
 mod measure;
 mod model;
 mod process;
+mod quarantine;
 mod rate;
 mod relay;
 mod version;

@@ -92,6 +92,7 @@ impl Keys for Ours {
             key: key.as_ref(),
             dns: dns.as_ref(),
             require_dnssec: asked.requires_dnssec,
+            restore: true,
             ..Question::at(time(asked.at))
         };
         let found = scan(text, Reading::Paste);

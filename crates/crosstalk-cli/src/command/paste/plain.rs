@@ -9,7 +9,7 @@ use crate::outgoing::refused;
 use crate::recipient::resolve_typed;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Address, Document, Intent, Reading};
+use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Record, Way, is_same_party};
 use std::io::{IsTerminal as _, Write as _};
@@ -46,7 +46,7 @@ pub(super) fn envelope(
     if body.is_empty() {
         return Err(Failure::Failed("there is no text to file".into()));
     }
-    let document = Document::parse(&answered.text, Reading::Paste);
+    let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
     let before = desk::everything(&desk.kept(console)?, &answered.thread)?;
     let mut before = before.into_iter().rev().filter(|r| {
@@ -54,12 +54,7 @@ pub(super) fn envelope(
             && r.parent.as_deref() == Some(&answered.id)
             && is_same_party(&r.sender, &sender)
     });
-    let is_same = |r: &Record| {
-        Document::parse(&r.text, Reading::Paste)
-            .body_text()
-            .trim_end()
-            == body
-    };
+    let is_same = |r: &Record| r.document().body_text().trim_end() == body;
     if let Some(same) = before.find(is_same) {
         return Ok(same.text);
     }

@@ -108,12 +108,14 @@ impl Told<'_> {
             }
             Outcome::Conflict { id, .. } => {
                 let word = styled(RED, "not kept");
-                let damaged =
-                    matches!(self.taken.verdict.word(), Word::Damaged | Word::NotVerified);
+                let damaged = matches!(
+                    self.taken.admitted.verdict().word(),
+                    Word::Damaged | Word::NotVerified
+                );
                 if damaged {
                     let text = format!(
                         "{} A message with this id is here already (`crosstalk show {}`), and stays as it is (E-PERM)",
-                        self.taken.verdict.sentence(),
+                        self.taken.admitted.verdict().sentence(),
                         short(id)
                     );
                     return console.talk(&format!("{word}: {}\n", wrap(&escape(&text), 10, 0)));
@@ -178,7 +180,7 @@ impl Told<'_> {
 
     /// The sentence of the verdict, where there is more to say than the badge does.
     fn verdict(&self, console: &mut Console) -> Result<(), Failure> {
-        let verdict = &self.taken.verdict;
+        let verdict = self.taken.admitted.verdict();
         if let Some(learned) = self.learned {
             console.talk(&format!("{}\n", wrap(&escape(learned), 0, 0)))?;
         }
@@ -213,7 +215,7 @@ impl Told<'_> {
             "settles": settled,
             "learned": self.learned,
             "repairs": repairs,
-            "verdict": json::value(&self.taken.verdict.report())?,
+            "verdict": json::value(&self.taken.admitted.verdict().report())?,
             "refusal": null,
         }))
     }
@@ -240,7 +242,7 @@ pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure
         "settles": null,
         "learned": null,
         "repairs": [],
-        "verdict": json::value(&taken.verdict.report())?,
+        "verdict": json::value(&taken.admitted.verdict().report())?,
         "refusal": ledger::refusal(refusal),
     }))
 }

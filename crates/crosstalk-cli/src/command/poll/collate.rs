@@ -9,9 +9,10 @@ use crate::input::{Files, Input};
 use crate::json;
 use clap::Args;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
-use crosstalk_protocol::poll::{Names, Paper, PollError, collate_named, polls};
+use crosstalk_protocol::poll::{Names, Paper, PollError, Proofs, collate_named, polls};
 use crosstalk_protocol::relay::check_hop;
 use crosstalk_protocol::store::party;
+use crosstalk_protocol::{Admitted, Question, Trust, verify};
 use std::path::Path;
 
 /// Count a poll from text files: the poll and its answers, in any order
@@ -74,24 +75,33 @@ impl Collate {
             }
             documents.extend(scan.documents);
         }
-        let papers: Vec<Paper<'_>> = documents
+        // What is counted is what was signed; hops are signed by others and stand in the received text.
+        let question = Question::at(Timestamp::from_millis(0));
+        let admit = |document: &Document<'_>| {
+            let verdict = verify(document, &Trust::default(), &question);
+            (Admitted::new(document, verdict), self.hop(document))
+        };
+        let admitted: Vec<(Admitted, Option<Timestamp>)> = documents.iter().map(admit).collect();
+        let papers: Vec<Paper<'_>> = admitted
             .iter()
-            .map(|document| Paper {
-                hop: self.hop(document),
-                ..Paper::of(document)
+            .map(|(admitted, hop)| Paper {
+                hop: *hop,
+                is_pasted: true,
+                ..Paper::of(admitted.document())
             })
             .collect();
         let wanted = self.wanted(&papers)?;
         let is_relay = !self.relay_key.is_empty() || !self.name.is_empty();
         let names: Names = self.name.iter().cloned().collect();
         let names = is_relay.then_some(&names);
-        let collation = collate_named(&papers, wanted, self.at, names).map_err(|error| {
-            let advice = match error {
-                PollError::Several(_) => ": name it with --poll ID",
-                _ => "",
-            };
-            Failure::Refused(ErrorCode::Format, format!("{error}{advice}"))
-        })?;
+        let collation = collate_named(&papers, wanted, self.at, names, &Proofs::default())
+            .map_err(|error| {
+                let advice = match error {
+                    PollError::Several(_) => ": name it with --poll ID",
+                    _ => "",
+                };
+                Failure::Refused(ErrorCode::Format, format!("{error}{advice}"))
+            })?;
         if self.json {
             console.data(json::pretty(&collation)?)?;
         } else if self.envelope {

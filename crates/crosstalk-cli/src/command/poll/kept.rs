@@ -4,7 +4,7 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Timestamp};
 use crosstalk_protocol::poll::{Collation, Paper, TELLER, collate, is_result};
 use crosstalk_protocol::store::{Record, Way};
 use crosstalk_store::SqliteStore;
@@ -85,7 +85,7 @@ impl KeptPoll {
             let is_own = matches!(record.way, Way::Sent | Way::Relayed)
                 && record.sender == TELLER
                 && record.parent.as_deref() == Some(&self.id);
-            let document = Document::parse(&record.text, Reading::Paste);
+            let document = record.document();
             let at = document.meta("collation", "At").and_then(Timestamp::parse);
             at.filter(|_| is_own && is_result(&document))
         })
@@ -93,15 +93,13 @@ impl KeptPoll {
 
     /// What is counted: all that came, or what came before a time.
     pub(super) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
-        let documents: Vec<(Document<'_>, &Record)> = self
-            .records
-            .iter()
-            .map(|r| (Document::parse(&r.text, Reading::Paste), r))
-            .collect();
+        let documents: Vec<(Document<'_>, &Record)> =
+            self.records.iter().map(|r| (r.document(), r)).collect();
         let papers: Vec<Paper<'_>> = documents
             .iter()
             .map(|(document, record)| Paper {
                 verdict: Some(record.verdict),
+                is_pasted: record.way != Way::Relayed,
                 ..Paper::of(document)
             })
             .collect();

@@ -3,7 +3,7 @@
 use super::client::http;
 use super::{Person, Relay, header};
 use crosstalk_cli::exit;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 fn json(text: &str) -> Value {
@@ -392,6 +392,70 @@ fn a_backup_of_a_running_relay_brings_everything_back() {
     let no_backup = kalle.run(&["restore", file.to_str().unwrap(), "--data", "x"]);
     assert_eq!(no_backup.code, i32::from(exit::FORMAT), "{}", no_backup.err);
     relay.stop();
+}
+
+/// A relay of an earlier version that read messages twice, and never started again after two of them.
+#[test]
+fn relay_of_an_earlier_version_starts_again() {
+    let kalle = Person::new("fsck-old", "kalle");
+    let data = kalle.home.path("old");
+    std::fs::create_dir(&data).unwrap();
+    let before = include_bytes!("../../../../crosstalk-store/tests/fixtures/relay-v6.db");
+    std::fs::write(data.join("relay.db"), before).unwrap();
+    let fsck = ["fsck", "--data", data.to_str().unwrap(), "--json"];
+    let repaired = kalle.run(&[&fsck[..], &["--repair"]].concat());
+    assert_eq!(repaired.code, 0, "{}{}", repaired.out, repaired.err);
+    let report = json(&kalle.does(&fsck).out);
+    assert_eq!(
+        (&report["sound"], &report["quarantine"]),
+        (&json!(true), &json!([]))
+    );
+}
+
+#[test]
+fn quarantined_message_is_listed_and_repaired() {
+    let kalle = Person::new("fsck-quarantine", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["send", "BOT", "One.", "--relay", &relay.url]);
+    let data = relay.data.clone();
+    relay.stop();
+    // The index says that the message is another one, whose id the next message has.
+    let store = rusqlite::Connection::open(data.join("relay.db")).unwrap();
+    let spoil = |from: &str, to: &str| {
+        store
+            .execute("UPDATE message SET id = ?2 WHERE id = ?1", [from, to])
+            .unwrap();
+    };
+    let id: String = store
+        .query_row("SELECT id FROM intake", [], |row| row.get(0))
+        .unwrap();
+    spoil(&id, "M2");
+    store
+        .execute_batch(
+            "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
+             text, peer) SELECT 'M2', 1, pkid, digest, at, way, side, verdict, 'T9', 'M9', 'T9', text, peer FROM intake",
+        )
+        .unwrap();
+    let mut made = crosstalk_store::SqliteStore::open(data.join("relay.db")).unwrap();
+    crosstalk_protocol::relay::RelayStore::file(&mut made, 9).unwrap();
+    drop(made);
+    let fsck = ["fsck", "--data", data.to_str().unwrap()];
+    let listed = json(&kalle.run(&[&fsck[..], &["--json"]].concat()).out);
+    let [one] = listed["quarantine"].as_array().unwrap().as_slice() else {
+        panic!("{listed}");
+    };
+    assert_eq!((&one["id"], &one["seq"]), (&json!("M2"), &json!(2)));
+    assert!(one["reason"].as_str().unwrap().contains("UNIQUE"));
+    let shown = kalle.run(&fsck);
+    assert!(shown.out.contains("quarantined: M2"), "{}", shown.out);
+    spoil("M2", &id);
+    let repaired = kalle.run(&[&fsck[..], &["--repair", "--json"]].concat());
+    assert_eq!(
+        json(&repaired.out)["quarantine"],
+        json!([]),
+        "{}",
+        repaired.out
+    );
 }
 
 #[test]

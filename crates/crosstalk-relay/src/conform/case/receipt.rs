@@ -17,15 +17,20 @@ pub(super) const CASES: &[Case] = &[
     case!("receipt-conversation", &rule::HTTP_RECEIPT, "the ACK swaps the parties and keeps the conversation", conversation),
     case!("receipt-order", &rule::HTTP_RECEIPT, "what comes later has a greater place", order),
     case!("receipt-made-up-id", &rule::HTTP_RECEIPT, "a message without an id gets one, and is found by it", made_up),
+    case!("receipt-made-up-thread", &rule::HTTP_RECEIPT, "a message without a thread gets one, and is found in it", made_up_thread),
+    case!("ids-draft", &rule::HTTP_IDS, "the example ids of the draft are kept as they are", draft_ids),
+    case!("ids-thread", &rule::HTTP_IDS, "a thread is the one that the message names, whatever its session", named_thread),
     case!("durable-found", &rule::HTTP_DURABLE, "what was acknowledged is found on every path at once", found),
     case!("durable-refused", &rule::HTTP_DURABLE, "what was refused is found nowhere", not_found),
     case!("replay-same", &rule::HTTP_REPLAY, "the same message again gets the same answer, byte for byte", replay),
     case!("replay-once", &rule::HTTP_REPLAY, "the same message again is in the inbox once", replay_once),
     case!("replay-at-once", &rule::HTTP_REPLAY, "the same message many times at once is taken once", at_once),
     case!("replay-hops", &rule::HTTP_REPLAY, "the same message over other hops is the same message", over_hops),
+    case!("replay-without-id", &rule::HTTP_REPLAY, "a message without an id gets the same answer again, with an id that is found", replay_without_id),
     case!("replay-acknowledged", &rule::HTTP_REPLAY, "a message that was acknowledged does not come again", acknowledged),
     case!("id-taken", &rule::HTTP_ID_TAKEN, "another content under an id that is taken is E-PERM, and the first stays", taken),
     case!("wait-answer", &rule::HTTP_PREFER_WAIT, "with Prefer: wait the RESPOND is the answer", wait_answer),
+    case!("wait-without-id", &rule::HTTP_PREFER_WAIT, "a message without an id waits for its answer as well", wait_without_id),
     case!("wait-inbox", &rule::HTTP_PREFER_WAIT, "a RESPOND that was the answer is in the inbox as well", wait_inbox),
     case!("wait-over", &rule::HTTP_PREFER_WAIT, "when nobody answers in time the ACK comes", wait_over),
     case!("wait-long", &rule::HTTP_PREFER_WAIT, "a longer wait than 60 seconds is one of 60", wait_long),
@@ -108,6 +113,122 @@ async fn made_up(p: &Probe) -> Step {
         return failed("a parent: the id that was made up", "none");
     };
     p.entry(&to, &id).await.map(drop)
+}
+
+/// A message of v1.0: a session, no thread and no id.
+fn v1_0(p: &Probe) -> Step<(String, String)> {
+    let session = format!("2025-10-09T16Z {}", p.word("session"));
+    let letter = p.letter("QUESTION", &p.address("a"), &p.address("b"), |b| {
+        b.session(session.clone())
+    })?;
+    let is_id = |line: &&str| !line.starts_with("message: ") && !line.starts_with("thread: ");
+    let lines = letter.text.lines().filter(is_id);
+    Ok((lines.fold(String::new(), |t, l| t + l + "\n"), session))
+}
+
+async fn is_found(p: &Probe, path: String) -> Step {
+    let answer = p.send(Request::get(path.clone())).await?;
+    need(
+        answer.status == 200,
+        format!("200 for {path}"),
+        answer.shown(),
+    )
+}
+
+async fn made_up_thread(p: &Probe) -> Step {
+    let ack = acked(&p.post(v1_0(p)?.0).await?)?;
+    let (Some(thread), Some(id)) = (
+        ack.header(CoreHeader::Thread),
+        ack.header(CoreHeader::Parent),
+    ) else {
+        return failed(
+            "an ACK with the thread and the id that were generated",
+            "none",
+        );
+    };
+    let path = format!("/crosstalk/threads/{}", encoded(thread));
+    let view = p.json(Request::get(path)).await?;
+    let ids = super::super::probe::ids(&view);
+    need(
+        ids.iter().any(|i| i == id),
+        format!("the message {id} in its thread"),
+        view.to_string(),
+    )
+}
+
+async fn draft_ids(p: &Probe) -> Step {
+    let unique = p.word("draft");
+    let id = format!("01J9J3DBC4N7P2{unique}...");
+    let thread = format!("01J9J3D3M6A4M3{unique}...");
+    let to = p.address("b");
+    let letter = p.request(&p.address("a"), &to)?;
+    let text = letter
+        .text
+        .replace(&letter.id, &id)
+        .replace(&letter.thread, &thread);
+    let ack = acked(&p.post(text).await?)?;
+    for (core, wanted) in [(CoreHeader::Parent, &id), (CoreHeader::Thread, &thread)] {
+        same(core.as_str(), wanted, ack.header(core).unwrap_or("none"))?;
+    }
+    p.entry(&to, &id).await?;
+    is_found(p, format!("/crosstalk/messages/{}", encoded(&id))).await?;
+    is_found(p, format!("/crosstalk/threads/{}", encoded(&thread))).await
+}
+
+async fn named_thread(p: &Probe) -> Step {
+    let (first, session) = v1_0(p)?;
+    acked(&p.post(first).await?)?;
+    let thread = format!("ticket {}", p.word("ticket"));
+    let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
+        b.session(session).thread(thread.clone())
+    })?;
+    p.take(&letter).await?;
+    let path = format!("/crosstalk/threads/{}", encoded(&thread));
+    let view = p.json(Request::get(path)).await?;
+    let ids = super::super::probe::ids(&view);
+    need(
+        ids == [letter.id.clone()],
+        format!("{} alone in the thread that it names", letter.id),
+        view.to_string(),
+    )
+}
+
+async fn replay_without_id(p: &Probe) -> Step {
+    let text = v1_0(p)?.0;
+    let first = p.post(text.clone()).await?;
+    let ack = acked(&first)?;
+    for _ in 0..3 {
+        // An id that is made from the time would be another one now.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let again = p.post(text.clone()).await?;
+        same("the answer", &first.text(), &again.text())?;
+    }
+    let id = ack.header(CoreHeader::Parent).unwrap_or("none");
+    is_found(p, format!("/crosstalk/messages/{}", encoded(id))).await
+}
+
+async fn wait_without_id(p: &Probe) -> Step {
+    let (from, to) = (p.address("a"), p.address("b"));
+    let text = v1_0(p)?.0;
+    let ask = p.send(receive(text).header("Prefer", "wait=30"));
+    let reply = async {
+        let path = format!("/crosstalk/inbox?for={}&wait=30", encoded(&to));
+        let inbox = p.json(Request::get(path)).await?;
+        let Some(id) = super::super::probe::ids(&inbox).pop() else {
+            return failed("the message in the inbox", inbox.to_string());
+        };
+        let answer = p.letter("RESPOND", &to, &from, |b| b.parent(id).body("Forty-two."))?;
+        p.take(&answer).await?;
+        Step::Ok(answer)
+    };
+    let (answer, reply) = tokio::join!(ask, reply);
+    let (answer, reply) = (answer?, reply?);
+    let came = envelope(&answer)?;
+    same(
+        "message",
+        &reply.id,
+        came.header(CoreHeader::Message).unwrap_or("none"),
+    )
 }
 
 async fn found(p: &Probe) -> Step {

@@ -13,7 +13,7 @@ use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
 };
-use crosstalk_protocol::store::{is_same_party, may_answer};
+use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -184,7 +184,10 @@ impl Model {
         match self.take(admission, at) {
             Ok(text) => {
                 let asks = matches!(document.envelope().meaning(), Some(Intent::Request));
-                let asks = asks.then(|| document.envelope().message.unwrap_or_default().to_owned());
+                let is_named = document.envelope().message.is_some();
+                let asks = asks && (is_named || !self.has(Defect::WaitsForNamed));
+                let ack = Document::parse(&text, Reading::Strict);
+                let asks = asks.then(|| ack.envelope().parent.unwrap_or_default().to_owned());
                 Outcome {
                     status: 200,
                     text,
@@ -231,7 +234,24 @@ impl Model {
 
     fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Refusal> {
         admission.is_authority |= self.has(Defect::AnybodyWithdraws);
-        let known = self.find(admission.arrival.id());
+        let arrival = &mut admission.arrival;
+        if self.has(Defect::DropsPlaceholders) {
+            arrival.message.take_if(|id| is_placeholder(id));
+            arrival.thread.take_if(|id| is_placeholder(id));
+        }
+        let is_known = |m: &Message| m.admission.arrival.session == arrival.session;
+        if self.has(Defect::ThreadsBySession)
+            && arrival.session.is_some()
+            && let Some(first) = self.messages.iter().find(|m| is_known(m))
+        {
+            arrival.thread = Some(first.thread().to_owned());
+        }
+        let same = |m: &Message| m.admission.arrival.digest == arrival.digest;
+        let known = match &arrival.message {
+            Some(id) => self.find(id),
+            None if self.has(Defect::ForgetsNameless) => None,
+            None => self.messages.iter().position(same),
+        };
         if let Some(known) = known.map(|n| &self.messages[n]) {
             let is_same = known.admission.arrival.digest == admission.arrival.digest;
             if is_same && self.has(Defect::FreshAcks) {
@@ -261,12 +281,17 @@ impl Model {
         };
         let receipt = Receipted {
             arrival: &admission.arrival,
+            ids: &admission.arrival.ids(),
             index: seq,
             at,
             by: NAME,
             is_held: false,
         };
-        let ack = acknowledgement(&receipt);
+        let mut ack = acknowledgement(&receipt);
+        if self.has(Defect::AcksWithoutThread) && admission.arrival.thread.is_none() {
+            let lines = ack.lines().filter(|l| !l.starts_with("thread: "));
+            ack = lines.fold(String::new(), |t, l| t + l + "\n");
+        }
         if !self.has(Defect::LosesMessages) {
             let id = admission.arrival.id().to_owned();
             self.file(admission, at, ack.clone());

@@ -9,7 +9,7 @@ use crate::sqlite::fault::Step;
 const NAMED: usize = 10;
 
 /// What must not be there: the sentence, and the ids or places that it is about, one a row.
-const RULES: [(&str, &str); 16] = [
+const RULES: [(&str, &str); 17] = [
     (
         "there is something in the store that acts by itself, which Crosstalk did not put there",
         "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')",
@@ -26,11 +26,17 @@ const RULES: [(&str, &str); 16] = [
     (
         "a message is marked as filed and is not",
         "SELECT id FROM intake i WHERE text <> '' AND seq <= (SELECT seq FROM progress WHERE name = 'filed') \
-         AND NOT EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq)",
+         AND NOT EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
+         AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq)",
     ),
     (
         "a message is filed and not marked as such",
         "SELECT id FROM message WHERE seq > (SELECT seq FROM progress WHERE name = 'filed')",
+    ),
+    (
+        "a message is quarantined and indexed, or was erased and is still quarantined",
+        "SELECT seq FROM quarantine q WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = q.seq) \
+         OR EXISTS (SELECT 1 FROM intake i WHERE i.seq = q.seq AND i.text = '')",
     ),
     (
         "a message is filed under another id or in another thread than it is kept",
@@ -40,7 +46,8 @@ const RULES: [(&str, &str); 16] = [
         "a message that a relay took is on its way to nobody",
         "SELECT id FROM intake i WHERE peer IS NOT NULL AND text <> '' \
          AND seq <= (SELECT seq FROM progress WHERE name = 'filed') \
-         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq)",
+         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq) \
+         AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq)",
     ),
     (
         "a message that was erased is still filed or on its way",

@@ -2,14 +2,15 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
-use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, State};
+use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, Handler, State};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{file, route, time};
-use crate::sqlite::derive::unknown;
+use crate::sqlite::derive::{self, FILED, unknown};
 use crate::sqlite::fault::Step;
 use crate::sqlite::log;
+use crate::sqlite::quarantine;
 
 /// The number of a state in its column.
 pub(super) fn number(state: State) -> i64 {
@@ -45,7 +46,39 @@ pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> Step<Vec<Deliv
     );
     let mut find = db.prepare_cached(&sql)?;
     let rows = find.query_map(params![id], delivery)?;
-    rows.collect()
+    let found = rows.collect::<Step<Vec<Delivery>>>()?;
+    match found.is_empty() {
+        true => quarantined(db, id),
+        false => Ok(found),
+    }
+}
+
+/// The deliveries that a message would have, if it could be indexed.
+fn quarantined(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
+    if !quarantine::has(db, id)? {
+        return Ok(Vec::new());
+    }
+    let sql = format!("SELECT {FILED} FROM intake WHERE id = ?1");
+    let mut find = db.prepare_cached(&sql)?;
+    find.query_row(params![id], |row| {
+        let routes: String = row.get("routes")?;
+        let arrival = derive::filed(row)?.arrival;
+        let routes = route::read(&routes, &arrival.receiver)?;
+        let one = |(address, by): (&str, Handler)| Delivery {
+            to: address.to_owned(),
+            by,
+            state: State::Quarantined,
+            attempts: 0,
+            queued_at: arrival.at,
+            delivered_at: None,
+            read_at: None,
+            acknowledged_at: None,
+            failed_at: None,
+            reason: Some("the relay could not index it; ask its operator".to_owned()),
+            next_at: None,
+        };
+        Ok(routes.into_iter().map(one).collect())
+    })
 }
 
 /// The place of a message; it is filed when this returns.
@@ -98,7 +131,7 @@ pub(super) fn advance(
         return Ok(true);
     }
     let times = match state {
-        State::Queued | State::Held => return Ok(true),
+        State::Queued | State::Held | State::Quarantined => return Ok(true),
         State::Delivered => "delivered_at = coalesce(delivered_at, ?4)",
         State::Read => "delivered_at = coalesce(delivered_at, ?4), read_at = ?4",
         State::Acknowledged => "delivered_at = coalesce(delivered_at, ?4), acknowledged_at = ?4",

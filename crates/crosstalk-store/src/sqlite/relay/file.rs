@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use super::{close, delivery, progress, route, take};
 use crate::sqlite::accept;
 use crate::sqlite::derive::{self, FILED, Filed};
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::{self, Step};
+use crate::sqlite::quarantine;
 
 /// How much of a refusal is kept as the reason, in characters.
 const REASON: usize = 200;
@@ -18,8 +19,6 @@ const REASON: usize = 200;
 /// A message that was taken.
 struct Waiting {
     filed: Filed,
-    /// Whether a relay took it: what a person took in was filed at once.
-    is_relayed: bool,
     routes: String,
     priority: i64,
     answer_by: Option<i64>,
@@ -28,7 +27,6 @@ struct Waiting {
 fn waiting(row: &Row<'_>) -> Step<Waiting> {
     Ok(Waiting {
         filed: derive::filed(row)?,
-        is_relayed: row.get::<_, Option<String>>("peer")?.is_some(),
         routes: row.get("routes")?,
         priority: row.get("priority")?,
         answer_by: row.get("answer_by")?,
@@ -73,25 +71,59 @@ pub(super) fn unfiled(db: &Connection, after: i64, most: usize) -> Step<Vec<(u64
 
 fn file_some(db: &Connection, place: i64, most: usize) -> Step<Filing> {
     let through = progress::place(db, progress::FILED)?;
-    let sql = format!(
-        "SELECT {FILED}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3"
-    );
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![through, place, super::number(most)], waiting)?;
-    let mut rows = rows.collect::<Step<Vec<Waiting>>>()?;
-    let Some(last) = rows.last().map(|row| row.filed.seq) else {
+    // Messages that were erased before they were indexed have nothing to index.
+    let mut find = db.prepare_cached(
+        "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let rows = find.query_map(params![through, place, super::number(most)], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let rows = rows.collect::<Step<Vec<(i64, bool)>>>()?;
+    let Some(last) = rows.last().map(|(seq, _)| *seq) else {
         return progress::filing(db, 0);
     };
-    // What was erased before it was filed is not filed.
-    rows.retain(|row| row.is_relayed && !row.filed.arrival.text.is_empty());
-    let mut stale = BTreeSet::new();
-    for row in &mut rows {
-        file_one(db, row, &mut stale)?;
+    let seqs: Vec<i64> = rows
+        .into_iter()
+        .filter_map(|(seq, is)| is.then_some(seq))
+        .collect();
+    db.execute_batch("SAVEPOINT batch")?;
+    match file_together(db, &seqs) {
+        Err(error) if fault::is_about_message(&error) => {
+            // One of them can't be indexed: each goes alone, so that it is the only one.
+            db.execute_batch("ROLLBACK TO batch")?;
+            for seq in &seqs {
+                quarantine::alone(db, *seq, || file_together(db, &[*seq]))?;
+            }
+        }
+        result => result?,
     }
-    let threads = rows.iter().map(|row| row.filed.thread.as_str());
-    accept::count_again(db, threads, &stale)?;
+    db.execute_batch("RELEASE batch")?;
     progress::set(db, progress::FILED, last)?;
-    progress::filing(db, rows.len())
+    progress::filing(db, seqs.len())
+}
+
+/// Indexes messages. Their threads are counted once for all of them.
+fn file_together(db: &Connection, seqs: &[i64]) -> Step<()> {
+    let sql = format!("SELECT {FILED}, peer, priority, answer_by FROM intake WHERE seq = ?1");
+    let (mut stale, mut threads) = (BTreeSet::new(), Vec::with_capacity(seqs.len()));
+    for seq in seqs {
+        let mut row = db.prepare_cached(&sql)?.query_row(params![seq], waiting)?;
+        file_one(db, &mut row, &mut stale)?;
+        threads.push(row.filed.thread);
+    }
+    accept::count_again(db, threads.iter().map(String::as_str), &stale)
+}
+
+/// Tries messages again that could not be indexed.
+pub(in crate::sqlite) fn retry_quarantined(db: &Connection) -> Step<()> {
+    for quarantined in quarantine::list(db)? {
+        let seq = super::number(quarantined.seq);
+        quarantine::alone(db, seq, || {
+            quarantine::release(db, seq)?;
+            file_together(db, &[seq])
+        })?;
+    }
+    Ok(())
 }
 
 fn file_one(db: &Connection, row: &mut Waiting, stale: &mut BTreeSet<String>) -> Step<()> {

@@ -159,7 +159,10 @@ fn arrival(row: &Row<'_>) -> Step<Arrival> {
         side: Side::Between,
         way: Way::Relayed,
         at: Timestamp::from_millis(row.get("at")?),
-        carried: row.get("carried")?,
+        message: match row.get("carried")? {
+            true => Some(row.get("id")?),
+            false => None,
+        },
         answers: None,
         spare: ReceivedIds {
             thread: row.get("spare_thread")?,
@@ -179,10 +182,11 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
     let arrival = &admission.arrival;
     let sql = match arrival.message {
         Some(_) => {
-            "SELECT seq, entry, digest, at, sender, verdict, spare_message FROM held WHERE id = ?1"
+            "SELECT seq, id, entry, digest, at, sender, verdict, spare_thread, spare_message FROM held WHERE id = ?1"
         }
         None => {
-            "SELECT seq, entry, digest, at, sender, verdict, spare_message FROM held WHERE carried = 0 AND digest = ?2"
+            "SELECT seq, id, entry, digest, at, sender, verdict, spare_thread, spare_message FROM held \
+             WHERE carried = 0 AND digest = ?2"
         }
     };
     let mut find = db.prepare_cached(sql)?;
@@ -200,6 +204,10 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
             index: row.get::<_, i64>("entry")?.unsigned_abs(),
             since,
             is_new: false,
+            ids: ReceivedIds {
+                thread: row.get("spare_thread")?,
+                message: row.get("id")?,
+            },
         }));
     }
     let sender: String = row.get("sender")?;
@@ -226,6 +234,7 @@ pub(super) fn insert(
     if accept::by_id(db, a.id())?.is_some() {
         return Ok(None);
     }
+    let generated = take::generated_thread(db, a)?;
     let index = log::append(
         db,
         &Event {
@@ -252,9 +261,9 @@ pub(super) fn insert(
         admission.raw.0,
         a.at.as_millis(),
         a.verdict.as_str(),
-        a.spare.thread,
+        generated,
         a.spare.message,
-        a.thread.as_deref().unwrap_or(&a.spare.thread),
+        a.thread.as_deref().unwrap_or(&generated),
         a.sender,
         a.receiver,
         a.text,
@@ -282,6 +291,10 @@ pub(super) fn insert(
         index,
         since: a.at,
         is_new: true,
+        ids: ReceivedIds {
+            thread: generated,
+            message: a.id().to_owned(),
+        },
     }))
 }
 
@@ -454,7 +467,7 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
         side: record.side,
         way: record.way,
         at: record.at,
-        carried: record.carries_id,
+        message: record.carries_id.then(|| record.id.clone()),
         answers: None,
         spare: found.spare.clone(),
     });

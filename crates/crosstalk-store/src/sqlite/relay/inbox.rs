@@ -63,9 +63,8 @@ pub(super) fn at(db: &Connection, seq: i64) -> Step<Option<Record>> {
     if filed.is_some() {
         return Ok(filed);
     }
-    let sql = format!(
-        "SELECT {FILED}, id, digest, expires, entry FROM intake WHERE seq = ?1 AND text <> ''"
-    );
+    let sql =
+        format!("SELECT {FILED}, digest, expires, entry FROM intake WHERE seq = ?1 AND text <> ''");
     db.prepare_cached(&sql)?
         .query_row(params![seq], unfiled)
         .optional()

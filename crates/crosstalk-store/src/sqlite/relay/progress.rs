@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::file;
 use crate::sqlite::fault::Step;
+use crate::sqlite::quarantine;
 
 /// How many messages are in memory at once where all that are left are filed.
 pub(super) const ROWS: usize = 512;
@@ -38,6 +39,7 @@ pub(super) fn filing(db: &Connection, filed: usize) -> Step<Filing> {
         through: through.unsigned_abs(),
         left: left.unsigned_abs(),
         filed,
+        quarantined: quarantine::count(db)?,
     })
 }
 

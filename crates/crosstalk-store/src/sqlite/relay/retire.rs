@@ -117,16 +117,15 @@ fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> 
 pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()> {
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1 AND text <> ''");
     let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
-    let filed = progress::place(db, progress::FILED)?;
     for seq in chosen {
-        if *seq <= filed {
-            let mut read = db.prepare_cached(&sql)?;
-            let row: Option<Filed> = read.query_row(params![seq], derive::filed).optional()?;
-            let Some(row) = row else { continue };
-            derive::unindex(db, *seq, &row.arrival)?;
+        let mut read = db.prepare_cached(&sql)?;
+        let row: Option<Filed> = read.query_row(params![seq], derive::filed).optional()?;
+        let Some(row) = row else { continue };
+        if derive::is_indexed(db, *seq)? {
             answered.extend(row.arrival.answered().map(str::to_owned));
             threads.insert(row.thread);
         }
+        derive::unindex(db, *seq, &row.arrival)?;
         db.prepare_cached(
             "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, answer_by = NULL, \
              expires = NULL, session = NULL, brief = 0 WHERE seq = ?1",

@@ -4,7 +4,7 @@
 //! new row, and its entry in the log.
 
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::consent::Terms;
 use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken, report};
@@ -12,7 +12,7 @@ use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
-use super::{close, hold, keep, owed, progress, route};
+use super::{close, hold, keep, owed, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
@@ -97,16 +97,46 @@ fn again(
     stale: &mut BTreeSet<String>,
 ) -> Step<Taken> {
     if arrival.improves(found.verdict) && !found.is_gone {
-        match found.seq <= progress::place(db, progress::FILED)? {
-            true => drop(accept::improve(db, found.seq, arrival, stale)?),
-            false => accept::keep_better(db, found.seq, arrival)?,
-        }
+        accept::improve(db, found, arrival, stale)?;
     }
     Ok(Taken::Known {
         seq: found.seq.unsigned_abs(),
         index: log::known(db, found, arrival)?,
         since: found.since,
+        ids: ReceivedIds {
+            thread: found.spare_thread.clone(),
+            message: found.id.clone(),
+        },
     })
+}
+
+/// The thread of a message that names none: that of the message it answers, else that of its session, else a new one.
+pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> Step<String> {
+    let ask = |sql: &str, name: Option<&str>| -> Step<Option<String>> {
+        let Some(name) = name else { return Ok(None) };
+        let mut find = db.prepare_cached(sql)?;
+        find.query_row(params![name], |row| row.get(0)).optional()
+    };
+    if arrival.thread.is_some() {
+        return Ok(arrival.spare.thread.clone());
+    }
+    let of_parent = ask(
+        "SELECT thread FROM intake WHERE id = ?1",
+        arrival.answered(),
+    )?;
+    if let Some(thread) = of_parent {
+        return Ok(thread);
+    }
+    let session = arrival.session.as_deref();
+    let of_session = match ask(accept::THREAD_OF_SESSION, session)? {
+        Some(thread) => Some(thread),
+        // Those that are not indexed yet.
+        None => ask(
+            "SELECT thread FROM intake WHERE session = ?1 ORDER BY seq DESC LIMIT 1",
+            session,
+        )?,
+    };
+    Ok(of_session.unwrap_or_else(|| arrival.spare.thread.clone()))
 }
 
 /// What the rules ask about what came before.
@@ -171,6 +201,7 @@ fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<Ta
 /// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
 fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<Taken>> {
     let a = &admission.arrival;
+    let generated = generated_thread(db, a)?;
     let added = db
         .prepare_cached(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
@@ -187,9 +218,9 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
             a.way.as_str(),
             a.side.as_str(),
             a.verdict.as_str(),
-            a.spare.thread,
+            generated,
             a.spare.message,
-            a.thread.as_deref().unwrap_or(&a.spare.thread),
+            a.thread.as_deref().unwrap_or(&generated),
             a.answers,
             a.text,
             a.received,
@@ -228,6 +259,10 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     Ok(Some(Taken::New {
         seq: seq.unsigned_abs(),
         index,
+        ids: ReceivedIds {
+            thread: generated,
+            message: a.id().to_owned(),
+        },
         withdrawn,
     }))
 }

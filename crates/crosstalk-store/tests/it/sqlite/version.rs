@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crate::parcel::{inbox, parcel, refused, take_and_file};
+use crate::parcel::{file_all, inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
 use crosstalk_protocol::relay::{RelayStore as _, Taken};
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
@@ -41,7 +41,7 @@ fn old(place: &Place, messages: usize) {
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
     db.execute_batch(
-        "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
+        "DROP TABLE quarantine; DROP INDEX intake_session; DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",
     )
     .unwrap();
@@ -200,11 +200,10 @@ fn a_step_that_fails_leaves_the_old_version() {
     let path = place.home().store();
     old(&place, 8);
     let db = Connection::open(&path).unwrap();
-    db.execute("UPDATE intake SET verdict = 'sure' WHERE seq = 8", [])
-        .unwrap();
+    db.execute_batch("CREATE TABLE delivery (x)").unwrap();
     let fault = SqliteStore::open(&path).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Damaged);
-    assert!(fault.message.contains("`sure` is no verdict"), "{fault}");
+    assert!(fault.message.contains("delivery already exists"), "{fault}");
     assert_eq!(version(&path), 1);
     let tables: i64 = db
         .query_row(
@@ -214,10 +213,36 @@ fn a_step_that_fails_leaves_the_old_version() {
         )
         .unwrap();
     assert_eq!(tables, 0);
-    db.execute("UPDATE intake SET verdict = 'unsigned' WHERE seq = 8", [])
-        .unwrap();
+    db.execute_batch("DROP TABLE delivery").unwrap();
     let store = SqliteStore::open(&path).unwrap();
     assert!(store.message("M0007").unwrap().is_some());
+}
+
+#[test]
+fn message_that_cannot_be_read_stops_no_migration() {
+    let place = Place::new();
+    let path = place.home().store();
+    old(&place, 8);
+    let db = Connection::open(&path).unwrap();
+    let set = |verdict: &str| {
+        db.execute("UPDATE intake SET verdict = ?1 WHERE seq = 8", [verdict])
+            .unwrap();
+    };
+    set("sure");
+    let mut store = SqliteStore::open(&path).unwrap();
+    let [one] = store.quarantine().unwrap().try_into().unwrap();
+    assert_eq!((one.id.as_str(), one.seq), ("M0007", 8));
+    assert!(
+        one.reason.contains("`sure` is no verdict"),
+        "{}",
+        one.reason
+    );
+    assert!(store.message("M0006").unwrap().is_some());
+    set("unsigned");
+    store.rebuild().unwrap();
+    assert!(store.quarantine().unwrap().is_empty());
+    assert!(store.message("M0007").unwrap().is_some());
+    assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -348,4 +373,33 @@ fn an_empty_file_is_a_new_store_and_no_file_is_none() {
     let mut store = SqliteStore::open(&path).unwrap();
     assert_eq!(*store.opened(), Opened::default());
     store.accept(&[letter("M1").arrival()]).unwrap();
+}
+
+/// A relay of version 6 accepted two messages whose ids became one when they were indexed as pastes, and never started again.
+/// Others were indexed as something else than they were when they were accepted.
+#[test]
+fn relay_that_read_messages_twice_is_repaired() {
+    let place = Place::new();
+    let path = place.path().join("relay.db");
+    let bytes = include_bytes!("../../fixtures/relay-v6.db");
+    std::fs::write(&path, bytes).unwrap();
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    file_all(&mut store);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    assert!(store.quarantine().unwrap().is_empty());
+    for id in ["A_B", "A\\_B", "M5"] {
+        let record = store.message(id).unwrap().unwrap();
+        assert!(record.text.contains(&format!("message: {id}\n")));
+    }
+    let close = store.message("M5").unwrap().unwrap();
+    assert_eq!(
+        (close.intent.as_deref(), close.meaning),
+        (Some("close"), None)
+    );
+    assert_eq!(store.thread("T2").unwrap().unwrap().closed_at, None);
+    let note = letter("M9").thread("T2").intent("NOTE");
+    take_and_file(&mut store, &[parcel(note)]);
+    assert_eq!(store.thread("T2").unwrap().unwrap().messages, 4);
+    assert_eq!(store.check().unwrap(), [""; 0]);
 }

@@ -226,22 +226,27 @@ pub(crate) fn a_refusal_is_told(store: &mut dyn RelayStore) {
 
 pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     let since = at(3);
-    let again = |index| Taken::Held {
+    let again = |index, ids| Taken::Held {
         index,
         since,
         is_new: false,
+        ids,
     };
     let one = || parcel(letter("M1").thread("T1").at(3));
-    wait(store, one());
+    let first = one();
+    let ids = [first.arrival.ids()];
+    wait(store, first);
     let bare = parcel(nameless().thread("T1").at(3));
     wait(store, bare.clone());
+    let ids = [ids[0].clone(), bare.arrival.ids()];
     for (parcel, index) in [
         (held(one()), 0),
         (one(), 0),
         (held(bare.clone()), 1),
         (bare, 1),
     ] {
-        assert_eq!(take(store, &parcel), again(index));
+        let ids = ids[usize::try_from(index).unwrap()].clone();
+        assert_eq!(take(store, &parcel), again(index, ids));
     }
     assert_eq!(store.waiting(9).unwrap().len(), 2);
     // Another content under its id, whether that would wait or not.
@@ -252,13 +257,13 @@ pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     // The answer stays the first one, whatever is decided.
     decide(store, "M1", Choice::Approve);
     file_all(store);
-    assert_eq!(take(store, &one()), again(0));
+    assert_eq!(take(store, &one()), again(0, ids[0].clone()));
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     let bare = store.waiting(9).unwrap().remove(0);
     decide(store, &bare.record.id, Choice::Refuse);
     assert_eq!(
         take(store, &parcel(letter("M1").thread("T1").at(3))),
-        again(0)
+        again(0, ids[0].clone())
     );
     // What was taken before is not held after.
     take_and_file(store, &[parcel(letter("M5").thread("T5"))]);

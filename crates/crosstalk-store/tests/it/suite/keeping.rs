@@ -172,7 +172,16 @@ pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
     assert_eq!(retire(store, Some(10), 0, 9).messages, 2);
     for (index, (parcel, seq)) in (0..).zip(parcels.iter().zip(&places)) {
         let seq = *seq;
-        assert_eq!(take(store, parcel), Taken::Known { seq, index, since });
+        let ids = parcel.arrival.ids();
+        assert_eq!(
+            take(store, parcel),
+            Taken::Known {
+                seq,
+                index,
+                since,
+                ids
+            }
+        );
     }
     let other = parcel(letter("M1").thread("T1").body("Other."));
     assert_eq!(refused(store, &other).0, "E-PERM");

@@ -104,6 +104,7 @@ pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
         seq: places[0],
         index: 0,
         since: first.arrival.at,
+        ids: first.arrival.ids(),
     };
     // Later, by another peer, with other spare ids.
     let mut again = parcel(letter("M1").thread("T1"));
