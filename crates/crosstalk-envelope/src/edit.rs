@@ -62,7 +62,7 @@ impl<'d> Edit<'d> {
         })
     }
 
-    /// Adds a META block right above the body.
+    /// Adds a META block right above the body, between two blank lines, of which the upper one may be there already.
     ///
     /// # Errors
     /// A finding if a key or a value can't be written on a line.
@@ -71,18 +71,31 @@ impl<'d> Edit<'d> {
         namespace: &str,
         fields: &[(&str, &str)],
     ) -> Result<Self, Diagnostic> {
-        let mut lines = format!(
-            "{nl}meta: {}{nl}",
+        let at = self.document.parts().body.map_or(0, |b| b.mark.start());
+        let mut lines = match self.is_below_a_blank_line(at) {
+            true => String::new(),
+            false => self.newline.to_owned(),
+        };
+        lines.push_str(&format!(
+            "meta: {}{}",
             writable("meta", namespace)?,
-            nl = self.newline
-        );
+            self.newline
+        ));
         for (key, value) in fields {
             lines.push_str(&self.line(key, value)?);
         }
         lines.push_str(self.newline);
-        let at = self.document.parts().body.map_or(0, |b| b.mark.start());
         self.splices.push((Span::new(at, 0), lines));
         Ok(self)
+    }
+
+    /// Whether a blank line stands right above a line of the text, or comes to stand there with a block that is added.
+    fn is_below_a_blank_line(&self, at: usize) -> bool {
+        let above = self.document.text().get(..at).unwrap_or("");
+        let above = above.strip_suffix('\n').and_then(|a| a.rsplit('\n').next());
+        let is_blank = above.is_some_and(|line| line.trim_ascii().is_empty());
+        let is_block = |(span, new): &(Span, String)| span.start() == at && new.contains("meta: ");
+        is_blank || self.splices.iter().any(is_block)
     }
 
     /// Sets a key of the first block of a namespace; the block is added if it is missing.
