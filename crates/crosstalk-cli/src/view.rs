@@ -16,7 +16,8 @@ use crate::console::{Console, DIM};
 use crate::render;
 use crate::screen;
 use anstyle::Style;
-use crosstalk_envelope::unicode::{escape, imitates_ascii, mixes_scripts};
+use crosstalk_envelope::name::is_deceptive;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
@@ -81,10 +82,10 @@ fn parties(record: &Record) -> String {
     format!("{} → {}", party(&record.sender), party(&record.receiver))
 }
 
-/// A name or an address, with a mark if its letters are of several scripts or only look like Latin ones.
+/// A name or an address, with a mark if its letters deceive.
 fn party(name: &str) -> String {
     let shown = escape(name);
-    match mixes_scripts(name) || imitates_ascii(name) {
+    match is_deceptive(name) {
         true => format!("{shown} (look-alike letters!)"),
         false => shown.into_owned(),
     }

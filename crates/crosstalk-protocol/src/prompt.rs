@@ -52,6 +52,9 @@ fn standing(record: &Record) -> String {
         Word::FirstContact => {
             format!("first contact; signed with the key {key}, for which nobody vouches")
         }
+        Word::Unbound => format!(
+            "unbound; signed with the key {key} of a domain that says nothing about this sender"
+        ),
         Word::Unsigned => "unsigned; nobody proved who wrote it".into(),
         Word::UnknownKey => "unknown key; the signature could not be checked".into(),
         Word::Damaged | Word::NotVerified | Word::Revoked => {

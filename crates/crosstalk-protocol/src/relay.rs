@@ -16,6 +16,7 @@ mod capability;
 mod delivery;
 mod hold;
 mod hop;
+mod listed;
 mod made;
 mod pattern;
 mod peer;
@@ -31,6 +32,7 @@ pub use capability::{ANY, Agent, Directory};
 pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Recipient, State};
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
+pub use listed::Listed;
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};
 pub use port::{

@@ -6,6 +6,7 @@ mod file;
 
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
+use crosstalk_envelope::name::{Looks, same_name};
 use crosstalk_envelope::{PublicKey, Timestamp};
 
 pub use file::TrustFileError;
@@ -174,6 +175,8 @@ pub enum PinError {
     Changed(Box<PublicKey>),
     /// The sender is known under these key ids.
     SenderChanged(Vec<String>),
+    /// A name of a sender looks like another one, which is pinned under another key id: the name, and the pinned one.
+    LooksLike(String, String),
     /// The key was revoked or is distrusted.
     Refused(Box<Standing>),
 }
@@ -215,7 +218,7 @@ impl Trust {
 
     /// The ids of the keys that a sender used, whatever became of them.
     pub fn ids_of_sender<'t>(&'t self, sender: &str) -> Vec<&'t str> {
-        let used = |k: &&KnownKey| k.senders.iter().any(|s| s == sender);
+        let used = |k: &&KnownKey| k.senders.iter().any(|s| same_name(s, sender));
         let mut ids: Vec<&str> = self
             .keys
             .iter()
@@ -224,6 +227,17 @@ impl Trust {
             .collect();
         ids.dedup();
         ids
+    }
+
+    /// A pinned sender that another name looks like, and the id of its key; none if the name is a pinned sender itself.
+    pub fn look_alike<'t>(&'t self, name: &str) -> Option<(&'t str, &'t str)> {
+        if !self.ids_of_sender(name).is_empty() {
+            return None;
+        }
+        let looks = Looks::of(name);
+        let pins = self.keys.iter().filter(|k| k.how != Origin::Revocation);
+        let mut senders = pins.flat_map(|k| k.senders.iter().map(|s| (s.as_str(), k.id.as_str())));
+        senders.find(|(sender, _)| looks.are_of(sender))
     }
 
     /// What a domain said, if it may still be used.
@@ -269,6 +283,11 @@ impl Trust {
                     ids.iter().map(|s| (*s).to_owned()).collect(),
                 ));
             }
+            if let Some((like, id)) = self.look_alike(sender)
+                && id != pin.id
+            {
+                return Err(PinError::LooksLike(sender.clone(), like.to_owned()));
+            }
         }
         let same = self.entry(&pin.id, &pin.key);
         if let Some(known) = same.filter(|k| k.standing != Standing::Active) {
@@ -287,7 +306,8 @@ impl Trust {
         match self.keys.iter_mut().find(same) {
             Some(known) => {
                 let new = pin.senders.into_iter();
-                let new: Vec<String> = new.filter(|s| !known.senders.contains(s)).collect();
+                let is_known = |s: &String| known.senders.iter().any(|k| same_name(k, s));
+                let new: Vec<String> = new.filter(|s| !is_known(s)).collect();
                 known.senders.extend(new);
             }
             None => self.keys.push(pin),

@@ -154,6 +154,8 @@ impl Relay {
         for agent in setup.writer.agents()? {
             rules.directory.put(agent);
         }
+        rules.listed.set_pins(&trust);
+        rules.listed.set_tokens(&setup.writer.tokens()?);
         let believed = Believed::default();
         believed.set(trust);
         let filing = setup.writer.filing()?;
@@ -242,7 +244,7 @@ impl Relay {
     /// Reads again whom to believe, which others may have changed.
     pub fn look_at_keys(&self) {
         match self.shared.keyring.read() {
-            Ok(trust) => self.shared.believed.set(trust),
+            Ok(trust) => self.shared.believe(trust),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
         }
     }

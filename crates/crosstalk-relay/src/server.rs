@@ -167,6 +167,8 @@ impl Site {
     /// Looks at the tokens again, which others may have changed.
     async fn look_at_tokens(&self) -> Result<(), StoreError> {
         let tokens = self.relay.read(|store| store.tokens()).await?;
+        self.relay
+            .change_rules(|rules| rules.listed.set_tokens(&tokens));
         self.credentials.set(tokens);
         Ok(())
     }

@@ -61,7 +61,7 @@ impl Proof {
         let assurance = match (verdict.word(), verdict.trusted()) {
             (Word::Verified, Trusted::Dns { .. }) => Assurance::Dns,
             (Word::Verified, _) => Assurance::Pinned,
-            (Word::FirstContact, _) => Assurance::FirstContact,
+            (Word::FirstContact | Word::Unbound, _) => Assurance::FirstContact,
             _ => Assurance::Unsigned,
         };
         if assurance == Assurance::Unsigned {

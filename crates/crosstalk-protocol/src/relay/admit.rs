@@ -4,6 +4,7 @@ use super::capability::{ANY, Directory};
 use super::delivery::{Priority, Recipient};
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
+use super::listed::Listed;
 use super::made;
 use super::peer::{Peer, is_human};
 use super::port::Closing;
@@ -14,7 +15,8 @@ use crate::poll::{TELLER, is_result};
 use crate::store::{Arrival, Kept, Side, Way, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::name::{looks_like, same_name};
+use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
@@ -37,6 +39,8 @@ pub struct Rules {
     pub consent: Policy,
     /// What waits for a person; the first that fits counts.
     pub holds: Vec<Hold>,
+    /// The names and addresses that the relay knows.
+    pub listed: Listed,
 }
 
 impl Rules {
@@ -208,7 +212,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
             routes: &rules.routes,
         },
     );
-    let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+    let holds = verdict.word().is_signed();
     let kept = Kept {
         text: document.source().to_owned(),
         received: None,
@@ -271,12 +275,18 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 /// ([`Peer::signer`]).
 fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
-    if sender.eq_ignore_ascii_case(TELLER) {
+    if same_name(sender, TELLER) {
         let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";
         return match peer.is_itself() || peer.domain.is_some() {
             true => Ok(()),
             false => Err(refuse(ErrorCode::Perm, detail.into())),
         };
+    }
+    if looks_like(sender, TELLER) {
+        return Err(look_alike(sender, TELLER));
+    }
+    if let Some(known) = rules.listed.look_alike(sender) {
+        return Err(look_alike(sender, known));
     }
     if rules.lets_speak(peer, sender) {
         return Ok(());
@@ -294,6 +304,19 @@ fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Ref
             shown(sender)
         ),
     ))
+}
+
+/// Nobody is taken for somebody whom the relay knows.
+fn look_alike(name: &str, known: &str) -> Refusal {
+    let detail = format!(
+        "{} looks like {}, and is another name.\nWhat to do: write the name of the known party, or use a name that \
+         nobody takes for it.",
+        shown(name),
+        shown(known)
+    );
+    let mut refusal = refuse(ErrorCode::Perm, detail);
+    refusal.rule = Some((rule::HTTP_SYSTEM_SENDER.id, None));
+    refusal
 }
 
 /// Nothing is withdrawn by a word that anybody could have written.
@@ -393,6 +416,9 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
     }
     let mut recipients: Vec<Recipient> = Vec::with_capacity(addresses.len());
     for address in &addresses {
+        if let Some(known) = rules.listed.look_alike(address) {
+            return Err(look_alike(address, known));
+        }
         let address = rules.routes.named(address);
         let by = rules.routes.choose(address, routing.delivery)?;
         let recipient = Recipient {
@@ -430,7 +456,7 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     let required = envelope.routing().capability_list();
     let required: Vec<String> = required.into_iter().map(Into::into).collect();
     let able = || rules.directory.able(&required).map(|a| a.address.as_str());
-    if receiver.eq_ignore_ascii_case(ANY) {
+    if same_name(receiver, ANY) {
         return able().next().map(str::to_owned).ok_or_else(|| {
             refuse(
                 ErrorCode::Route,

@@ -4,6 +4,7 @@ use super::pattern::Pattern;
 use crate::trust::Trust;
 use crate::verdict::{Trusted, Verdict, Word};
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::SchemeKind;
 
 /// What a credential is for.
@@ -108,7 +109,7 @@ impl Peer {
             }
             Trusted::Dns { domain, .. } => {
                 pinned.contains(&pkid)
-                    || authority(sender).is_some_and(|own| own.eq_ignore_ascii_case(domain))
+                    || authority(sender).is_some_and(|own| same_host(own, domain))
             }
             _ => pinned.contains(&pkid),
         };
@@ -132,9 +133,8 @@ impl Peer {
     /// ```
     pub fn speaks_for(&self, address: &str) -> bool {
         let may = self.role != Role::Agent || !is_human(address);
-        let is_ours = |domain: &String| {
-            authority(address).is_some_and(|host| host.eq_ignore_ascii_case(domain))
-        };
+        let is_ours =
+            |domain: &String| authority(address).is_some_and(|host| same_host(host, domain));
         let has = self.addresses.iter().any(|p| p.matches(address));
         may && (has || self.domain.as_ref().is_some_and(is_ours))
     }

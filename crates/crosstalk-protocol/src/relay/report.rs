@@ -10,6 +10,7 @@ pub use withdrawal::withdrawn;
 use super::port::Expectation;
 use crate::store::Record;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, Reading, Timestamp, id, unicode};
@@ -20,7 +21,7 @@ pub fn takes_no_answer(record: &Record) -> bool {
         record.meaning,
         Some(Intent::Error | Intent::Ack | Intent::Nack | Intent::Broadcast)
     );
-    says_enough || record.sender == crate::poll::TELLER
+    says_enough || same_name(&record.sender, crate::poll::TELLER)
 }
 
 /// That a message could not be delivered. `since` is when the delivery was queued: after it was queued again, there is

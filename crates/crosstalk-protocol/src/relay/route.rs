@@ -6,6 +6,7 @@ use super::peer::{authority, is_human};
 use super::take::shown;
 use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::reply::Refusal;
 use std::collections::BTreeMap;
@@ -29,7 +30,8 @@ pub struct Route {
 pub struct Routes {
     /// The table; the first line that fits counts.
     pub table: Vec<Route>,
-    /// Simple names of this relay and the addresses that they stand for; the keys are in upper case.
+    /// Simple names of this relay and the addresses that they stand for; the keys are in the form of
+    /// [`party`].
     pub names: BTreeMap<String, String>,
     /// The domains that are this relay's own.
     pub domains: Vec<String>,
@@ -74,14 +76,19 @@ impl Routes {
 
     /// Whether an address belongs to another organisation.
     pub fn is_foreign(&self, address: &str) -> bool {
-        let is_own = |d: &str| self.domains.iter().any(|o| o.eq_ignore_ascii_case(d));
+        let is_own = |d: &str| self.domains.iter().any(|o| same_host(o, d));
         authority(address).is_some_and(|d| !is_own(d))
     }
 
-    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint, a program, or by any
-    /// way an address of another organisation, unless the route says that it is inside.
+    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint, a program, by any way
+    /// an address of another organisation or a phone number, or a network that a person carries it to, unless the route
+    /// says that it is inside.
     pub fn leaves(&self, recipient: &Recipient) -> bool {
+        let address = Address::split(&recipient.address);
+        let is_carried_out = recipient.by == Handler::CopyPaste && bridge(&address).is_some();
         let goes_out = matches!(recipient.by, Handler::Relay | Handler::Http | Handler::Exec)
+            || is_phone(&address)
+            || is_carried_out
             || self.is_foreign(&recipient.address);
         let mut lines = self.table.iter();
         let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
@@ -140,9 +147,7 @@ impl Routes {
         let gateway = match split.kind() {
             Some(SchemeKind::Mail) => Some("mail"),
             Some(SchemeKind::Phone) => Some("the telephone network"),
-            _ => split
-                .scheme()
-                .filter(|s| BRIDGES.iter().any(|b| b.eq_ignore_ascii_case(s))),
+            _ => bridge(&split),
         };
         if let Some(gateway) = gateway {
             return Err(refuse(
@@ -177,6 +182,17 @@ impl Routes {
     fn may_pass_on(&self, address: &str) -> bool {
         self.federates && self.is_foreign(address)
     }
+}
+
+/// The network of an address for which there is no bridge.
+fn bridge<'a>(address: &Address<'a>) -> Option<&'a str> {
+    let scheme = address.scheme();
+    scheme.filter(|s| BRIDGES.iter().any(|b| b.eq_ignore_ascii_case(s)))
+}
+
+/// Whether an address is a phone number, of which no organisation is the relay's own.
+fn is_phone(address: &Address<'_>) -> bool {
+    address.kind() == Some(SchemeKind::Phone) || address.host().is_some_and(|h| h.starts_with('+'))
 }
 
 fn refuse(code: ErrorCode, detail: String) -> Refusal {

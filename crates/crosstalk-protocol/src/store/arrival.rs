@@ -238,7 +238,7 @@ impl Arrival {
     /// ```
     pub fn new(document: &Document<'_>, verdict: &Verdict, receipt: Receipt<'_>) -> Self {
         let text = kept(document, verdict);
-        let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+        let holds = verdict.word().is_signed();
         let received = (document.source().trim_end() != text.trim_end()).then(|| document.source());
         let mut arrival = Self::recall(Kept {
             received: received.map(str::to_owned),
@@ -294,7 +294,7 @@ impl Arrival {
         let header = |core| reading.header(core).map(str::to_owned);
         let id = |core| header(core).filter(|id| !is_placeholder(id));
         let targets = envelope.routing().target_list();
-        let holds = matches!(kept.verdict, Word::Verified | Word::FirstContact);
+        let holds = kept.verdict.is_signed();
         let signed_at = envelope.integrity().and_then(|i| i.signed_at);
         let own_time = || time_of(envelope.message?);
         Self {
@@ -347,7 +347,7 @@ impl Arrival {
 
     /// Whether its signature holds, whoever vouches for the key.
     pub fn holds(&self) -> bool {
-        matches!(self.verdict, Word::Verified | Word::FirstContact)
+        self.verdict.is_signed()
     }
 
     /// Whether ids in it may be made up: models write ids that nobody gave out. What is signed says what it means, and
@@ -438,7 +438,7 @@ impl Arrival {
     /// Whether more is known about a message by this arrival than by an earlier one of the same content: a signature
     /// holds, or somebody vouches for its key now.
     pub fn improves(&self, earlier: Word) -> bool {
-        matches!(self.verdict, Word::Verified | Word::FirstContact) && self.verdict < earlier
+        self.verdict.is_signed() && self.verdict < earlier
     }
 
     /// Whether it takes the id of a message with other content that is kept and was not written here: a verified one

@@ -1,9 +1,11 @@
 //! A key fits an envelope: who stands behind the key, and is the body what it signed?
 
 use super::{Case, Source, head};
+use crate::relay::authority;
 use crate::rotation::{Rotation, RotationUnproven};
 use crate::trust::{KnownKey, Standing};
 use crate::verdict::{Detail, Trusted, Verdict, Word};
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading};
 
@@ -48,12 +50,16 @@ impl<'c> Fit<'c> {
             .standing()
             .or_else(|| self.broken_rotation())
             .or_else(|| self.key_changed())
-            .or_else(|| self.sender_changed());
+            .or_else(|| self.sender_changed())
+            .or_else(|| self.sender_looks_like());
         let trusted = self.trusted();
         let diagnosis = self.authentic.diagnosis().clone();
         let (word, rule, detail) = objection.unwrap_or_else(|| match diagnosis {
             Diagnosis::Intact if trusted == Trusted::FirstContact => {
                 (Word::FirstContact, &rule::FIRST_CONTACT, Detail::None)
+            }
+            Diagnosis::Intact if !self.is_bound() => {
+                (Word::Unbound, &rule::SENDER_UNBOUND, Detail::None)
             }
             Diagnosis::Intact => (Word::Verified, &rule::VERDICT, self.vouched_anew()),
             _ => (Word::Damaged, &rule::BODY_DAMAGED, Detail::None),
@@ -180,6 +186,30 @@ impl<'c> Fit<'c> {
         let known = ids.iter().map(|id| (*id).to_owned()).collect();
         let detail = Detail::SenderChanged(known);
         Some((Word::NotVerified, &rule::SENDER_CHANGED, detail))
+    }
+
+    /// Whether the sender is not known here, and looks like one who is known under another key id (TRU-009).
+    fn sender_looks_like(&self) -> Objection {
+        if matches!(self.source, Source::Given) {
+            return None;
+        }
+        let (like, id) = self.case.trust.look_alike(self.signed.sender())?;
+        let followed = self.followed().is_some_and(|r| r.old_id == id);
+        (id != self.pkid && !followed).then(|| {
+            let detail = Detail::LooksLike(like.to_owned());
+            (Word::NotVerified, &rule::SENDER_LOOKS_LIKE, detail)
+        })
+    }
+
+    /// Whether a domain that vouches for the key says something about the sender, too: the sender is an address of this
+    /// domain, or a pin binds the key id to the sender (TRU-026).
+    fn is_bound(&self) -> bool {
+        let Source::Dns(domain, _) = &self.source else {
+            return true;
+        };
+        let sender = self.signed.sender();
+        authority(sender).is_some_and(|own| same_host(own, domain))
+            || self.case.trust.ids_of_sender(sender).contains(&self.pkid)
     }
 
     /// The rotation that leads here from a key that counts.

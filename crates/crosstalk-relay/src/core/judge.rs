@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::config::FirstContact;
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{Peer, Role, authority, check_hop, hops_of};
@@ -34,9 +35,8 @@ pub(super) struct Judged {
 
 /// Whether the key of a message is of no domain, or of that of its sender: nobody takes the id of somebody elsewhere.
 fn is_of_domain(document: &Document<'_>) -> bool {
-    domain_to_ask(document).is_none_or(|domain| {
-        authority(document.sender()).is_some_and(|own| own.eq_ignore_ascii_case(domain))
-    })
+    domain_to_ask(document)
+        .is_none_or(|domain| authority(document.sender()).is_some_and(|own| same_host(own, domain)))
 }
 
 impl Shared {
@@ -139,9 +139,18 @@ impl Shared {
         }
     }
 
+    /// These are the trusted keys now; nobody else may send under a name that looks like one of their senders.
+    pub(super) fn believe(&self, trust: Trust) {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if *self.believed.now() != trust {
+            Arc::make_mut(&mut rules).listed.set_pins(&trust);
+            self.believed.set(trust);
+        }
+    }
+
     fn update(&self, change: &mut dyn FnMut(&mut Trust)) {
         match self.keyring.update(change) {
-            Ok(trust) => self.believed.set(trust),
+            Ok(trust) => self.believe(trust),
             Err(reason) => tracing::warn!(reason, "what was learned about keys is not kept"),
         }
     }

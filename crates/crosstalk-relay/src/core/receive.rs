@@ -360,7 +360,10 @@ impl Relay {
 impl Shared {
     /// What the configuration says against a key that is seen for the first time.
     fn distrusts(&self, verdict: &Verdict) -> Option<Refusal> {
-        let is_new = matches!(verdict.word(), Word::FirstContact | Word::UnknownKey);
+        let is_new = matches!(
+            verdict.word(),
+            Word::FirstContact | Word::Unbound | Word::UnknownKey
+        );
         (is_new && self.config.first_contact == FirstContact::Refuse).then(|| {
             Refusal::new(
                 ErrorCode::Perm,

@@ -7,6 +7,7 @@ use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::relay::{
     Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority,
@@ -364,7 +365,7 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
     let (id, to) = (id.to_owned(), to.to_owned());
     let find = move |store: &dyn RelayStore| {
         let deliveries = store.deliveries(&id)?;
-        let is_queued = |d: &Delivery| d.to == to && d.state == State::Queued;
+        let is_queued = |d: &Delivery| same_name(&d.to, &to) && d.state == State::Queued;
         match deliveries.iter().any(is_queued) {
             true => store.taken_as(&id),
             false => Ok(None),
@@ -458,7 +459,9 @@ async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {
     let id = id.to_owned();
     let deliveries = relay.read(move |store| store.deliveries(&id)).await.ok()?;
     let mut deliveries = deliveries.into_iter();
-    deliveries.find(|d| d.to == to).map(|d| d.queued_at)
+    deliveries
+        .find(|d| same_name(&d.to, to))
+        .map(|d| d.queued_at)
 }
 
 async fn settle(relay: &Relay, id: &str, to: &str, attempt: Attempt) {

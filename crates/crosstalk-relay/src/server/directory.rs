@@ -7,6 +7,7 @@ use super::query::{self, TEXT};
 use super::surface::Call;
 use crate::core::Relay;
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::dns::{AddressAnswer, host_fault};
 use crosstalk_protocol::relay::{Agent, RelayStore};
@@ -162,7 +163,7 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let mut others = agents
         .iter()
         .filter(|a| call.caller.peer.speaks_for(&a.address));
-    let is_known = agents.iter().any(|a| a.address == view.address);
+    let is_known = agents.iter().any(|a| same_name(&a.address, &view.address));
     if !is_known && others.nth(AGENTS - 1).is_some() {
         return Err(Fault::new(
             ErrorCode::TooLarge,

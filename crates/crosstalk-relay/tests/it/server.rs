@@ -11,6 +11,7 @@ mod directory;
 mod inbox;
 mod limit;
 mod message;
+mod name;
 mod operation;
 mod poll;
 mod receive;

@@ -1,5 +1,6 @@
 //! Versions of the store: numbered steps, each from the version before. A new store takes all of them.
 
+use crosstalk_envelope::name::name_key;
 use crosstalk_protocol::store::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fs::File;
@@ -7,18 +8,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, Step};
-use super::{derive, log, schema};
+use super::{derive, log, relay, schema};
 use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
     schema::LOG,
     schema::CONSENT,
     schema::HOLD,
+    schema::UNBOUND,
 ];
 /// Before this version nothing was derived.
 const DERIVING: u32 = 2;
@@ -26,6 +28,8 @@ const DERIVING: u32 = 2;
 const RELAYING: u32 = 3;
 /// Before this version a relay kept no log.
 const LOGGING: u32 = 4;
+/// Before this version names were the same in any ASCII case only, and URLs byte for byte.
+const FOLDING: u32 = 7;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -115,8 +119,49 @@ fn step(db: &Connection, from: u32) -> Step<()> {
     if from < LOGGING {
         log::adopt(db)?;
     }
+    if (DERIVING..FOLDING).contains(&from) {
+        refold(db)?;
+    }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)
+}
+
+/// Brings the keys of names and addresses to the form of today ([`name_key`]). Parties that are the same by now become one.
+fn refold(db: &Connection) -> Step<()> {
+    let changed = |table: &str| -> Step<Vec<(String, String)>> {
+        let mut find = db.prepare(&format!("SELECT DISTINCT party FROM {table}"))?;
+        let keys = find.query_map([], |row| row.get::<_, String>(0))?;
+        let keys = keys.collect::<Step<Vec<String>>>()?.into_iter();
+        let pairs = keys.map(|old| (name_key(&old), old));
+        Ok(pairs.filter(|(new, old)| new != old).collect())
+    };
+    for (new, old) in changed("delivery")? {
+        // A message that was sent to two spellings of one party is there once.
+        db.execute(
+            "DELETE FROM delivery WHERE party = ?1 AND seq IN (SELECT seq FROM delivery WHERE party = ?2)",
+            params![old, new],
+        )?;
+        db.execute(
+            "UPDATE delivery SET party = ?2 WHERE party = ?1",
+            params![old, new],
+        )?;
+    }
+    for (new, old) in changed("agent")? {
+        // What was declared last counts.
+        db.execute(
+            "DELETE FROM agent WHERE party IN (?1, ?2) AND at < (SELECT max(at) FROM agent WHERE party IN (?1, ?2))",
+            params![old, new],
+        )?;
+        db.execute(
+            "UPDATE OR REPLACE agent SET party = ?2 WHERE party = ?1",
+            params![old, new],
+        )?;
+    }
+    if changed("party")?.is_empty() && changed("answer")?.is_empty() {
+        return Ok(());
+    }
+    relay::progress::file_rest(db)?;
+    derive::rebuild(db)
 }
 
 /// A copy of the store as it is, beside it, on disk, for the owner alone. It stands in nobody's place.

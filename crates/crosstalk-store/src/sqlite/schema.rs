@@ -333,6 +333,11 @@ CREATE TABLE held_consent (
 CREATE INDEX held_consent_seq ON held_consent (seq);
 ";
 
+/// A new verdict, `unbound`, stands third among all.
+pub(super) const UNBOUND: &str = "
+UPDATE message SET trust = trust + 1 WHERE trust >= 2;
+";
+
 /// What was closed before there was a relay.
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)

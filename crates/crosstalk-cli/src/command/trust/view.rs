@@ -185,6 +185,11 @@ pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
             ids.join(" or "),
             pin.key.fingerprint()
         ),
+        PinError::LooksLike(name, like) => format!(
+            "{name} looks like {like}, who signs with another key\n  other key  {}\n\
+             compare the names letter by letter; if {name} is somebody else, `crosstalk trust pin FILE --replace` takes it",
+            pin.key.fingerprint()
+        ),
         PinError::Refused(standing) => format!(
             "this key of {id} is {}{}",
             word(standing),

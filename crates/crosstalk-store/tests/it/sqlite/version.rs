@@ -4,8 +4,9 @@ use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::{inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
+use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::{RelayStore as _, Taken};
-use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
+use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
 use std::path::Path;
@@ -40,6 +41,12 @@ fn old(place: &Place, messages: usize) {
 
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
+    // Version 7 made room for a verdict.
+    let has_messages = "SELECT 1 FROM sqlite_schema WHERE name = 'message'";
+    if db.prepare(has_messages).unwrap().exists([]).unwrap() {
+        db.execute("UPDATE message SET trust = trust - 1 WHERE trust > 2", [])
+            .unwrap();
+    }
     db.execute_batch(
         "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",
@@ -348,4 +355,67 @@ fn an_empty_file_is_a_new_store_and_no_file_is_none() {
     let mut store = SqliteStore::open(&path).unwrap();
     assert_eq!(*store.opened(), Opened::default());
     store.accept(&[letter("M1").arrival()]).unwrap();
+}
+
+/// A store of version 6: `jürgen` and `JÜRGEN`, `Straße` and `STRASSE`, and one address of a person with its host in two
+/// spellings were different parties.
+#[test]
+fn names_that_are_the_same_by_case_folding_become_one_party() {
+    let place = Place::new();
+    let path = place.home().store();
+    std::fs::write(&path, include_bytes!("../fixture/names.v6.db")).unwrap();
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    let filing = store.filing().unwrap();
+    assert_eq!(filing.left, 0);
+    // Each finds all that came for it, once, under every spelling.
+    for ann in ["human://ACME.example/ann", "HUMAN://acme.EXAMPLE/ann"] {
+        assert_eq!(inbox(&store, ann), ["M3", "M4", "M5"], "{ann}");
+    }
+    assert!(inbox(&store, "human://acme.example/ANN").is_empty());
+    for jurgen in ["jürgen", "JÜRGEN", "Ju\u{308}rgen"] {
+        assert_eq!(inbox(&store, jurgen), ["M1", "M10"], "{jurgen}");
+    }
+    let parties = |thread: &str| store.thread(thread).unwrap().unwrap().parties;
+    assert_eq!(parties("T1"), ["KALLE", "jürgen"]);
+    assert_eq!(parties("T2"), ["KALLE", "human://ACME.example/ann"]);
+    assert_eq!(parties("T3"), ["KALLE", "Straße"]);
+    // Who was asked as `Straße` has answered as `STRASSE`.
+    for (id, wait) in [("M6", Wait::Nobody), ("M3", Wait::Carry)] {
+        assert_eq!(store.message(id).unwrap().unwrap().wait, wait, "{id}");
+    }
+    for (id, verdict) in [
+        ("M1", Word::Unsigned),
+        ("M8", Word::UnknownKey),
+        ("M9", Word::Verified),
+    ] {
+        assert_eq!(store.message(id).unwrap().unwrap().verdict, verdict, "{id}");
+    }
+    let agents: Vec<_> = store.agents().unwrap();
+    let agents: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
+    assert_eq!(agents, ["STRASSE", "human://ACME.example/ann"]);
+    store.rebuild().unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Of a store whose names are all in their form, only the places of the verdicts change.
+#[test]
+fn a_store_without_such_names_is_not_derived_again() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    take_and_file(&mut store, &[parcel(letter("M1").thread("T1"))]);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("UPDATE message SET trust = 2, user = 'kept'; PRAGMA user_version = 6;")
+        .unwrap();
+    drop(db);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    let message = store.message("M1").unwrap().unwrap();
+    assert_eq!(
+        (message.verdict, message.user.as_deref()),
+        (Word::Unsigned, Some("kept"))
+    );
 }
