@@ -257,3 +257,41 @@ fn access_and_routes_go_by_the_same_name() {
     assert!(peer.speaks_for("Human://ACME.example/ann") && peer.speaks_for("mcp://x@büro.example"));
     assert!(!peer.speaks_for("human://acme.example/ANN"));
 }
+
+/// No organisation owns a phone number, and what a person carries to another network has left, too.
+#[test]
+fn what_must_not_leave_is_not_carried_to_a_phone_number() {
+    let sent = |to: &str, by: &str, policy: &str| {
+        let text = format!(
+            "[[BOB→{to} v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nmeta: routing\nX-Delivery: {by}\n\
+             X-Policy: {policy}\nbody: |\n  Hello.\nsig: none\n[[END]]\n"
+        );
+        let document = Document::parse(&text, Reading::Strict);
+        let verdict = verify(&document, &Trust::default(), &Question::at(now()));
+        let candidate = Candidate {
+            document: &document,
+            verdict: &verdict,
+            proof: Proof::default(),
+            peer: &Peer::local(),
+            at: now(),
+        };
+        let admitted = admit(candidate, &Rules::default());
+        admitted.map(drop).map_err(|refusal| refusal.code)
+    };
+    for (to, by, may) in [
+        ("tel:+1-555-0100", "copy_paste", false),
+        ("tel:+1-555-0100", "inbox", false),
+        ("human://+1-555-0100", "copy_paste", false),
+        ("slack://workspace/channel", "copy_paste", false),
+        ("slack://workspace/channel", "inbox", true),
+        ("human://boss/inbox", "copy_paste", true),
+        ("CLAUDE", "copy_paste", true),
+    ] {
+        let expected = match may {
+            true => Ok(()),
+            false => Err(ErrorCode::Perm),
+        };
+        assert_eq!(sent(to, by, "no_third_party"), expected, "{to} {by}");
+        assert_eq!(sent(to, by, "ok_to_cache"), Ok(()), "{to} {by}");
+    }
+}
