@@ -78,7 +78,10 @@ fn a_domain_vouches_for_its_keys() {
         assert!(!shown.out.contains("VERIFIED"), "{}", shown.out);
         let flat = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
         let warning = format!("neither this domain nor a pin binds the key to the sender {sender}");
-        assert!(flat.starts_with("UNBOUND") && flat.contains(&warning), "{flat}");
+        assert!(
+            flat.starts_with("UNBOUND") && flat.contains(&warning),
+            "{flat}"
+        );
     }
     let other = asked.verdict(&sign("alice@other.test"), &[]);
     assert_eq!(other["rule"], "TRU-023", "{other}");

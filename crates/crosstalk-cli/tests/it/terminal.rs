@@ -173,8 +173,10 @@ fn texts_are_escaped_for_a_terminal_and_exact_for_a_program() {
     let home = Home::new("raw-texts");
     let plain = "before \u{1b}[2J\u{1b}]0;owned\u{7}after \u{202e}abc\u{e0041}\n";
     std::fs::write(home.path("plain.txt"), plain).unwrap();
-    let message = envelope("over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}")
-        .replace("user: kalle", "user:kalle");
+    let deceiving = "over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}";
+    let message = envelope(deceiving)
+        .replace("user: kalle", "user:kalle")
+        .replace("a terminal of any width", deceiving);
     std::fs::write(home.path("message.txt"), &message).unwrap();
     let hidden =
         |c: char| crosstalk_envelope::unicode::is_hidden(c) || (c.is_control() && c != '\n');
@@ -208,14 +210,11 @@ fn texts_are_escaped_for_a_terminal_and_exact_for_a_program() {
     assert_eq!(exact(&["redact", plain_file]), plain);
     assert_eq!(exact(&["redact", file]), message);
     let formed = exact(&["fmt", file]);
-    assert_eq!(
-        formed,
-        message
-            .replace("user:kalle", "user: kalle")
-            .replace("body: |", "\nbody: |")
-    );
+    assert_eq!(formed, message.replace("user:kalle", "user: kalle"));
+    let canonical = exact(&["canonical", file]);
     assert!(
-        exact(&["canonical", file]).contains("over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}\n")
+        canonical.contains(&format!("context: {deceiving}\n")),
+        "{canonical:?}"
     );
 }
 

@@ -115,6 +115,10 @@ fn one_party_has_one_inbox_in_every_spelling() {
     let answer = house.ask(&Ask::send(text("BOB", "Boss", "B1")).token(&secret("any")));
     assert_eq!(answer.status, 200);
     let path = "/crosstalk/inbox?for=human://acme.example/boss";
-    let listed = house.ask(&Ask::get(path).token(&secret("ops")).accept("application/json"));
+    let listed = house.ask(
+        &Ask::get(path)
+            .token(&secret("ops"))
+            .accept("application/json"),
+    );
     assert_eq!(ids(&listed.json()["messages"]), ["B1"]);
 }
