@@ -70,7 +70,7 @@ fn look_alikes_of_system_and_of_listed_names_are_rejected() {
     assert_eq!(send("CAR0L", "BOB"), refused(403, "E-PERM"));
     assert_eq!(send("Carol", "BOB").0, 200);
     let gone = house.ask(&Ask::new("DELETE", "/crosstalk/tokens/carol").token(&ops));
-    assert_eq!(gone.status, 200, "{}", gone.text());
+    assert_eq!(gone.status, 204, "{}", gone.text());
     assert_eq!(send("CAR0L", "BOB").0, 200);
 }
 
