@@ -18,6 +18,7 @@ use crate::screen;
 use anstyle::Style;
 use crosstalk_envelope::unicode::{escape, imitates_ascii, mixes_scripts};
 use crosstalk_envelope::{Document, Timestamp};
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
 /// How things are to look.
@@ -78,7 +79,10 @@ fn intent(record: &Record, document: &Document<'_>) -> (String, Style) {
 
 /// The two sides of a message. A name that looks like another one is marked.
 fn parties(record: &Record) -> String {
-    format!("{} → {}", party(&record.sender), party(&record.receiver))
+    // A message that a relay handed out has the hop of that relay as its last.
+    let own = usize::from(record.way == Way::Relayed);
+    let sender = speaker(&record.sender, &record.text, own);
+    format!("{} → {}", party(&sender), party(&record.receiver))
 }
 
 /// A name or an address, with a mark if its letters are of several scripts or only look like Latin ones.

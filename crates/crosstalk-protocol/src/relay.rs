@@ -32,7 +32,7 @@ pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Recipient, Sta
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
-pub use peer::{Peer, Role, authority, is_human};
+pub use peer::{Peer, Role, authority, is_human, is_system};
 pub use port::{
     Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, HandedOut, Inbox, RelayStore,
     Retention, Retired, TokenRecord,

@@ -75,9 +75,8 @@ pub struct Relay {
 pub(crate) struct Shared {
     config: Config,
     rules: RwLock<Arc<Rules>>,
-    believed: Believed,
+    believed: Arc<Believed>,
     resolver: Option<Arc<dyn Resolver>>,
-    keyring: Box<dyn Keyring>,
     key: Option<PrivateKey>,
     clock: Clock,
     metrics: Metrics,
@@ -146,7 +145,7 @@ impl Relay {
     /// # Errors
     /// If the store or what is believed can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
-        let trust = setup.keyring.read().map_err(|message| StoreError {
+        let believed = Believed::open(setup.keyring).map_err(|message| StoreError {
             fault: StoreFault::Unavailable,
             message,
         })?;
@@ -154,15 +153,12 @@ impl Relay {
         for agent in setup.writer.agents()? {
             rules.directory.put(agent);
         }
-        let believed = Believed::default();
-        believed.set(trust);
         let filing = setup.writer.filing()?;
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: setup.config,
-            believed,
+            believed: Arc::new(believed),
             resolver: setup.resolver,
-            keyring: setup.keyring,
             key: setup.key,
             clock: setup.clock,
             metrics: Metrics::default(),
@@ -241,9 +237,8 @@ impl Relay {
 
     /// Reads again whom to believe, which others may have changed.
     pub fn look_at_keys(&self) {
-        match self.shared.keyring.read() {
-            Ok(trust) => self.shared.believed.set(trust),
-            Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
+        if let Err(reason) = self.shared.believed.reload() {
+            tracing::warn!(reason, "the trusted keys can't be read");
         }
     }
 

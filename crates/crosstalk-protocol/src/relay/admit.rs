@@ -5,7 +5,7 @@ use super::delivery::{Priority, Recipient};
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
 use super::made;
-use super::peer::{Peer, is_human};
+use super::peer::{Peer, is_human, is_system};
 use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
@@ -42,7 +42,7 @@ pub struct Rules {
 impl Rules {
     /// Whether a peer speaks for an address: an agent never for a name that stands for a person.
     pub fn lets_speak(&self, peer: &Peer, address: &str) -> bool {
-        peer.speaks_for(address) && (peer.is_person() || !is_human(self.routes.named(address)))
+        peer.speaks_for(address) && (peer.may_be_person() || !is_human(self.routes.named(address)))
     }
 
     /// Whether a peer may read what an address gets, under this or the address that it stands for.
@@ -271,9 +271,11 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 /// ([`Peer::signer`]).
 fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
-    if sender.eq_ignore_ascii_case(TELLER) {
-        let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";
-        return match peer.is_itself() || peer.domain.is_some() {
+    if is_system(sender) {
+        let detail = "Only a relay speaks as SYSTEM: this one, or another one that reports an error about a message that \
+                      was sent to it.\nWhat to do: send under a name of your own.";
+        let may_report = || peer.domain.is_some() && peer.speaks_for(sender);
+        return match peer.is_itself() || may_report() {
             true => Ok(()),
             false => Err(refuse(ErrorCode::Perm, detail.into())),
         };

@@ -108,7 +108,7 @@ impl<'c> Fit<'c> {
     fn replaced(&self) -> Objection {
         // A did:key has more than one spelling, and the key is the same.
         let is_meant = |k: &&KnownKey| {
-            k.key == self.key && (k.id == self.pkid || matches!(self.source, Source::Did))
+            k.key == self.key && (k.id == self.pkid || PublicKey::from_did(self.pkid).is_some())
         };
         let mut known = self.case.trust.keys().iter().filter(is_meant);
         let (by, grace) = known.find_map(|k| match &k.standing {
@@ -137,7 +137,10 @@ impl<'c> Fit<'c> {
             }
             Ok(rotation) if self.case.trust.vouches_for(rotation) => None,
             Ok(rotation) => {
-                let known = self.case.trust.pinned(&rotation.old_id)?;
+                let (trust, old) = (self.case.trust, &rotation.old_id);
+                let known = trust
+                    .entry(old, &rotation.old)
+                    .or_else(|| trust.pinned_for(old, self.signed.sender()))?;
                 let known = known.key.fingerprint();
                 let offered = self.key.fingerprint();
                 let detail = Detail::KeyChanged { known, offered };
@@ -154,7 +157,13 @@ impl<'c> Fit<'c> {
             Source::Given => return None,
             Source::Carried if self.followed().is_some() => return None,
             Source::Carried => {
-                let known = self.case.trust.pinned(self.pkid)?;
+                let known = self
+                    .case
+                    .trust
+                    .pinned_for(self.pkid, self.signed.sender())?;
+                if known.key == self.key {
+                    return None;
+                }
                 (known.key.fingerprint(), self.key.fingerprint())
             }
             _ => {
@@ -185,7 +194,17 @@ impl<'c> Fit<'c> {
     /// The rotation that leads here from a key that counts.
     fn followed(&self) -> Option<&Rotation> {
         let rotation = self.rotation.as_ref()?.as_ref().ok()?;
-        self.case.trust.vouches_for(rotation).then_some(rotation)
+        let (trust, sender) = (self.case.trust, self.signed.sender());
+        let old = trust.entry(&rotation.old_id, &rotation.old)?;
+        // An announcement can be in the name of the key itself.
+        let is_own_name = sender == rotation.new_id || sender == rotation.old_id;
+        let own = old.senders.first().filter(|_| is_own_name);
+        let mut senders = std::iter::once(sender).chain(own.map(String::as_str));
+        let counts = senders.any(|sender| {
+            let keys = trust.keys_for(&rotation.old_id, sender);
+            keys.iter().any(|k| k.key == rotation.old)
+        });
+        (counts && trust.vouches_for(rotation)).then_some(rotation)
     }
 
     /// The key that the message revokes.
@@ -205,7 +224,8 @@ impl<'c> Fit<'c> {
 
     /// A domain can vouch for another key than the one that was known.
     fn vouched_anew(&self) -> Detail {
-        let known = self.case.trust.active(self.pkid);
+        let keys = self.case.trust.keys_for(self.pkid, self.signed.sender());
+        let known = keys.into_iter().find(|k| k.standing == Standing::Active);
         match (&self.source, known.filter(|k| k.key != self.key)) {
             (Source::Dns(..), Some(known)) => Detail::KeyChanged {
                 known: known.key.fingerprint(),

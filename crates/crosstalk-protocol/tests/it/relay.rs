@@ -302,6 +302,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
             by: None,
             senders: vec!["claude://a/b".into()],
             standing: Standing::Active,
+            credential: None,
         };
         trust.pin(pin).unwrap();
         trust

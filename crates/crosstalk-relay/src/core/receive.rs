@@ -11,7 +11,7 @@ use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, l
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Verdict, Word};
+use crosstalk_protocol::{Verdict, Word, announces};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -248,9 +248,15 @@ impl Relay {
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
-        // What waits for a person teaches nothing yet.
-        if is_new && !is_held && verdict.pkid().is_some() {
-            self.shared.learn(&document, &judged, peer, at);
+        // What waits for a person teaches nothing yet. A new or revoked key that could not be recorded when the message came
+        // first is recorded when it comes again.
+        let teaches = verdict.pkid().is_some() && (is_new || announces(&document));
+        if teaches && !is_held {
+            let learned = self.shared.learn(&document, &judged, peer, at).await;
+            if learned.is_err() {
+                let reason = "The relay could not record what the message says about a key";
+                return temporary(&document, ErrorCode::Rate, reason);
+            }
         }
         let receipt = Receipted {
             arrival: &admission.arrival,

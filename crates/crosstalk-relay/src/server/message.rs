@@ -6,6 +6,7 @@ use super::sight::{self, Shown, Sight};
 use super::surface::Call;
 use super::view::{DeliveryView, MessageView};
 use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::{Page, Record, Search};
 use serde_json::json;
 
@@ -79,7 +80,7 @@ pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault
     Ok(answer::json(&json!({
         "id": record.id,
         "thread": record.thread,
-        "sender": record.sender,
+        "sender": speaker(&record.sender, &record.text, 0),
         "deliveries": deliveries,
     })))
 }

@@ -9,7 +9,6 @@ use super::surface::Call;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::KnownKey;
 use crosstalk_protocol::consent::{self, Claim};
 use crosstalk_protocol::relay::{
     Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules, State,
@@ -177,8 +176,8 @@ impl Sight {
     pub(super) fn may_decide(&self, held: &HeldMessage) -> Result<(), Refusal> {
         let (record, routes) = (&held.record, &self.rules.routes);
         let trust = self.site.relay.trust();
-        let is_signer = |k: &&KnownKey| record.pkid.as_ref() == Some(&k.id);
-        let signers = trust.keys().iter().filter(is_signer);
+        let pkid = record.pkid.iter();
+        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
         let mut people = self.site.credentials.addresses_of(&held.peer);
         people.push(record.sender.clone());
         people.extend(signers.flat_map(|k| k.senders.iter().cloned()));

@@ -2,6 +2,7 @@
 
 use crate::core::Relay;
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{DeadLetter, Delivery, HeldMessage, State, TokenRecord};
 use crosstalk_protocol::store::{Record, Thread};
 use serde::Serialize;
@@ -46,7 +47,7 @@ impl MessageView {
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
-            from: record.sender.clone(),
+            from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
             intent: meaning.or_else(|| record.intent.clone()),
             state: None,
@@ -136,7 +137,7 @@ impl ApprovalView {
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
-            from: record.sender.clone(),
+            from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
             intent: meaning.or_else(|| record.intent.clone()),
             received_at: record.at.to_string(),

@@ -42,6 +42,7 @@ pub struct Plan {
     tls: Option<Arc<rustls::ServerConfig>>,
     listen: Option<String>,
     key: Option<PrivateKey>,
+    keyring: Option<Box<dyn Keyring>>,
 }
 
 #[derive(Default)]
@@ -114,16 +115,28 @@ impl Plan {
         self
     }
 
+    /// What keeps the keys, instead of the memory; pins are for the memory only.
+    pub fn keyring(mut self, keyring: Box<dyn Keyring>) -> Self {
+        self.keyring = Some(keyring);
+        self
+    }
+
     /// A key that is pinned for a sender.
-    pub fn pin(mut self, id: &str, key: &PrivateKey, sender: &str) -> Self {
+    pub fn pin(self, id: &str, key: &PrivateKey, sender: &str) -> Self {
+        self.pin_as(Origin::Manual, id, key, sender)
+    }
+
+    /// A key that is pinned for a sender, and came in a way.
+    pub fn pin_as(mut self, how: Origin, id: &str, key: &PrivateKey, sender: &str) -> Self {
         let pin = KnownKey {
             id: id.into(),
             key: key.public(),
             since: Timestamp::from_millis(START),
-            how: Origin::Manual,
+            how,
             by: None,
             senders: vec![sender.into()],
             standing: Standing::Active,
+            credential: None,
         };
         self.trust.pin(pin).unwrap();
         self
@@ -149,7 +162,9 @@ impl Plan {
             writer: Box::new(writer),
             open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
             resolver: self.resolver,
-            keyring: Box::new(Keys(Mutex::new(self.trust))),
+            keyring: self
+                .keyring
+                .unwrap_or_else(|| Box::new(Keys(Mutex::new(self.trust)))),
             key: self.key,
             clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
         };
@@ -231,6 +246,11 @@ impl House {
     /// The time goes on.
     pub fn later(&self, seconds: i64) {
         self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    /// How many messages were accepted.
+    pub fn store_count(&self) -> u64 {
+        self.relay.metrics().taken.load(Ordering::Relaxed)
     }
 
     /// Another handle of the store, as another process has it.

@@ -18,3 +18,4 @@ mod delivery;
 mod house;
 mod http;
 mod server;
+mod trust;

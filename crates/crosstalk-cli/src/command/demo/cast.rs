@@ -63,6 +63,7 @@ impl Participant {
             by: None,
             senders: vec![self.address.to_owned()],
             standing: Standing::Active,
+            credential: None,
         }
     }
 

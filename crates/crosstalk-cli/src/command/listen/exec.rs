@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::program_prompt;
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::Record;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -39,7 +40,14 @@ impl Program {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match self.given {
             Given::Envelope => waiting.envelope.clone(),
-            Given::Prompt => program_prompt(&waiting.to, record),
+            Given::Prompt => {
+                let sender = speaker(&record.sender, &record.text, 1).into_owned();
+                let record = Record {
+                    sender,
+                    ..record.clone()
+                };
+                program_prompt(&waiting.to, &record)
+            }
             Given::Body => format!("{}\n", document.body_text()),
         }
     }

@@ -78,6 +78,7 @@ impl Pin {
             by: None,
             senders: self.sender.clone(),
             standing: Standing::Active,
+            credential: None,
         })
     }
 
@@ -184,7 +185,7 @@ fn change(trust: &mut Trust, mut pin: KnownKey, replace: bool) -> Result<(), Pin
 /// What --replace does not change.
 fn is_final(fault: &PinError) -> bool {
     match fault {
-        PinError::Denied(_) => true,
+        PinError::Denied(_) | PinError::NoRoom => true,
         PinError::Refused(standing) => !matches!(**standing, Standing::Replaced { .. }),
         PinError::Changed(_) | PinError::SenderChanged(_) => false,
     }

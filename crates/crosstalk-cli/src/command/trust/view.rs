@@ -171,6 +171,7 @@ fn remark_object(remark: &Remark) -> Value {
 pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
     let id = &pin.id;
     match fault {
+        PinError::NoRoom => format!("there is no room for another first contact like {id}"),
         PinError::Denied(reason) => format!("the key of {id} counts for nobody: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\

@@ -316,8 +316,15 @@ fn nobody_takes_the_key_id_of_somebody_elsewhere() {
     for message in ["M2", "M3"] {
         assert_eq!(send("human://acme.example/ann", message, &ann, "ann"), 200);
     }
-    // Now the id is hers.
-    assert_eq!(send("mal://x", "M4", &mal, "mal"), 403);
+    // It is hers, and only for her address. Mal's key is that of a first contact each time, and never speaks alone.
+    assert_eq!(send("mal://x", "M4", &mal, "mal"), 200);
+    let alone = |from: &str, message: &str, key: &PrivateKey| {
+        let sent = signed(&text(from, "BOB", message), key, id);
+        house.ask(&Ask::send(sent)).status
+    };
+    assert_ne!(alone("mal://x", "M5", &mal), 200);
+    assert_ne!(alone("human://acme.example/ann", "M6", &mal), 200);
+    assert_eq!(alone("human://acme.example/ann", "M7", &ann), 200);
 }
 
 /// Threat 38: a simple name that stands for a person is that person.
