@@ -1,6 +1,7 @@
 //! Who counts as whom at a relay that runs, and what keys a relay learns.
 
 mod system;
+mod table;
 
 use crate::house::{House, Plan, START, key, letter, secret, signed, text};
 use crate::http::{Answer, Ask, strict};
