@@ -2,6 +2,7 @@
 
 use super::Given;
 use crate::failure::Failure;
+use crate::passphrase;
 use crate::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::program_prompt;
@@ -49,6 +50,9 @@ impl Program {
         let name = &self.name;
         let mut child = Command::new(name)
             .args(&self.arguments)
+            // Its surroundings are those of the person who started it, and what opens their keys is not part of them.
+            .env_remove(passphrase::VARIABLE)
+            .env_remove(passphrase::NEW_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
