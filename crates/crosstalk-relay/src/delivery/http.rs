@@ -140,6 +140,9 @@ pub(super) fn refused(refused: Refused) -> Outcome {
         detail,
         retry_after,
     } = refused;
+    // What an ERROR says is for the sender; any other page may be about the inside of a server.
+    let public =
+        code.map(|code| format!("the other side refused it ({}: {reason})", code.as_str()));
     let reason = match code {
         Some(code) => format!("status {status}, {}: {reason}", code.as_str()),
         None => format!("status {status}: {}", one_line(&detail)),
@@ -151,11 +154,13 @@ pub(super) fn refused(refused: Refused) -> Outcome {
                 _ => ErrorCode::Route,
             },
             reason,
+            public,
             after: retry_after,
         },
         _ => Outcome::Failed {
             code: code.unwrap_or(ErrorCode::Route),
             reason,
+            public,
         },
     }
 }

@@ -9,7 +9,7 @@ use crate::outbound::Url;
 use crate::rate::Rates;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority, public_reason,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -376,7 +376,7 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
 /// Hands a job to its handler, and takes its answer in.
 async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
     if job.text.is_empty() {
-        return Outcome::failed(
+        return Outcome::refused(
             ErrorCode::Consent,
             "the consent of the message ended before it could be delivered",
         );
@@ -385,7 +385,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
         return Outcome::failed(ErrorCode::Route, "there is nobody to bring it there");
     };
     if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
-        return Outcome::failed(
+        return Outcome::refused(
             ErrorCode::TooLarge,
             "there is no room in the message for the hop of this relay, without which a loop would not be noticed",
         );
@@ -413,7 +413,7 @@ fn has_hop(job: &Job) -> bool {
 async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     let metrics = relay.metrics();
     let (id, to) = (&job.record.id, &job.to);
-    let (code, reason, after_wait, effect) = match outcome {
+    let (code, reason, public, after_wait, effect) = match outcome {
         Outcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
@@ -423,6 +423,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         Outcome::Later {
             code,
             reason,
+            public,
             after,
         } => {
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
@@ -432,9 +433,13 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
             // As long as the other side asks for, within reason.
             let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));
             let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
-            (code, reason, wait, Effect::Fails)
+            (code, reason, public, wait, Effect::Fails)
         }
-        Outcome::Failed { code, reason } => (code, reason, None, Effect::Works),
+        Outcome::Failed {
+            code,
+            reason,
+            public,
+        } => (code, reason, public, None, Effect::Works),
     };
     let now = relay.now();
     if let Some(wait) = after_wait {
@@ -448,7 +453,8 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
-    report::undeliverable(relay, &job.record, to, (code, &reason), since).await;
+    let public = public.as_deref().unwrap_or(public_reason(code));
+    report::undeliverable(relay, &job.record, to, (code, public), since).await;
     let reason = format!("{}: {reason}", code.as_str());
     settle(relay, id, to, Attempt::Failed { reason }).await;
     effect

@@ -75,7 +75,11 @@ pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault
     };
     let found = call.site.relay.read(ask).await?;
     let (record, deliveries) = found.ok_or_else(|| Fault::missing("such message"))?;
-    let deliveries: Vec<DeliveryView> = deliveries.into_iter().map(Into::into).collect();
+    let is_operator = call.caller.peer.is_admin();
+    let deliveries = deliveries.into_iter();
+    let deliveries: Vec<DeliveryView> = deliveries
+        .map(|d| DeliveryView::of(d, is_operator))
+        .collect();
     Ok(answer::json(&json!({
         "id": record.id,
         "thread": record.thread,

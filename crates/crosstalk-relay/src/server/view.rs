@@ -195,8 +195,13 @@ pub(super) struct DeliveryView {
     next_at: Option<String>,
 }
 
-impl From<Delivery> for DeliveryView {
-    fn from(delivery: Delivery) -> Self {
+impl DeliveryView {
+    /// A delivery as the operator sees it, or others: why it failed may say something about the machine.
+    pub(super) fn of(delivery: Delivery, is_operator: bool) -> Self {
+        let reason = match is_operator {
+            true => delivery.reason.clone(),
+            false => delivery.public_reason(),
+        };
         Self {
             to: delivery.to,
             by: delivery.by.as_str(),
@@ -207,7 +212,7 @@ impl From<Delivery> for DeliveryView {
             read_at: time(delivery.read_at),
             acknowledged_at: time(delivery.acknowledged_at),
             failed_at: time(delivery.failed_at),
-            reason: delivery.reason,
+            reason,
             next_at: time(delivery.next_at),
         }
     }
