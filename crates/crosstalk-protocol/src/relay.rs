@@ -13,6 +13,7 @@
 
 mod admit;
 mod capability;
+mod courier;
 mod delivery;
 mod hold;
 mod hop;
@@ -37,9 +38,9 @@ pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};
 pub use port::{
     Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, HandedOut, Inbox, RelayStore,
-    Retention, Retired, TokenRecord,
+    Retention, Retired, TokenCounts, TokenRecord,
 };
 pub use receipt::{Receipted, acknowledgement};
-pub use route::{Route, Routes};
+pub use route::{Binding, Route, Routes};
 pub use take::{Facts, Taken};
 pub use trace::{Signed, Step, TraceFault, trace};

@@ -1,5 +1,6 @@
 //! The relay without its network: it takes messages in, keeps them, and hands them out.
 
+mod courier;
 mod decide;
 #[cfg(debug_assertions)]
 mod fault;
@@ -26,15 +27,15 @@ use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
-    State, add_logged_hop,
+    Admission, Binding, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore,
+    Rules, State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use judge::Believed;
 use pending::Pending;
 use readers::Readers;
 use refusal::Refusals;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
@@ -97,8 +98,6 @@ pub(crate) struct Shared {
     withdrawal: Notify,
     /// The relay has something to say by itself.
     owes: Notify,
-    /// Whether a token was withdrawn since the last look.
-    has_ended_tokens: AtomicBool,
 }
 
 /// Why nothing is written any more.
@@ -154,6 +153,7 @@ impl Relay {
         for agent in setup.writer.agents()? {
             rules.directory.put(agent);
         }
+        rules.routes.bindings = Binding::of(&setup.writer.tokens()?);
         let believed = Believed::default();
         believed.set(trust);
         let filing = setup.writer.filing()?;
@@ -177,7 +177,6 @@ impl Relay {
             stopped: watch::Sender::new(None),
             withdrawal: Notify::new(),
             owes: Notify::new(),
-            has_ended_tokens: AtomicBool::new(false),
         });
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
@@ -282,6 +281,14 @@ impl Relay {
         ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.readers.ask(ask).await
+    }
+
+    /// A handle of the store for one who reads often and little, without a turn.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) fn open_store(&self) -> Result<Box<dyn RelayStore + Send>, StoreError> {
+        self.shared.readers.open()
     }
 
     /// Changes something in the store, on the thread that writes.

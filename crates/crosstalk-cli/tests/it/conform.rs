@@ -161,9 +161,11 @@ fn our_relay_passes_without_credentials() {
     let skipped = skipped_by(&relay, &[]);
     let wanted = [
         "hold-agent",
+        "courier-inbox",
         "consent-unseen",
         "poll-others",
         "credential-none",
+        "credential-message",
         "speaks-for",
         "reads-for",
         "agent-no-person",

@@ -40,9 +40,15 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether a peer speaks for an address: an agent never for a name that stands for a person.
+    /// Whether a peer speaks for an address: an agent never for a name that stands for a person, and for one that the token
+    /// of a person is bound to only if its own token names it, too.
     pub fn lets_speak(&self, peer: &Peer, address: &str) -> bool {
-        peer.speaks_for(address) && (peer.is_person() || !is_human(self.routes.named(address)))
+        let is_named = || {
+            let mut exact = peer.addresses.iter().filter(|p| p.is_exact());
+            exact.any(|p| p.matches(address)) && !is_human(self.routes.named(address))
+        };
+        peer.speaks_for(address)
+            && (peer.is_person() || !self.routes.is_persons(address) || is_named())
     }
 
     /// Whether a peer may read what an address gets, under this or the address that it stands for.
@@ -281,7 +287,7 @@ fn sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Ref
     if rules.lets_speak(peer, sender) {
         return Ok(());
     }
-    let why = match is_human(rules.routes.named(sender))
+    let why = match rules.routes.is_persons(sender)
         && peer.addresses.iter().any(|p| p.matches(sender))
     {
         true => "is the address of a person, for whom the credential of an agent does not speak",

@@ -85,6 +85,16 @@ impl Pattern {
         }
     }
 
+    /// Whether it is one address, and not all that begin in some way.
+    pub fn is_exact(&self) -> bool {
+        !self.text.ends_with('*')
+    }
+
+    /// Whether it covers every address: it names none.
+    pub fn is_all(&self) -> bool {
+        self.text == "*"
+    }
+
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.text

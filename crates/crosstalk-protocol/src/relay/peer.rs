@@ -45,6 +45,8 @@ pub struct Peer {
     pub role: Role,
     /// For whom it speaks and reads.
     pub addresses: Vec<Pattern>,
+    /// To whom it may carry messages of others, by copy and paste.
+    pub courier: Vec<Pattern>,
     /// The organisation for all whose addresses it speaks: it is the relay of this domain.
     pub domain: Option<String>,
     /// Whether it is the person who runs this relay on this machine.
@@ -58,6 +60,7 @@ impl Peer {
             name: "local".into(),
             role: Role::Admin,
             addresses: vec![Pattern::all()],
+            courier: Vec::new(),
             domain: None,
             is_local: true,
         }
@@ -82,6 +85,7 @@ impl Peer {
             name: "stranger".into(),
             role: Role::Agent,
             addresses: Vec::new(),
+            courier: Vec::new(),
             domain: None,
             is_local: false,
         }
@@ -117,6 +121,7 @@ impl Peer {
             name: pkid.to_owned(),
             role: Role::Person,
             addresses: vec![address],
+            courier: Vec::new(),
             domain: None,
             is_local: false,
         })
@@ -126,7 +131,7 @@ impl Peer {
     ///
     /// ```
     /// use crosstalk_protocol::relay::{Pattern, Peer, Role};
-    /// let agent = Peer { name: "ci".into(), role: Role::Agent, addresses: vec![Pattern::all()], domain: None, is_local: false };
+    /// let agent = Peer { role: Role::Agent, addresses: vec![Pattern::all()], ..Peer::stranger() };
     /// assert!(agent.speaks_for("claude://code/api") && !agent.speaks_for("human://acme.example/ann"));
     /// assert!(Peer::local().speaks_for("human://acme.example/ann"));
     /// ```

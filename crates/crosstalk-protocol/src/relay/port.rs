@@ -131,11 +131,16 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
 
-    /// What waits for a person to carry it, the most urgent first, then the oldest.
+    /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about whose sender and
+    /// destination `lets_carry` says so.
     ///
     /// # Errors
     /// If the store can't be read.
-    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError>;
+    fn courier(
+        &self,
+        lets_carry: &dyn Fn(&str, &str) -> bool,
+        most: usize,
+    ) -> Result<Vec<Courier>, StoreError>;
 
     /// Deliveries that were given up, the latest first.
     ///
@@ -186,6 +191,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// # Errors
     /// If the store can't be read.
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// How many tokens there are, and how many of them are revoked. Tokens are never deleted, and nothing else about them
+    /// changes: with the same numbers, [`tokens`](Self::tokens) gives the same.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn token_counts(&self) -> Result<TokenCounts, StoreError>;
 
     /// Revokes a token. False if there is none of this name, or it was revoked before.
     ///
@@ -349,12 +361,35 @@ pub struct TokenRecord {
     pub role: Role,
     /// For which addresses, as patterns.
     pub addresses: Vec<String>,
+    /// To whom it may carry messages of others, as patterns.
+    pub courier: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// How many tokens were made and revoked: a version of the list of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenCounts {
+    /// How many there are.
+    pub made: u64,
+    /// How many of them are revoked.
+    pub revoked: u64,
+}
+
+impl TokenCounts {
+    /// The counts of a list.
+    pub fn of(tokens: &[TokenRecord]) -> Self {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let revoked = tokens.iter().filter(|t| t.revoked_at.is_some());
+        Self {
+            made: count(tokens.len()),
+            revoked: count(revoked.count()),
+        }
+    }
 }
 
 /// What is too old.

@@ -2,7 +2,8 @@
 
 use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
-use super::peer::{authority, is_human};
+use super::peer::{Role, authority, is_human};
+use super::port::TokenRecord;
 use super::take::shown;
 use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
@@ -24,6 +25,33 @@ pub struct Route {
     pub inside: bool,
 }
 
+/// Addresses that a token is bound to: what is for them waits in an inbox until their owner comes for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Which addresses.
+    pub to: Pattern,
+    /// What the token is for.
+    pub role: Role,
+}
+
+impl Binding {
+    /// The bindings of all tokens. One that was revoked or has expired counts as well: what came for its owner is not for
+    /// others. `*` names nobody, and binds nothing.
+    pub fn of(tokens: &[TokenRecord]) -> Vec<Self> {
+        let bindings = tokens.iter().flat_map(|token| {
+            let patterns = token
+                .addresses
+                .iter()
+                .filter_map(|a| Pattern::parse(a).ok());
+            patterns.filter(|p| !p.is_all()).map(|to| Self {
+                to,
+                role: token.role,
+            })
+        });
+        bindings.collect()
+    }
+}
+
 /// The table of routes, and what holds for addresses that are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
@@ -31,6 +59,8 @@ pub struct Routes {
     pub table: Vec<Route>,
     /// Simple names of this relay and the addresses that they stand for; the keys are in upper case.
     pub names: BTreeMap<String, String>,
+    /// The addresses that tokens are bound to.
+    pub bindings: Vec<Binding>,
     /// The domains that are this relay's own.
     pub domains: Vec<String>,
     /// Whether messages are passed on to relays of other domains.
@@ -49,6 +79,26 @@ impl Routes {
                 .map_or(address, String::as_str),
             false => address,
         }
+    }
+
+    /// Whether a pattern covers an address, or a name that stands for it.
+    pub fn covers(&self, pattern: &Pattern, address: &str) -> bool {
+        let is_name_of =
+            |(name, a): (&String, &String)| is_same_party(a, address) && pattern.matches(name);
+        pattern.matches(address) || self.names.iter().any(is_name_of)
+    }
+
+    /// Whether a token is bound to an address: it is an inbox, and nobody carries messages there.
+    pub fn is_bound(&self, address: &str) -> bool {
+        let address = self.named(address);
+        self.bindings.iter().any(|b| self.covers(&b.to, address))
+    }
+
+    /// Whether an address is that of a person, or a simple name that the token of a person is bound to.
+    pub fn is_persons(&self, address: &str) -> bool {
+        let is_bound = |b: &Binding| b.role != Role::Agent && b.to.matches(address);
+        let is_name = Address::split(address).is_name();
+        is_human(self.named(address)) || (is_name && self.bindings.iter().any(is_bound))
     }
 
     /// Every address and name of the person at an address or behind a name; nothing if it is none of a person.
@@ -104,6 +154,13 @@ impl Routes {
     pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Refusal> {
         let lines = || self.table.iter().filter(|r| r.to.matches(address));
         match asked.map(|word| (word, Handler::parse(word))) {
+            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => Err(refuse(
+                ErrorCode::Route,
+                format!(
+                    "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.\nWhat to do: leave X-Delivery out.",
+                    shown(address)
+                ),
+            )),
             Some((_, Some(by @ (Handler::Inbox | Handler::CopyPaste)))) => Ok(by),
             Some((_, Some(Handler::Relay))) if self.may_pass_on(address) => Ok(Handler::Relay),
             Some((word, Some(by))) => {
@@ -128,6 +185,9 @@ impl Routes {
                 ),
             )),
             None => match lines().next() {
+                Some(route) if route.by == Handler::CopyPaste && self.is_bound(address) => {
+                    Ok(Handler::Inbox)
+                }
                 Some(route) => Ok(route.by),
                 None => self.unlisted(address),
             },
@@ -157,6 +217,9 @@ impl Routes {
         }
         if self.may_pass_on(address) {
             return Ok(Handler::Relay);
+        }
+        if self.is_bound(address) {
+            return Ok(Handler::Inbox);
         }
         if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
             return Err(refuse(

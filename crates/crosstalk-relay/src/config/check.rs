@@ -130,6 +130,8 @@ impl Config {
             routes: Routes {
                 table: self.routes.iter().filter_map(line).collect(),
                 names: names.collect(),
+                // The tokens are in the store.
+                bindings: Vec::new(),
                 domains: own.cloned().collect(),
                 federates: self.federation.enabled,
                 refuses_unknown: self.unknown == super::Unknown::Refuse,

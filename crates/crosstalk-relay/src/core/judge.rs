@@ -101,6 +101,7 @@ impl Shared {
             role: Role::Agent,
             addresses: Vec::new(),
             domain: Some(hop.received_by),
+            courier: Vec::new(),
             is_local: false,
         })
     }

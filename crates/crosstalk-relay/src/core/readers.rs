@@ -28,6 +28,11 @@ impl Readers {
         }
     }
 
+    /// Another handle of the store.
+    pub(super) fn open(&self) -> Result<Handle, StoreError> {
+        (self.open)()
+    }
+
     /// Asks the store something, on a thread that may wait for the disk.
     pub(super) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,

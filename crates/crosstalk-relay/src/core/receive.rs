@@ -9,6 +9,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
 use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
@@ -186,13 +187,19 @@ impl Relay {
         if verdict.retry() {
             return temporary(&document, ErrorCode::Timeout, &verdict.sentence());
         }
+        let other = match self.rules().lets_speak(peer, document.sender()) {
+            true => None,
+            false => match self.shared.other_peer(&document, verdict).await {
+                Some(other) => Some(other),
+                None => self.carried_chat(&document, peer).await,
+            },
+        };
+        if other.is_none() && peer.is_stranger() {
+            return unproven(&document);
+        }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return declined(&document, refusal, None);
         }
-        let other = match peer.speaks_for(document.sender()) {
-            true => None,
-            false => self.shared.other_peer(&document, verdict).await,
-        };
         // Who handed it in is on record, whoever signed it.
         let other = other.map(|other| match peer.is_stranger() {
             true => other,
@@ -223,10 +230,10 @@ impl Relay {
             .send(Job::Take(Box::new(admission), tell))
             .is_err()
         {
-            return temporary(&document, ErrorCode::Rate, &self.gone().message);
+            return store_trouble(&document, &self.gone());
         }
         let Ok(Answer { taken, admission }) = told.await else {
-            return temporary(&document, ErrorCode::Rate, &self.gone().message);
+            return store_trouble(&document, &self.gone());
         };
         let (seq, index, since, is_new, is_held) = match taken {
             Ok(Taken::New {
@@ -267,15 +274,25 @@ impl Relay {
         }
     }
 
-    /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK.
-    /// What asks for nothing is not waited for.
-    pub async fn ask(&self, bytes: &[u8], peer: &Peer, until: Instant) -> Received {
+    /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK,
+    /// and whether it was waited for: not what asks for nothing, not the ballots of a secret poll, and not for a caller who
+    /// may not read for the sender. `is_valid` says whether the credential of the caller still counts when the answer is
+    /// there.
+    pub async fn ask(
+        &self,
+        bytes: &[u8],
+        peer: &Peer,
+        until: Instant,
+        is_valid: &(dyn Fn() -> bool + Send + Sync),
+    ) -> (Received, bool) {
         let asked = decode(bytes).ok().and_then(|text| {
             let document = Document::parse(text, Reading::Strict);
-            self.asked(&document.envelope())
+            let asked = self.asked(&document.envelope());
+            asked.filter(|_| !is_secret(&document))
         });
-        let Some((id, asked)) = asked else {
-            return self.receive(bytes, peer).await;
+        let may_read = |asked: &Asked| self.rules().lets_read(peer, &asked.by);
+        let Some((id, asked)) = asked.filter(|(_, asked)| may_read(asked)) else {
+            return (self.receive(bytes, peer).await, false);
         };
         let mut told = self.shared.answers.wait_for(&id, asked.clone());
         let received = self.receive(bytes, peer).await;
@@ -286,7 +303,7 @@ impl Relay {
             ..
         } = received
         else {
-            return received;
+            return (received, true);
         };
         let earlier = match is_new {
             true => None,
@@ -296,19 +313,23 @@ impl Relay {
             Some(record) => Some(record),
             None => self.answer(&mut told, until).await,
         };
-        let left = answered.and_then(|record| {
+        let left = answered.filter(|_| is_valid()).and_then(|record| {
             let left = self.leaving(&record)?;
-            self.handed_out(&record.receiver, vec![record.id]);
+            // Looking is not delivering.
+            if peer.speaks_for(&record.receiver) {
+                self.handed_out(&record.receiver, vec![record.id]);
+            }
             Some(left)
         });
         let answer = left.unwrap_or(answer);
         drop(told);
-        Received::Taken {
+        let received = Received::Taken {
             id,
             seq,
             is_new,
             answer,
-        }
+        };
+        (received, true)
     }
 
     /// The id of a message that asks for something, and who may answer it.
@@ -373,11 +394,25 @@ impl Shared {
     }
 }
 
+/// The answer to a message without a credential that does not prove itself whom it is from (HTP-060).
+fn unproven(document: &Document<'_>) -> Received {
+    let refusal = Refusal::new(
+        ErrorCode::Perm,
+        "A credential is needed here, because no key that is pinned for the sender or listed by its domain has signed this \
+         message.\nWhat to do: send `Authorization: Bearer` and a token of this relay, or sign the message with such a key.",
+    );
+    let mut received = declined(document, refusal, None);
+    if let Received::Refused { status, .. } = &mut received {
+        *status = 401;
+    }
+    received
+}
+
 /// What a sender is told when the store has trouble.
 fn store_trouble(document: &Document<'_>, error: &StoreError) -> Received {
     let reason = match error.fault {
         StoreFault::Full => "The disk of the relay is full",
-        StoreFault::Busy => "The store of the relay is busy",
+        StoreFault::Busy => "The relay is busy, or shutting down",
         StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
             "The store of the relay can't be written"
         }

@@ -155,6 +155,8 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
         file.write_all(&part).await.map_err(trouble)?;
     }
+    // The credential may have been revoked while they came.
+    site.still(&call.caller)?;
     let found = Digest(hash.finalize().into());
     if found != digest {
         return Err(Fault::format(format!(

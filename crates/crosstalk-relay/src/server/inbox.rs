@@ -127,7 +127,7 @@ impl Reading {
             entries.extend(more);
         }
         // Whoever waited may have lost the right to it meanwhile.
-        self.site.credentials.still(&self.caller, relay.now())?;
+        self.site.still(&self.caller)?;
         Ok(entries)
     }
 
@@ -135,9 +135,11 @@ impl Reading {
     /// what a person carries only to the one it is for.
     pub(super) fn handed_out(&self, entries: &[Entry]) {
         let peer = &self.caller.peer;
+        let rules = self.sight.rules();
         let is_here = |e: &&Entry| {
+            let is_inbox = e.by == Handler::Inbox || rules.routes.is_bound(&e.to);
             let counts = match e.by {
-                Handler::Inbox => peer.speaks_for(&e.to),
+                Handler::Inbox | Handler::CopyPaste if is_inbox => peer.speaks_for(&e.to),
                 Handler::CopyPaste => peer.role == Role::Agent,
                 _ => false,
             };
@@ -329,6 +331,8 @@ pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Resul
     media::json(&call.parts.headers)?;
     let time = Duration::from_secs(call.site.relay.config().limits.body_seconds.max(1));
     let bytes = body::collect(call.body, Bounds { bytes: JSON, time }).await?;
+    // The credential may have been revoked while the body came.
+    call.site.still(&call.caller)?;
     serde_json::from_slice(&bytes).map_err(|e| {
         let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
         Fault::format(format!(

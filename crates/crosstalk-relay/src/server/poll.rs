@@ -160,10 +160,7 @@ impl Reading {
         while !self.site.is_closing() && !relay.is_stopping() {
             changes.mark_unchanged();
             // Whoever waited may have lost the right to it meanwhile.
-            self.site
-                .credentials
-                .still(&self.caller, relay.now())
-                .ok()?;
+            self.site.still(&self.caller).ok()?;
             let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
             let data = json_text(&view(&standing, &self.sight));
             if data != last {

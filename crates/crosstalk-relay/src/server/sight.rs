@@ -7,12 +7,13 @@
 use super::Site;
 use super::surface::Call;
 use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::KnownKey;
 use crosstalk_protocol::consent::{self, Claim};
 use crosstalk_protocol::relay::{
-    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules, State,
+    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
@@ -157,14 +158,14 @@ impl Sight {
         Ok(!seen.is_empty())
     }
 
-    /// Whether a message waits for a person to carry it, and this is one.
+    /// Whether a message waits for this person to carry it.
     pub(super) fn carries(
         &self,
         store: &dyn RelayStore,
         record: &Record,
     ) -> Result<bool, StoreError> {
-        let waits = |d: &Delivery| d.by == Handler::CopyPaste && d.state == State::Queued;
-        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(waits))
+        let is_errand = |d: &Delivery| self.rules.is_errand_of(&self.peer, record, d);
+        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(is_errand))
     }
 
     /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
@@ -179,7 +180,15 @@ impl Sight {
         let trust = self.site.relay.trust();
         let is_signer = |k: &&KnownKey| record.pkid.as_ref() == Some(&k.id);
         let signers = trust.keys().iter().filter(is_signer);
-        let mut people = self.site.credentials.addresses_of(&held.peer);
+        // Without a look at the tokens, nobody decides.
+        let people = self.site.credentials.addresses_of(&held.peer);
+        let mut people = people.map_err(|error| {
+            tracing::error!(reason = %error, "the tokens can't be read");
+            Refusal::new(
+                ErrorCode::Rate,
+                "The store of the relay can't be used.\nWhat to do: try again later.",
+            )
+        })?;
         people.push(record.sender.clone());
         people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
         let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();

@@ -73,6 +73,7 @@ pub fn token(name: &str, role: Role, addresses: &[&str]) -> TokenRecord {
         addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
         created_at: Timestamp::from_millis(START),
         expires_at: None,
+        courier: Vec::new(),
         revoked_at: None,
     }
 }
@@ -86,6 +87,14 @@ impl Plan {
 
     pub fn token(self, name: &str, role: Role, addresses: &[&str]) -> Self {
         self.record(token(name, role, addresses))
+    }
+
+    /// A person who also carries messages of others to some addresses.
+    pub fn courier(self, name: &str, addresses: &[&str], to: &[&str]) -> Self {
+        self.record(TokenRecord {
+            courier: to.iter().map(|a| (*a).to_owned()).collect(),
+            ..token(name, Role::Person, addresses)
+        })
     }
 
     pub fn record(mut self, token: TokenRecord) -> Self {

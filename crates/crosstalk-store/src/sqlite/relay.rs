@@ -25,7 +25,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Filing,
-    HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
+    HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenCounts, TokenRecord,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 
@@ -182,8 +182,12 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::release(db, id, to, at))
     }
 
-    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError> {
-        self.read(|db| due::courier(db, most))
+    fn courier(
+        &self,
+        lets_carry: &dyn Fn(&str, &str) -> bool,
+        most: usize,
+    ) -> Result<Vec<Courier>, StoreError> {
+        self.read(|db| due::courier(db, lets_carry, most))
     }
 
     fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
@@ -216,6 +220,10 @@ impl RelayStore for SqliteStore {
 
     fn add_token(&mut self, token: &TokenRecord) -> Result<bool, StoreError> {
         self.write(|db| keep::add_token(db, token))
+    }
+
+    fn token_counts(&self) -> Result<TokenCounts, StoreError> {
+        self.read(keep::token_counts)
     }
 
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

@@ -392,3 +392,8 @@ INSERT INTO words (words) VALUES ('delete-all');
 pub(super) const DATED: &str = "
 UPDATE party SET (last_at, last_seq) = (SELECT last_at, last_seq FROM thread WHERE id = party.thread);
 ";
+
+/// To whom the owner of a token may carry messages of others, one pattern a line.
+pub(super) const COURIER: &str = "
+ALTER TABLE token ADD COLUMN courier TEXT NOT NULL DEFAULT '';
+";

@@ -124,6 +124,7 @@ impl World {
                 addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
                 created_at: clock::now(),
                 expires_at: None,
+                courier: Vec::new(),
                 revoked_at: None,
             })?;
             Ok::<String, Failure>(secret)

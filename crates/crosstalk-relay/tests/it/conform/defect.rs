@@ -70,6 +70,10 @@ pub(super) enum Defect {
     ClosesAgain,
     AnybodyClosesPolls,
     ShowsPolls,
+    StrangersAre403,
+    CarriesForInboxes,
+    CourierSpeaks,
+    ShowsBallots,
 }
 
 /// Whether only the heavy cases see it.
@@ -145,4 +149,8 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::ClosesAgain, &["HTP-049"]),
     (Defect::AnybodyClosesPolls, &["HTP-049"]),
     (Defect::ShowsPolls, &["HTP-049"]),
+    (Defect::StrangersAre403, &["HTP-060"]),
+    (Defect::CarriesForInboxes, &["HTP-045"]),
+    (Defect::CourierSpeaks, &["HTP-045"]),
+    (Defect::ShowsBallots, &["HTP-014"]),
 ];

@@ -9,6 +9,7 @@ use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
+use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
     Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
@@ -183,7 +184,12 @@ impl Model {
         };
         match self.take(admission, at) {
             Ok(text) => {
-                let asks = matches!(document.envelope().meaning(), Some(Intent::Request));
+                let is_open = !is_secret(&document) || self.has(Defect::ShowsBallots);
+                let asks = match document.envelope().meaning() {
+                    Some(Intent::Request) => true,
+                    Some(Intent::Poll) => is_open,
+                    _ => false,
+                };
                 let asks = asks.then(|| document.envelope().message.unwrap_or_default().to_owned());
                 Outcome {
                     status: 200,
@@ -350,7 +356,7 @@ impl Model {
     }
 
     /// Puts an ERROR into the inbox of the sender of a message.
-    fn report(&mut self, number: usize, code: ErrorCode) {
+    fn report(&mut self, number: usize, code: ErrorCode, detail: &str) {
         let message = &self.messages[number];
         let text = message.admission.arrival.text.clone();
         let ids = ReceivedIds {
@@ -358,7 +364,7 @@ impl Model {
             message: message.id().into(),
         };
         let document = Document::parse(&text, Reading::Strict);
-        let refusal = Refusal::new(code, "It did not work out.");
+        let refusal = Refusal::new(code, detail);
         let error = reply::error(&document.envelope(), &ids, &refusal)
             .build()
             .unwrap();
@@ -377,7 +383,7 @@ impl Model {
             .collect();
         for number in late {
             self.messages[number].is_answered = true;
-            self.report(number, ErrorCode::Timeout);
+            self.report(number, ErrorCode::Timeout, "It did not work out.");
         }
     }
 
@@ -523,9 +529,11 @@ impl Model {
             now(),
             Defect::None,
         );
-        own.reason = reason;
+        own.reason.clone_from(&reason);
         if !is_carried && !self.has(Defect::SilentFailures) {
-            self.report(number, ErrorCode::Route);
+            let told = reason.filter(|_| self.has(Defect::CourierSpeaks));
+            let told = told.as_deref().unwrap_or("It did not work out.");
+            self.report(number, ErrorCode::Route, told);
         }
     }
 

@@ -175,6 +175,7 @@ pub(super) async fn start(defect: Defect) -> String {
         role: Role::Admin,
         addresses: vec![Pattern::all()],
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     let mut model = Model {
@@ -299,7 +300,12 @@ impl Server {
         let peer = token.and_then(|t| Some(self.tokens.lock().unwrap().get(&t)?.1.clone()));
         let Some(peer) = peer else {
             let challenge = vec![("WWW-Authenticate", "Bearer".to_owned())];
-            return Err(Fault(perm("No token").0, Some(401), challenge));
+            let is_sent = head.uri.path().ends_with("/receive");
+            let status = match is_sent && self.has(Defect::StrangersAre403) {
+                true => 403,
+                false => 401,
+            };
+            return Err(Fault(perm("No token").0, Some(status), challenge));
         };
         let count = {
             let mut count = self.count.lock().unwrap();

@@ -102,7 +102,10 @@ async fn a_question_that_nobody_answers_in_time_is_told_once() {
     let (relay, question) = (post.relay.clone(), text.clone());
     let asking = tokio::spawn(async move {
         let until = Instant::now() + Duration::from_secs(60);
-        relay.ask(question.as_bytes(), &Peer::local(), until).await
+        relay
+            .ask(question.as_bytes(), &Peer::local(), until, &|| true)
+            .await
+            .0
     });
     post.gets("bot://nobody", 1).await;
     post.later(59);

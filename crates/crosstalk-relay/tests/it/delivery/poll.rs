@@ -136,6 +136,7 @@ async fn answers_on_every_way_are_one_poll() {
         role: Role::Agent,
         addresses: vec![Pattern::parse(VOTERS[0]).unwrap()],
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     for from in ["human://acme.example/bo", "bot://review", "GEMINI"] {
@@ -150,7 +151,11 @@ async fn answers_on_every_way_are_one_poll() {
     ));
     // By a person who carries it: what waits, and the answer of the chat, pasted.
     let waits = eventually("a letter", async || {
-        let letters = post.relay.read(|s| s.courier(10)).await.unwrap();
+        let letters = post
+            .relay
+            .read(|s| s.courier(&|_, _| true, 10))
+            .await
+            .unwrap();
         letters.into_iter().next()
     })
     .await;

@@ -182,7 +182,8 @@ fn an_attachment_stays_as_long_as_a_message_refers_to_it() {
 fn an_attachment_is_for_those_who_see_a_message_with_it() {
     let house = Plan::default()
         .config("[[hold]]\nto = [\"chatgpt://held\"]")
-        .token("ann", Role::Person, &["human://acme.example/ann"])
+        .courier("ann", &["human://acme.example/ann"], &["SOMEBODY"])
+        .token("bob", Role::Person, &["human://acme.example/bob"])
         .token("one", Role::Agent, &["chatgpt://one"])
         .token("two", Role::Agent, &["chatgpt://two", "chatgpt://held"])
         .token("other", Role::Agent, &["chatgpt://other"])
@@ -195,12 +196,12 @@ fn an_attachment_is_for_those_who_see_a_message_with_it() {
             assert!(matches!(head, 200 | 404));
             head == 200
         };
-        let all = ["ann", "one", "two", "other", "ops"];
+        let all = ["ann", "bob", "one", "two", "other", "ops"];
         all.into_iter().filter(may).collect::<Vec<_>>()
     };
     let put = |bytes: &[u8]| as_("one", Ask::new("PUT", &path(bytes)).body(bytes)).status;
     assert_eq!((put(b"plum"), put(b"pear"), put(b"fig")), (201, 201, 201));
-    assert_eq!(who(b"plum").len(), 5, "nothing refers to it yet");
+    assert_eq!(who(b"plum").len(), 6, "nothing refers to it yet");
     let refer = |bytes: &[u8], to: &str, id: &str| {
         let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
         let sent = letter("chatgpt://one", to, id).meta("attachments", "A1", &attachment);
@@ -210,7 +211,7 @@ fn an_attachment_is_for_those_who_see_a_message_with_it() {
     refer(b"plum", "chatgpt://two", "M1");
     assert_eq!(who(b"plum"), ["one", "two", "ops"]);
     refer(b"pear", "chatgpt://held", "M2");
-    assert_eq!(who(b"pear"), ["ann", "one", "ops"]);
+    assert_eq!(who(b"pear"), ["ann", "bob", "one", "ops"]);
     // Who carries a message carries what is attached to it.
     refer(b"fig", "SOMEBODY", "M3");
     assert_eq!(who(b"fig"), ["ann", "one", "ops"]);

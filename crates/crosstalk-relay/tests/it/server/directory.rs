@@ -185,7 +185,10 @@ fn a_person_carries_what_has_no_way() {
     let delivery = &status["deliveries"][0];
     assert_eq!(
         (&delivery["state"], &delivery["reason"]),
-        (&json!("failed"), &json!("the chat is gone"))
+        (
+            &json!("failed"),
+            &json!("the courier `local` says: the chat is gone")
+        )
     );
     let told = house
         .ask(&Ask::get("/crosstalk/inbox?for=claude://code/api").accept("application/json"))
@@ -195,12 +198,8 @@ fn a_person_carries_what_has_no_way() {
         (&told["messages"][0]["intent"], &told["messages"][0]["from"]),
         (&json!("ERROR"), &json!("gemini://x/y"))
     );
-    assert!(
-        told["messages"][0]["envelope"]
-            .as_str()
-            .unwrap()
-            .contains("the chat is gone")
-    );
+    let told = told["messages"][0]["envelope"].as_str().unwrap();
+    assert!(told.contains("could not bring it there"), "{told}");
     let dead = house.get("/crosstalk/dead").json();
     let letter = &dead["letters"][0];
     assert_eq!(
@@ -213,7 +212,10 @@ fn a_person_carries_what_has_no_way() {
     );
     assert_eq!(
         (&letter["by"], &letter["reason"]),
-        (&json!("copy_paste"), &json!("the chat is gone"))
+        (
+            &json!("copy_paste"),
+            &json!("the courier `local` says: the chat is gone")
+        )
     );
     assert!(letter["failed_at"].is_string());
     let again = house.ask(&Ask::new("POST", "/crosstalk/dead/M2/requeue").body(""));

@@ -3,7 +3,7 @@
 use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
-use crosstalk_protocol::relay::Role;
+use crosstalk_protocol::relay::{RelayStore as _, Role};
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -252,4 +252,51 @@ fn a_poll_goes_to_its_targets() {
     assert!(house.inbox("ALL").is_empty());
     let status = get(&house, "/crosstalk/messages/P1/status");
     assert_eq!(status["deliveries"].as_array().unwrap().len(), 2);
+}
+
+/// Why a delivery failed may say much about the machine: that is for the operator.
+#[test]
+fn status_hides_details_of_the_machine_from_the_sender() {
+    let config = "[[route]]\nto = \"bot://*\"\nby = \"exec\"\ncommand = [\"true\"]\n";
+    let house = crate::house::Plan::default()
+        .config(config)
+        .token("ann", Role::Person, &["ANN"])
+        .token("bot", Role::Agent, &["bot://x"])
+        .token("ops", Role::Admin, &[])
+        .open();
+    let sent = Ask::send(text("ANN", "bot://x", "M1")).token(&secret("ann"));
+    assert_eq!(house.ask(&sent).status, 200);
+    let status = |name: &str| {
+        let ask = Ask::get("/crosstalk/messages/M1/status").token(&secret(name));
+        house.ask(&ask).json()["deliveries"][0].clone()
+    };
+    status("ops");
+    let at = crosstalk_envelope::Timestamp::from_millis(crate::house::START);
+    let later = crosstalk_protocol::relay::Attempt::Later {
+        at,
+        reason: "the command ended with exit status: 3; it says: hunter2".into(),
+    };
+    let failed = crosstalk_protocol::relay::Attempt::Failed {
+        reason: "E-TIMEOUT: the command /srv/hunter2 was killed".into(),
+    };
+    for (attempt, state) in [(later, "queued"), (failed, "failed")] {
+        assert!(
+            house
+                .store()
+                .attempted("M1", "bot://x", &attempt, at)
+                .unwrap()
+        );
+        for (name, sees) in [("ops", true), ("ann", false), ("bot", false)] {
+            let delivery = status(name);
+            assert_eq!(delivery["state"], state, "{name}");
+            let reason = delivery["reason"].as_str().unwrap();
+            assert_eq!(reason.contains("hunter2"), sees, "{name}: {reason}");
+        }
+    }
+    assert!(
+        status("ann")["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("E-TIMEOUT: ")
+    );
 }

@@ -2,7 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{Agent, Role, TokenRecord};
+use crosstalk_protocol::relay::{Agent, Role, TokenCounts, TokenRecord};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, params};
 
@@ -23,8 +23,8 @@ fn texts(lines: &str) -> Vec<String> {
 pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
     let added = db
         .prepare_cached(
-            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at, courier) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
             token.name,
@@ -34,6 +34,7 @@ pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
             token.created_at.as_millis(),
             token.expires_at.map(|t| t.as_millis()),
             token.revoked_at.map(|t| t.as_millis()),
+            lines(&token.courier),
         ])?;
     Ok(added > 0)
 }
@@ -42,17 +43,29 @@ pub(super) fn tokens(db: &Connection) -> Step<Vec<TokenRecord>> {
     let mut find = db.prepare_cached("SELECT * FROM token ORDER BY name")?;
     let rows = find.query_map([], |row| {
         let addresses: String = row.get("addresses")?;
+        let courier: String = row.get("courier")?;
         Ok(TokenRecord {
             name: row.get("name")?,
             hash: Digest(row.get("hash")?),
             role: word(row, "role", Role::parse)?,
             addresses: texts(&addresses),
+            courier: texts(&courier),
             created_at: Timestamp::from_millis(row.get("created_at")?),
             expires_at: time(row.get("expires_at")?),
             revoked_at: time(row.get("revoked_at")?),
         })
     })?;
     rows.collect()
+}
+
+pub(super) fn token_counts(db: &Connection) -> Step<TokenCounts> {
+    let mut count = db.prepare_cached("SELECT count(*), count(revoked_at) FROM token")?;
+    count.query_row([], |row| {
+        Ok(TokenCounts {
+            made: row.get::<_, i64>(0)?.unsigned_abs(),
+            revoked: row.get::<_, i64>(1)?.unsigned_abs(),
+        })
+    })
 }
 
 pub(in crate::sqlite) fn revoke_token(db: &Connection, name: &str, at: Timestamp) -> Step<bool> {

@@ -4,7 +4,9 @@ use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::{inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
-use crosstalk_protocol::relay::{RelayStore as _, Taken};
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{RelayStore as _, Role, Taken, TokenCounts, TokenRecord};
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
@@ -38,8 +40,15 @@ fn old(place: &Place, messages: usize) {
     take_back_the_relay(&db);
 }
 
+/// What version 7 added.
+fn take_back_couriers(db: &Connection) {
+    db.execute_batch("ALTER TABLE token DROP COLUMN courier")
+        .unwrap();
+}
+
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
+    take_back_couriers(db);
     db.execute_batch(
         "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",
@@ -192,6 +201,52 @@ fn a_relay_without_a_log_gets_one() {
     let taken = crate::parcel::take(&mut store, &parcel(letter("M0").thread("T0")));
     assert!(matches!(taken, Taken::Known { index: 2, .. }), "{taken:?}");
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Tokens of a relay before there were couriers are kept, and carry for nobody.
+#[test]
+fn tokens_without_couriers_are_kept() {
+    let place = Place::new();
+    let path = place.home().store();
+    let token = |name: &str, courier: &[&str]| TokenRecord {
+        name: name.into(),
+        hash: Digest::of(name.as_bytes()),
+        role: Role::Person,
+        addresses: vec!["ANN".into(), "human://acme.example/*".into()],
+        courier: courier.iter().map(|a| (*a).to_owned()).collect(),
+        created_at: Timestamp::from_millis(1),
+        expires_at: Some(Timestamp::from_millis(9)),
+        revoked_at: None,
+    };
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert!(store.add_token(&token("ann", &["CHATGPT"])).unwrap());
+    let counts = |store: &SqliteStore| {
+        let counts = store.token_counts().unwrap();
+        assert_eq!(counts, TokenCounts::of(&store.tokens().unwrap()));
+        (counts.made, counts.revoked)
+    };
+    assert_eq!(counts(&store), (1, 0));
+    take_and_file(&mut store, &[parcel(letter("M1").thread("T1"))]);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_couriers(&db);
+    db.execute_batch("PRAGMA user_version = 6").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    assert_eq!(store.tokens().unwrap(), [token("ann", &[])]);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(inbox(&store, "CLAUDE"), ["M1"]);
+    assert!(
+        store
+            .add_token(&token("bob", &["CHATGPT", "bot://*"]))
+            .unwrap()
+    );
+    let end = Timestamp::from_millis(3);
+    assert!(store.revoke_token("ann", end).unwrap());
+    assert_eq!(counts(&store), (2, 1));
+    let bob = store.tokens().unwrap().pop().unwrap();
+    assert_eq!(bob, token("bob", &["CHATGPT", "bot://*"]));
 }
 
 #[test]

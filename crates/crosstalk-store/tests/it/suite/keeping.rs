@@ -16,6 +16,7 @@ pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
         addresses: vec!["claude://code/*".to_owned(), "ANN".to_owned()],
         created_at: at(1),
         expires_at: ends.map(at),
+        courier: Vec::new(),
         revoked_at: None,
     };
     let mut tokens = [

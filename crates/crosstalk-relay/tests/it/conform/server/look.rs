@@ -4,7 +4,7 @@ use super::{Asked, Fault, Reply, Server, TEXT, fault, json_reply, texts};
 use crate::conform::defect::Defect;
 use crate::conform::model::{Model, now};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_protocol::relay::{Agent, Handler, Pattern, Peer, Role, State, authority};
+use crosstalk_protocol::relay::{Agent, Binding, Handler, Pattern, Peer, Role, State, authority};
 use serde_json::{Value, json};
 
 impl Server {
@@ -65,8 +65,18 @@ impl Server {
                     role: Role::parse(role).unwrap(),
                     addresses,
                     domain: None,
+                    courier: Vec::new(),
                     is_local: false,
                 };
+                if !self.has(Defect::CarriesForInboxes) {
+                    let bound = peer.addresses.iter().filter(|p| !p.is_all());
+                    let bound = bound.map(|to| Binding {
+                        to: to.clone(),
+                        role: peer.role,
+                    });
+                    let mut model = self.model.lock().unwrap();
+                    model.rules.routes.bindings.extend(bound);
+                }
                 let token = format!("xt_{}", crosstalk_envelope::id::new_ulid());
                 tokens.insert(token.clone(), (name.into(), peer));
                 Ok(json_reply(
