@@ -5,7 +5,7 @@ use super::delivery::{Delivery, Handler, State};
 use super::peer::{Peer, is_human};
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::registry::Intent;
-use crosstalk_envelope::{Document, Envelope, Reading};
+use crosstalk_envelope::{Document, Envelope, Reading, Signature};
 
 impl Rules {
     /// Whether a caller may carry a message of a sender to an address: a person their own messages, and those of others
@@ -25,8 +25,8 @@ impl Rules {
             && self.lets_carry(caller, &record.sender, &delivery.to)
     }
 
-    /// Whether a caller may hand in a message as the answer of a chat that they carry for: one by whom the question was
-    /// for, to whoever asked. Nobody answers for a person.
+    /// Whether a caller may hand in a message as the answer of a chat that they carry for: an unsigned one, from whom the
+    /// question was for, to whoever asked. Nobody answers for a person.
     pub fn lets_bring_back(
         &self,
         caller: &Peer,
@@ -38,8 +38,14 @@ impl Rules {
             answer.meaning(),
             Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
         );
+        // A signature has to prove itself: no courier makes a key known as that of a chat.
+        let is_signed = matches!(answer.signature, Some(Signature::Signed { .. }));
         let sender = self.routes.named(answer.sender.as_str());
-        if !is_answer || answer.parent != Some(question.id.as_str()) || is_human(sender) {
+        if !is_answer
+            || is_signed
+            || answer.parent != Some(question.id.as_str())
+            || is_human(sender)
+        {
             return false;
         }
         let is_carried = |d: &Delivery| {

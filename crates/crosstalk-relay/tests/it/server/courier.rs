@@ -1,6 +1,6 @@
 //! Messages that a person carries: whose they are, where they go, and what that person may say about them.
 
-use crate::house::{House, Plan, ids, letter, secret, text};
+use crate::house::{House, Plan, ids, key, letter, secret, signed, text};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::Builder;
 use crosstalk_protocol::relay::Role;
@@ -247,6 +247,10 @@ fn courier_hands_in_the_answer_of_a_chat() {
             "{about}"
         );
     }
+    // A key of the courier does not become that of the chat.
+    let text = answer("CHATGPT", "CLAUDE", "A9", "M1").build().unwrap();
+    let signed = signed(&text, &key(), "chatgpt@keys");
+    assert_eq!(office.send("carl", signed).status, 403);
     office.taken(
         "carl",
         answer("CHATGPT", "CLAUDE", "B1", "M1").build().unwrap(),

@@ -203,33 +203,44 @@ fn message_that_a_revoked_token_was_still_sending_is_refused() {
     }
 }
 
-/// An authority revokes a token with a message, whichever way that goes.
+const AUTHORITY: &str = "claude://boss/1";
+
+/// An office in which an agent may revoke tokens.
+fn with_authority(more: &str) -> House {
+    let config = format!("[consent]\nauthorities = [\"{AUTHORITY}\"]\n{more}");
+    office()
+        .config(&config)
+        .token("boss", Role::Agent, &[AUTHORITY])
+        .pin("boss@keys", &key(), AUTHORITY)
+        .open()
+}
+
+/// The message that revokes a token.
+fn revoke(name: &str) -> String {
+    let revoke = letter(AUTHORITY, BOT, "R1").intent("BROADCAST");
+    let revoke = revoke.meta("revocation", "Permission", format!("token:{name}"));
+    let text = revoke.build().unwrap();
+    let text = text.replace("intent: BROADCAST", "intent: REVOKE");
+    signed(&text, &key(), "boss@keys")
+}
+
 #[test]
-fn revoke_message_ends_a_token_before_its_answer() {
-    let authority = "claude://boss/1";
-    let plan = |more: &str| {
-        let config = format!("[consent]\nauthorities = [\"{authority}\"]\n{more}");
-        office()
-            .config(&config)
-            .token("boss", Role::Agent, &[authority])
-            .pin("boss@keys", &key(), authority)
-    };
-    let revoke = |id: &str| {
-        let revoke = letter(authority, BOT, id).intent("BROADCAST");
-        let revoke = revoke.meta("revocation", "Permission", "token:ci");
-        let text = revoke.build().unwrap();
-        let text = text.replace("intent: BROADCAST", "intent: REVOKE");
-        signed(&text, &key(), "boss@keys")
-    };
-    let house = plan("").open();
-    assert_eq!(house.ask(&look()).status, 200);
-    let sent = Ask::send(revoke("R1")).token(&secret("boss"));
-    let answer = house.ask(&sent.header("Prefer", "wait=30"));
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(house.ask(&look()).status, 401);
-    // One that waits for a person ends it when that person lets it go on.
-    let house = plan("[[hold]]\nintents = [\"REVOKE\"]\n").open();
-    let revoke = revoke("R2");
+fn revoke_that_asks_to_wait_ends_a_token_before_its_answer() {
+    for name in ["ci", "boss"] {
+        let house = with_authority("");
+        let look = Ask::get("/crosstalk/agents").token(&secret(name));
+        assert_eq!(house.ask(&look).status, 200);
+        let sent = Ask::send(revoke(name)).token(&secret("boss"));
+        let answer = house.ask(&sent.header("Prefer", "wait=30"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(house.ask(&look).status, 401);
+    }
+}
+
+#[test]
+fn approved_revoke_ends_a_token_before_its_answer() {
+    let house = with_authority("[[hold]]\nintents = [\"REVOKE\"]\n");
+    let revoke = revoke("ci");
     let answer = house.ask(&Ask::send(&revoke).token(&secret("boss")));
     assert!(answer.text().contains("State: held"), "{}", answer.text());
     assert_eq!(house.ask(&look()).status, 200);
@@ -238,7 +249,7 @@ fn revoke_message_ends_a_token_before_its_answer() {
         "raw": Digest::of(revoke.as_bytes()).to_string(),
         "decision": "approve",
     });
-    let decision = Ask::json("POST", "/crosstalk/approvals/R2", &decision);
+    let decision = Ask::json("POST", "/crosstalk/approvals/R1", &decision);
     let decided = house.ask(&decision.token(&secret("bob")));
     assert_eq!(decided.status, 200, "{}", decided.text());
     assert_eq!(house.ask(&look()).status, 401);
