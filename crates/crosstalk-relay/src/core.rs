@@ -182,7 +182,11 @@ impl Relay {
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
-            let end = match writer::run(store, Arc::clone(&seen), todo) {
+            let shared = Arc::clone(&seen);
+            let run = move || writer::run(store, shared, todo);
+            // Nothing of the writer is used after a panic: its transaction is rolled back with its store.
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            let end = match ran.unwrap_or_else(|_| Err(writer::panicked())) {
                 Ok(()) => Stopped::Told,
                 Err(error) => {
                     tracing::error!(reason = %error, "the store can't be relied on any more");

@@ -364,3 +364,50 @@ async fn what_was_not_filed_is_seen_at_the_next_start() {
     }
     relay.stop().await;
 }
+
+/// A reader whose caller has gone still uses the disk: it counts among those that read at once until it is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_keeps_its_permit_until_it_is_done() {
+    const READERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let (begin, began) = std::sync::mpsc::channel();
+    let mut release = Vec::new();
+    let mut reads = Vec::new();
+    for _ in 0..READERS {
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        release.push(go);
+        let (relay, begin) = (relay.clone(), begin.clone());
+        reads.push(tokio::spawn(async move {
+            let ask = move |_: &dyn RelayStore| {
+                begin.send("gone").unwrap();
+                let _ = wait.recv();
+                Ok(())
+            };
+            relay.read(ask).await
+        }));
+    }
+    for _ in 0..READERS {
+        assert_eq!(began.recv().unwrap(), "gone");
+    }
+    // Their callers close the connection.
+    for read in reads {
+        read.abort();
+        assert!(read.await.unwrap_err().is_cancelled());
+    }
+    let other = relay.clone();
+    let late = tokio::spawn(async move {
+        other
+            .read(move |_| {
+                begin.send("late").unwrap();
+                Ok(())
+            })
+            .await
+    });
+    let early = began.recv_timeout(Duration::from_millis(500));
+    assert!(early.is_err(), "one more than {READERS} reads at once");
+    drop(release);
+    late.await.unwrap().unwrap();
+    assert_eq!(began.recv().unwrap(), "late");
+    relay.stop().await;
+}

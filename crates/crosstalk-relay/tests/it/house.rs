@@ -42,6 +42,7 @@ pub struct Plan {
     tls: Option<Arc<rustls::ServerConfig>>,
     listen: Option<String>,
     key: Option<PrivateKey>,
+    tick: i64,
 }
 
 #[derive(Default)]
@@ -99,6 +100,12 @@ impl Plan {
         self
     }
 
+    /// The clock moves on by so many milliseconds whenever somebody looks at it.
+    pub fn ticking(mut self, millis: i64) -> Self {
+        self.tick = millis;
+        self
+    }
+
     pub fn listen(mut self, address: &str) -> Self {
         self.listen = Some(address.to_owned());
         self
@@ -143,7 +150,7 @@ impl Plan {
         for token in &self.tokens {
             assert!(writer.add_token(token).unwrap());
         }
-        let hand = Arc::clone(clock);
+        let (hand, tick) = (Arc::clone(clock), self.tick);
         let setup = Setup {
             config,
             writer: Box::new(writer),
@@ -151,7 +158,9 @@ impl Plan {
             resolver: self.resolver,
             keyring: Box::new(Keys(Mutex::new(self.trust))),
             key: self.key,
-            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
+            clock: Box::new(move || {
+                Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed))
+            }),
         };
         Relay::start(setup).unwrap()
     }
@@ -231,6 +240,11 @@ impl House {
     /// The time goes on.
     pub fn later(&self, seconds: i64) {
         self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    /// Sets the clock to so many milliseconds after the start.
+    pub fn set_clock(&self, millis: i64) {
+        self.clock.store(START + millis, Ordering::Relaxed);
     }
 
     /// Another handle of the store, as another process has it.
