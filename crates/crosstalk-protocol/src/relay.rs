@@ -34,8 +34,8 @@ pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, h
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human};
 pub use port::{
-    Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, HandedOut, Inbox, RelayStore,
-    Retention, Retired, TokenRecord,
+    BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Expectation, Filing,
+    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Route, Routes};

@@ -152,7 +152,7 @@ impl Relay {
         })?;
         let mut rules = setup.config.rules();
         for agent in setup.writer.agents()? {
-            rules.directory.put(agent);
+            rules.directory.declare(agent);
         }
         let believed = Believed::default();
         believed.set(trust);

@@ -30,7 +30,7 @@ mod poll;
 mod query;
 mod receive;
 mod seat;
-mod sight;
+pub(crate) mod sight;
 mod stream;
 mod surface;
 mod thread;

@@ -3004,7 +3004,7 @@ pub mod rule {
         id: "HTP-028",
         code: Some(ErrorCode::Unsupported),
         title: "A HANDOFF goes to who can do what it requires, and makes the steward",
-        help: "let the receiver declare what it can do, or hand over to a person",
+        help: "ask the relay operator to assign the capabilities to the receiver, or hand over to a person",
         drops: false,
     };
     /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
@@ -3119,11 +3119,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-044: Agents declare what they can do.
+    /// HTP-044: Agents have the capabilities that the operator assigned to them, as far as they offer them.
     pub static HTTP_AGENTS: Rule = Rule {
         id: "HTP-044",
         code: None,
-        title: "Agents declare what they can do",
+        title: "Agents have the capabilities that the operator assigned to them, as far as they offer them",
         help: "",
         drops: false,
     };

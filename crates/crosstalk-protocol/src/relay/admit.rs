@@ -86,6 +86,9 @@ pub struct Admission {
     pub expires: Option<Timestamp>,
     /// The attachments that it refers to.
     pub blobs: Vec<Digest>,
+    /// Those of them that whoever hands it in can read: its reference grants access to them, as it does to those that the
+    /// same credential uploaded.
+    pub readable: Vec<Digest>,
     /// What it says about consent.
     pub claim: Option<Box<Claim>>,
     /// How sure it is who it is from.
@@ -115,6 +118,7 @@ impl Admission {
             answer_by: None,
             expires: None,
             blobs,
+            readable: Vec::new(),
             claim: claim.map(Box::new),
             proof: Proof::default(),
             is_authority: false,
@@ -235,6 +239,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         answer_by,
         expires: claim.as_ref().and_then(|c| c.expires),
         blobs,
+        readable: Vec::new(),
         is_authority: policy.is_authority(envelope.sender.as_str()),
         is_brief: consent::is_brief(document, claim.as_ref()),
         claim: claim.map(Box::new),
@@ -429,14 +434,14 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     let receiver = rules.routes.named(envelope.receiver.as_str());
     let required = envelope.routing().capability_list();
     let required: Vec<String> = required.into_iter().map(Into::into).collect();
-    let able = || rules.directory.able(&required).map(|a| a.address.as_str());
+    let able = || rules.directory.able(&required).map(|a| a.address);
     if receiver.eq_ignore_ascii_case(ANY) {
-        return able().next().map(str::to_owned).ok_or_else(|| {
+        return able().next().ok_or_else(|| {
             refuse(
                 ErrorCode::Route,
                 format!(
-                    "No agent that this relay knows of can do all of this: {}.\nWhat to do: let one declare it (`PUT \
-                     /crosstalk/agents`), or hand the conversation to a person.",
+                    "No agent of this relay has all of these capabilities: {}.\nWhat to do: ask the relay operator to \
+                     assign them to one (`[[agent]]` in relay.toml), or hand the conversation to a person.",
                     shown(&required.join(", "))
                 ),
             )
@@ -452,16 +457,16 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     if lacking.is_empty() {
         return Ok(receiver.to_owned());
     }
-    let others: Vec<&str> = able().take(5).collect();
+    let others: Vec<String> = able().take(5).collect();
     let hint = match others.is_empty() {
-        true => "let it declare what it can do (`PUT /crosstalk/agents`), or hand over to a person"
+        true => "ask the relay operator to assign them to it (`[[agent]]` in relay.toml), or hand over to a person"
             .to_owned(),
         false => format!("hand over to one of these: {}", shown(&others.join(", "))),
     };
     Err(refuse(
         ErrorCode::Unsupported,
         format!(
-            "{} has not declared that it can do this: {}.\nWhat to do: {hint}.",
+            "{} does not have these capabilities at this relay: {}.\nWhat to do: {hint}.",
             shown(receiver),
             shown(&lacking.join(", "))
         ),

@@ -5,13 +5,18 @@ use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
+use crate::server::sight::Access;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, decode, limit};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{Candidate, Peer, Receipted, Taken, acknowledgement, admit};
+use crosstalk_protocol::relay::{
+    Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
+};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, Word};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -213,10 +218,16 @@ impl Relay {
             peer,
             at,
         };
-        let admission = match admit(candidate, &self.rules()) {
+        let mut admission = match admit(candidate, &self.rules()) {
             Ok(admission) => admission,
             Err(refusal) => return declined(&document, refusal, None),
         };
+        if !admission.blobs.is_empty() {
+            match self.readable_blobs(peer, &admission.blobs).await {
+                Ok(readable) => admission.readable = readable,
+                Err(error) => return store_trouble(&document, &error),
+            }
+        }
         let (tell, told) = oneshot::channel();
         if self
             .jobs
@@ -265,6 +276,28 @@ impl Relay {
             is_new,
             answer: acknowledgement(&receipt),
         }
+    }
+
+    /// Those of some attachments that whoever hands a message in can read.
+    async fn readable_blobs(
+        &self,
+        peer: &Peer,
+        blobs: &[Digest],
+    ) -> Result<Vec<Digest>, StoreError> {
+        // A message that was just taken may be the one that lets them read it.
+        self.write_filed(|_| Ok(())).await?;
+        let access = Access::of(&Arc::new(peer.clone()), self.rules());
+        let (blobs, now) = (blobs.to_vec(), self.now());
+        let ask = move |store: &dyn RelayStore| {
+            let mut readable = Vec::new();
+            for digest in blobs {
+                if access.can_read_blob(store, digest, now)? {
+                    readable.push(digest);
+                }
+            }
+            Ok(readable)
+        };
+        self.read(ask).await
     }
 
     /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK.

@@ -12,13 +12,14 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
     schema::LOG,
     schema::CONSENT,
     schema::HOLD,
+    schema::LOAD,
 ];
 /// Before this version nothing was derived.
 const DERIVING: u32 = 2;

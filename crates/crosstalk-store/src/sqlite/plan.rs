@@ -7,8 +7,8 @@ use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    Admission, Attempt, Choice, Closing, Decision, Handler, Held, HoldStore as _, Inbox, Priority,
-    Recipient, RelayStore as _, Retention, Ruling, State,
+    Admission, Attempt, Choice, Closing, Decision, Handler, Held, HoldStore as _, Inbox, PollState,
+    Priority, Recipient, RelayStore as _, Retention, Ruling, State, Upload,
 };
 use crosstalk_protocol::store::{Arrival, Kept, Page, Search, Side, Store as _, ThreadFilter, Way};
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
@@ -135,6 +135,7 @@ fn use_relay(store: &mut SqliteStore) {
         answer_by: Some(now),
         expires: Some(now),
         blobs: vec![digest],
+        readable: Vec::new(),
         held: None,
     };
     let batch = [
@@ -191,8 +192,22 @@ fn use_relay(store: &mut SqliteStore) {
     }
     store.deliveries("R1").unwrap();
     store.overdue(now, 5).unwrap();
-    store.add_blob(digest, 1, now).unwrap();
-    store.is_loose(digest).unwrap();
+    let upload = Upload {
+        digest,
+        size: 1,
+        by: "ci",
+    };
+    store.add_blob(&upload, now).unwrap();
+    store.uploaded_bytes("ci", digest).unwrap();
+    store.is_unused(digest, Some("ci")).unwrap();
+    store.handovers("T1", 0, 5).unwrap();
+    for poll in store.due_polls(now, Some(1), 5).unwrap() {
+        let states = [PollState::Open(Some(now)), PollState::Closed(now)];
+        for state in states {
+            store.count_poll(&poll, state).unwrap();
+        }
+    }
+    store.next_poll_end(Some(1)).unwrap();
     store.held_referring(digest).unwrap();
     assert!(!store.referring(digest, 0, 5).unwrap().is_empty());
     store.drop_blobs(now, 5).unwrap();

@@ -10,7 +10,7 @@ use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
+    Admission, Agent, Candidate, Directory, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_same_party, may_answer};
@@ -84,7 +84,6 @@ pub(super) struct Model {
     pub(super) messages: Vec<Message>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) rules: Rules,
-    pub(super) agents: Vec<Agent>,
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
     pub(super) grants: BTreeMap<String, Grant>,
     /// Which messages are kept under which consent.
@@ -553,9 +552,11 @@ impl Model {
     }
 
     pub(super) fn declare(&mut self, agent: Agent) {
-        self.agents.retain(|a| a.address != agent.address);
-        self.agents.push(agent.clone());
-        self.rules.directory.put(agent);
+        if self.has(Defect::TrustsDeclarations) {
+            let agents = self.rules.directory.agents().chain([agent.clone()]);
+            self.rules.directory = Directory::new(agents.collect::<Vec<_>>());
+        }
+        self.rules.directory.declare(agent);
     }
 
     pub(super) fn put(&mut self, name: &str, bytes: &[u8]) -> Result<bool, Refusal> {

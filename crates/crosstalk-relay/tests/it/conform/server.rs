@@ -7,7 +7,7 @@ use super::model::{Model, Outcome};
 use bytes::Bytes;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_protocol::relay::{Pattern, Peer, Role};
+use crosstalk_protocol::relay::{Agent, Directory, Pattern, Peer, Role};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -182,6 +182,14 @@ pub(super) async fn start(defect: Defect) -> String {
         ..Model::default()
     };
     model.rules.escalate_to = Some("human://localhost/queue".into());
+    let agent = |address: &str, capabilities: &[&str]| Agent {
+        address: address.into(),
+        capabilities: capabilities.iter().map(|c| (*c).to_owned()).collect(),
+    };
+    model.rules.directory = Directory::new([
+        agent("claude://conform/able", &["conform-skill"]),
+        agent("claude://conform/narrowed", &["conform-one", "conform-two"]),
+    ]);
     let server = Arc::new(Server {
         model: Mutex::new(model),
         defect,

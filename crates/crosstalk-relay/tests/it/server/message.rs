@@ -253,3 +253,32 @@ fn a_poll_goes_to_its_targets() {
     let status = get(&house, "/crosstalk/messages/P1/status");
     assert_eq!(status["deliveries"].as_array().unwrap().len(), 2);
 }
+
+/// Whoever is denied a message does not make the relay read its thread: a part of it that can't be read is not noticed.
+#[test]
+fn a_denied_look_reads_nothing_of_the_thread() {
+    let house = Plan::default()
+        .token("one", Role::Agent, &["chatgpt://one"])
+        .token("two", Role::Agent, &["chatgpt://two"])
+        .token("eve", Role::Agent, &["chatgpt://eve"])
+        .open();
+    let as_ = |name: &str, ask: Ask| house.ask(&ask.token(&secret(name)));
+    for (id, intent) in [("M1", "REQUEST"), ("M2", "REQUEST"), ("M3", "HANDOFF")] {
+        let sent = letter("chatgpt://one", "chatgpt://two", id).intent(intent);
+        let answer = as_("one", Ask::send(sent.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let look = |name: &str, id: &str| {
+        let path = format!("/crosstalk/messages/{id}");
+        as_(name, Ask::get(&path)).status
+    };
+    // All of it is filed then.
+    assert_eq!((look("two", "M1"), look("eve", "M1")), (200, 404));
+    let path = "/crosstalk/threads/T1";
+    assert_eq!(as_("two", Ask::get(path)).status, 200);
+    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
+    let broken = db.execute("UPDATE intake SET verdict = 'broken' WHERE id <> 'M1'", []);
+    assert_eq!(broken.unwrap(), 2);
+    assert_eq!(look("two", "M2"), 503, "a part of it can't be read");
+    assert_eq!(look("eve", "M1"), 404);
+}

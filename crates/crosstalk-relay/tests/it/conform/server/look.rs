@@ -169,13 +169,16 @@ impl Server {
                     address: said["address"].as_str().unwrap().into(),
                     capabilities: texts(&said["capabilities"], 0, 64)?,
                 };
-                model.declare(agent);
-                said
+                model.declare(agent.clone());
+                let own = model.rules.directory.get(&agent.address);
+                let own = own.map_or_else(Vec::new, |a| a.capabilities);
+                json!({"address": agent.address, "capabilities": own})
             }
             ["agents"] => {
                 let list: Vec<Value> = model
-                    .agents
-                    .iter()
+                    .rules
+                    .directory
+                    .agents()
                     .map(|a| json!({"address": a.address, "capabilities": a.capabilities}))
                     .collect();
                 json!({"agents": list})
