@@ -3167,19 +3167,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-050: An attachment is taken if its digest is right.
+    /// HTP-050: An attachment is taken if its digest is right, and answered alike whether it was known or not.
     pub static HTTP_BLOB_PUT: Rule = Rule {
         id: "HTP-050",
         code: Some(ErrorCode::Format),
-        title: "An attachment is taken if its digest is right",
+        title: "An attachment is taken if its digest is right, and answered alike whether it was known or not",
         help: "send the bytes that the digest is of",
         drops: false,
     };
-    /// HTP-051: An attachment is given out as bytes and nothing else.
+    /// HTP-051: An attachment is given out as bytes, to those who have access to it.
     pub static HTTP_BLOB_GET: Rule = Rule {
         id: "HTP-051",
         code: None,
-        title: "An attachment is given out as bytes and nothing else",
+        title: "An attachment is given out as bytes, to those who have access to it",
         help: "",
         drops: false,
     };

@@ -15,7 +15,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{is_same_party, may_answer};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 pub(super) const NAME: &str = "relay.test";
@@ -84,7 +84,8 @@ pub(super) struct Model {
     pub(super) messages: Vec<Message>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) rules: Rules,
-    pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    /// Attachments, and which credentials uploaded them.
+    pub(super) blobs: BTreeMap<String, (Vec<u8>, BTreeSet<String>)>,
     pub(super) grants: BTreeMap<String, Grant>,
     /// Which messages are kept under which consent.
     pub(super) under: Vec<(String, String)>,
@@ -559,12 +560,16 @@ impl Model {
         self.rules.directory.declare(agent);
     }
 
-    pub(super) fn put(&mut self, name: &str, bytes: &[u8]) -> Result<bool, Refusal> {
+    pub(super) fn put(&mut self, name: &str, bytes: &[u8], peer: &Peer) -> Result<bool, Refusal> {
         if name != Digest::of(bytes).to_string() && !self.has(Defect::UncheckedBlobs) {
             let detail = "These bytes have another digest.\nWhat to do: send the right ones.";
             return Err(Refusal::new(ErrorCode::Format, detail));
         }
-        Ok(self.blobs.insert(name.into(), bytes.to_vec()).is_none())
+        let is_new = !self.blobs.contains_key(name);
+        let (kept, by) = self.blobs.entry(name.into()).or_default();
+        *kept = bytes.to_vec();
+        by.insert(peer.name.clone());
+        Ok(is_new)
     }
 
     /// The RESPOND to a message.

@@ -2,9 +2,10 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crate::parcel::{inbox, parcel, refused, take_and_file};
+use crate::parcel::{Parcel as _, inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
-use crosstalk_protocol::relay::{RelayStore as _, Taken};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::{PollState, RelayStore as _, Taken};
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
@@ -38,8 +39,45 @@ fn old(place: &Place, messages: usize) {
     take_back_the_relay(&db);
 }
 
+/// What version 7 added.
+fn take_back_the_load(db: &Connection) {
+    db.execute_batch(
+        "DROP TABLE upload; DROP TABLE poll; DROP INDEX IF EXISTS message_handover; \
+         ALTER TABLE blob_use DROP COLUMN grants; ALTER TABLE held_blob DROP COLUMN grants;",
+    )
+    .unwrap();
+}
+
+/// A relay of version 6 is brought up: its polls are counted once more, and its references grant access as they did.
+#[test]
+fn a_relay_keeps_its_polls_and_attachments() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let digest = Digest::of(b"plum");
+    let poll = parcel(letter("P1").thread("T1").intent("POLL"));
+    let refers = parcel(letter("M1").thread("T2")).blob(digest);
+    take_and_file(&mut store, &[poll, refers]);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_load(&db);
+    db.execute_batch("PRAGMA user_version = 6").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    let now = crate::at(100);
+    let due = store.due_polls(now, None, 9).unwrap();
+    let ids: Vec<&str> = due.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(ids, ["P1"]);
+    store.count_poll(&due[0], PollState::Closed(now)).unwrap();
+    assert_eq!(store.due_polls(now, None, 9).unwrap(), []);
+    assert_eq!(store.referring(digest, 0, 9).unwrap().len(), 1);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
+    take_back_the_load(db);
     db.execute_batch(
         "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",

@@ -15,17 +15,22 @@ impl Server {
         }
         if asked.method == "PUT" {
             let is_new = model
-                .put(name, &asked.body)
+                .put(name, &asked.body, &asked.peer)
                 .map_err(|r| Fault(r, None, Vec::new()))?;
-            let status = if is_new { 201 } else { 200 };
+            let status = match is_new || !self.has(Defect::TellsKnownBlobs) {
+                true => 201,
+                false => 200,
+            };
             return Ok(json_reply(
                 status,
                 &json!({"digest": name, "size": asked.body.len()}),
             ));
         }
-        let bytes = model
-            .blobs
-            .get(name)
+        let blob = model.blobs.get(name);
+        let is_open = self.has(Defect::OpenBlobs) || asked.peer.is_admin();
+        let bytes = blob
+            .filter(|(_, by)| is_open || by.contains(&asked.peer.name))
+            .map(|(bytes, _)| bytes)
             .ok_or_else(|| fault(ErrorCode::Route, "No such attachment"))?;
         if self.has(Defect::BlobsAsPages) {
             return Ok(Reply::new(200, "text/html", bytes.clone()));
