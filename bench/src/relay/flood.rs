@@ -62,7 +62,7 @@ pub fn run(bench: &Bench) -> Result<()> {
             println!("{:<10} {}", "", flooded.answers());
             ratios.push(flooded.slow() / quiet.slow());
         }
-        let ratio = median(ratios.into_iter());
+        let ratio = median(ratios);
         let what = format!("p99 of a look under a flood ÷ quiet, {name}");
         crate::goal(&what, ratio, "at most", SLOWER);
     }
