@@ -166,6 +166,7 @@ fn our_relay_passes_without_credentials() {
         "hold-agent",
         "consent-unseen",
         "poll-others",
+        "blob-named",
         "credential-none",
         "speaks-for",
         "reads-for",
