@@ -6,6 +6,7 @@
 mod batch;
 mod cost;
 mod disk;
+mod flood;
 pub mod floor;
 mod letter;
 mod load;
@@ -76,7 +77,7 @@ impl Scale {
 }
 
 /// The parts that can be named.
-const PARTS: [&str; 5] = ["load", "cost", "batch", "proof", "memory"];
+const PARTS: [&str; 6] = ["load", "cost", "batch", "proof", "flood", "memory"];
 
 /// Measures, or says what is missing. A part of it can be named.
 pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
@@ -98,6 +99,9 @@ pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
     }
     if wants("batch") {
         batch::run(&bench)?;
+    }
+    if wants("flood") {
+        flood::run(&bench)?;
     }
     if wants("memory") {
         bench.idle()?;

@@ -184,6 +184,7 @@ fn trust(key: PublicKey) -> Trust {
         by: None,
         senders: Vec::new(),
         standing: Standing::Active,
+        credential: None,
     });
     trust
 }

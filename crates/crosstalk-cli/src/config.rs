@@ -21,6 +21,7 @@ pub(crate) use view::{Ids, WithKey};
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crosstalk_envelope::ErrorCode;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Names;
 use crosstalk_store::{ConfigFile, Home};
@@ -179,7 +180,7 @@ impl Config {
             // It was read before, so it can be added.
             let _ = self.names.add(&entry.name, &entry.address);
             self.name_sources
-                .retain(|(name, _)| !name.eq_ignore_ascii_case(&entry.name));
+                .retain(|(name, _)| !same_name(name, &entry.name));
             self.name_sources
                 .push((entry.name.clone(), source(entry.line)));
         }
@@ -299,7 +300,7 @@ impl Config {
     /// Where a name of the table comes from.
     pub(crate) fn name_source(&self, name: &str) -> Source {
         let mut found = self.name_sources.iter();
-        let found = found.rfind(|(n, _)| n.eq_ignore_ascii_case(name));
+        let found = found.rfind(|(n, _)| same_name(n, name));
         found.map_or(Source::Default(""), |(_, source)| source.clone())
     }
 }

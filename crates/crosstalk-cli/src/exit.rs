@@ -32,6 +32,8 @@ pub const RATE: u8 = ErrorCode::Rate.exit_code();
 
 /// `verify`: the key came with the message, and nobody vouches for it.
 pub const FIRST_CONTACT: u8 = Word::FirstContact.exit_code();
+/// `verify`: a domain vouches for the key, and nothing binds the key to the sender.
+pub const UNBOUND: u8 = Word::Unbound.exit_code();
 /// `verify`: nobody signed.
 pub const UNSIGNED: u8 = Word::Unsigned.exit_code();
 /// `verify`: there is no key to check with.
@@ -47,7 +49,7 @@ pub const REVOKED: u8 = Word::Revoked.exit_code();
 pub const FORK: u8 = 30;
 
 /// How a command ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Exit(u8);
 
@@ -67,13 +69,16 @@ impl Exit {
             .into_iter()
             .filter(|d| d.is_error())
             .map(|d| d.code().map_or(Self::FAILURE, Self::from))
-            .max()
-            .unwrap_or_default()
+            .fold(Self::SUCCESS, Self::worst)
     }
 
-    /// The worse one of two.
+    /// The worse one of two: the larger one. The code of `unbound`, which came later, stands between 20 and 21.
     pub fn worst(self, other: Self) -> Self {
-        self.max(other)
+        let rank = |exit: &Self| match exit.0 {
+            UNBOUND => (FIRST_CONTACT, 1),
+            code => (code, 0),
+        };
+        std::cmp::max_by_key(self, other, rank)
     }
 
     /// The number that the process ends with.
@@ -108,9 +113,9 @@ pub(crate) fn table() -> String {
     for code in ErrorCode::ALL {
         let _ = writeln!(out, "  {}  {}: {}", code.exit_code(), code, code.summary());
     }
-    out.push_str("  20 to 25  verify: see crosstalk verify --help\n");
+    out.push_str("  20 to 26  verify: see crosstalk verify --help\n");
     let _ = writeln!(out, "  {FORK}  audit: a log that was rewritten");
-    out.push_str("Of several, the largest one.");
+    out.push_str("Of several, the largest one; 26 stands between 20 and 21.");
     out
 }
 
@@ -119,6 +124,7 @@ pub(crate) const fn meaning(word: Word) -> &'static str {
     match word {
         Word::Verified => "whole, and signed by a key that you trust",
         Word::FirstContact => "whole, and signed by a key that nobody vouches for yet",
+        Word::Unbound => "whole, and nothing binds the key to this sender",
         Word::Unsigned => "nobody signed it",
         Word::UnknownKey => "signed, and there is no key here to check it with",
         Word::Damaged => "the head is genuine, the body is not what was signed",
@@ -134,7 +140,7 @@ pub(crate) fn verdicts() -> String {
         let (code, name) = (word.exit_code(), word.as_str());
         let _ = writeln!(out, "  {code:>2}  {name:<13}  {}", meaning(word));
     }
-    out.push_str("Of several, the largest one; 10 to 17 as in crosstalk --help.");
+    out.push_str("Of several, the one furthest down; 10 to 17 as in crosstalk --help.");
     out
 }
 
@@ -166,6 +172,7 @@ mod tests {
         let constants = [
             OK,
             FIRST_CONTACT,
+            UNBOUND,
             UNSIGNED,
             UNKNOWN_KEY,
             DAMAGED,
@@ -173,7 +180,11 @@ mod tests {
             REVOKED,
         ];
         assert_eq!(constants, Word::ALL.map(|w| Exit::from(w).code()));
-        assert!(constants.is_sorted());
+        let mut worst = Exit::SUCCESS;
+        for word in Word::ALL {
+            worst = worst.worst(word.into());
+            assert_eq!(worst, word.into(), "{word:?}");
+        }
         for word in Word::ALL {
             let row = format!("{:>2}  {}", word.exit_code(), word.as_str());
             assert!(verdicts().contains(&row));

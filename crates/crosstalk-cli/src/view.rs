@@ -16,8 +16,10 @@ use crate::console::{Console, DIM};
 use crate::render;
 use crate::screen;
 use anstyle::Style;
-use crosstalk_envelope::unicode::{escape, imitates_ascii, mixes_scripts};
+use crosstalk_envelope::name::is_deceptive;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Timestamp};
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 
 /// How things are to look.
@@ -78,13 +80,16 @@ fn intent(record: &Record, document: &Document<'_>) -> (String, Style) {
 
 /// The two sides of a message. A name that looks like another one is marked.
 fn parties(record: &Record) -> String {
-    format!("{} → {}", party(&record.sender), party(&record.receiver))
+    // A message that a relay handed out has the hop of that relay as its last.
+    let own = usize::from(record.way == Way::Relayed);
+    let sender = speaker(&record.sender, &record.text, own);
+    format!("{} → {}", party(&sender), party(&record.receiver))
 }
 
-/// A name or an address, with a mark if its letters are of several scripts or only look like Latin ones.
+/// A name or an address, with a mark if its letters deceive.
 fn party(name: &str) -> String {
     let shown = escape(name);
-    match mixes_scripts(name) || imitates_ascii(name) {
+    match is_deceptive(name) {
         true => format!("{shown} (look-alike letters!)"),
         false => shown.into_owned(),
     }

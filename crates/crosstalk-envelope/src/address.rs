@@ -1,7 +1,8 @@
 //! Addresses: simple names and URLs, kept byte for byte.
 //!
-//! Implements ADR-001 to ADR-008 and LNT-008.
+//! Implements ADR-001 to ADR-009 and LNT-008.
 
+use crate::name::unseen;
 use crate::registry::{Rule, SCHEMES, SchemeForm, SchemeKind, rule};
 use std::fmt;
 
@@ -104,10 +105,16 @@ impl<'a> Address<'a> {
                 "the address is empty or has control characters",
             ));
         }
-        let scheme = self.scheme()?;
-        if text.contains(char::is_whitespace) {
+        if !self.is_name() && text.contains(char::is_whitespace) {
             return Some((&rule::ADDRESS_SPACE, "the URL has white space in it"));
         }
+        if unseen(text).is_some() {
+            return Some((
+                &rule::ADDRESS_UNSEEN,
+                "the address has a blank of Unicode or a variation selector in it",
+            ));
+        }
+        let scheme = self.scheme()?;
         if !percent_signs_hold(text) {
             return Some((
                 &rule::ADDRESS_PERCENT,
@@ -359,6 +366,10 @@ mod tests {
             ("tel:call-me", &rule::ADDRESS_PHONE),
             ("claude://a b", &rule::ADDRESS_SPACE),
             ("claude://a%2", &rule::ADDRESS_PERCENT),
+            ("CLAUDE\u{fe0f}", &rule::ADDRESS_UNSEEN),
+            ("CLAUDE\u{3000}", &rule::ADDRESS_UNSEEN),
+            ("claude://a\u{fe0f}", &rule::ADDRESS_UNSEEN),
+            ("claude://a\u{3000}", &rule::ADDRESS_SPACE),
         ] {
             assert_eq!(Address::parse(text).unwrap_err().rule, rule, "{text}");
         }

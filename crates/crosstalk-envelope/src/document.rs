@@ -5,7 +5,8 @@
 use crate::diagnostic::{Diagnostic, Severity, Sink};
 use crate::grammar::{self, BodyKind, CoreHeader, Entry, EntryKind, Parts};
 use crate::lines::{LineEnds, Lines};
-use crate::registry::rule;
+use crate::name::unseen;
+use crate::registry::{Namespace, ValueKind, rule};
 use crate::signature::Signature;
 use crate::text::{self, trim_line_bytes};
 use crate::{limit, paste};
@@ -216,6 +217,7 @@ impl<'a> Document<'a> {
                 self.require(&rule::HEADER_MISSING, direction.clone(), message.into());
             }
         }
+        self.check_names();
         if let Some(span) = self.parts.sig
             && let Err(fault) = Signature::parse(span.of(self.text()))
         {
@@ -225,6 +227,40 @@ impl<'a> Document<'a> {
                 severity,
                 span: place,
                 message: fault.into(),
+            });
+        }
+    }
+
+    /// Sender, receiver and the addresses of META have no character that people do not see (ADR-009).
+    fn check_names(&mut self) {
+        let text = self.text();
+        let mut found = Vec::new();
+        let direction = self.parts.direction;
+        for side in direction.into_iter().flat_map(|d| [d.sender, d.receiver]) {
+            found.extend(unseen(side.of(text)).map(|c| (side, c)));
+        }
+        let mut namespace = "";
+        for entry in &self.parts.entries {
+            let value = entry.value.of(text);
+            match (entry.kind, unseen(value)) {
+                (EntryKind::Meta, _) => namespace = value,
+                (EntryKind::Key, Some(c)) if holds_addresses(namespace, entry.name.of(text)) => {
+                    found.push((entry.value, c));
+                }
+                _ => {}
+            }
+        }
+        for (span, c) in found {
+            let (severity, place) = (self.severity_of_faults(), self.in_source(span.range()));
+            let message = format!(
+                "a name or an address has U+{:04X} in it, which people do not see or take for a space",
+                u32::from(c)
+            );
+            self.report(Diagnostic {
+                rule: &rule::ADDRESS_UNSEEN,
+                severity,
+                span: place,
+                message: message.into(),
             });
         }
     }
@@ -516,4 +552,14 @@ fn to_source(
     let start = place(span.start).unwrap_or(len);
     let end = place(span.end).unwrap_or(len).max(start);
     start..end
+}
+/// Whether the values of a key are addresses, by the registry.
+fn holds_addresses(namespace: &str, key: &str) -> bool {
+    let kind = Namespace::find(namespace).and_then(|n| n.kind_of(key));
+    kind.is_some_and(|(kind, _)| {
+        matches!(
+            kind,
+            ValueKind::Address | ValueKind::Addresses | ValueKind::Route
+        )
+    })
 }

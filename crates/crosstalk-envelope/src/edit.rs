@@ -62,7 +62,7 @@ impl<'d> Edit<'d> {
         })
     }
 
-    /// Adds a META block right above the body.
+    /// Adds a META block right above the body, between two blank lines, of which the upper one may be there already.
     ///
     /// # Errors
     /// A finding if a key or a value can't be written on a line.
@@ -71,18 +71,31 @@ impl<'d> Edit<'d> {
         namespace: &str,
         fields: &[(&str, &str)],
     ) -> Result<Self, Diagnostic> {
-        let mut lines = format!(
-            "{nl}meta: {}{nl}",
+        let at = self.document.parts().body.map_or(0, |b| b.mark.start());
+        let mut lines = match self.is_below_a_blank_line(at) {
+            true => String::new(),
+            false => self.newline.to_owned(),
+        };
+        lines.push_str(&format!(
+            "meta: {}{}",
             writable("meta", namespace)?,
-            nl = self.newline
-        );
+            self.newline
+        ));
         for (key, value) in fields {
             lines.push_str(&self.line(key, value)?);
         }
         lines.push_str(self.newline);
-        let at = self.document.parts().body.map_or(0, |b| b.mark.start());
         self.splices.push((Span::new(at, 0), lines));
         Ok(self)
+    }
+
+    /// Whether a blank line stands right above a line of the text, or comes to stand there with a block that is added.
+    fn is_below_a_blank_line(&self, at: usize) -> bool {
+        let above = self.document.text().get(..at).unwrap_or("");
+        let above = above.strip_suffix('\n').and_then(|a| a.rsplit('\n').next());
+        let is_blank = above.is_some_and(|line| line.trim_ascii().is_empty());
+        let is_block = |(span, new): &(Span, String)| span.start() == at && new.contains("meta: ");
+        is_blank || self.splices.iter().any(is_block)
     }
 
     /// Sets a key of the first block of a namespace; the block is added if it is missing.
@@ -277,27 +290,36 @@ impl<'d> Edit<'d> {
         }
     }
 
-    /// Where a span of the text that was read stands in the one that is edited. In a text that is not in NFC
-    /// they differ; a value then goes on to the end of its line.
+    /// Where a span of the text that was read stands in the one that is edited. In a text that is not in NFC they differ,
+    /// and both ends are looked for, each on its own line: a span may cover many lines.
     fn in_base(&self, span: Span) -> (usize, usize) {
         if self.base() == self.document.text() {
             return (span.start(), span.end());
         }
-        let start = self.document.in_source(span.range()).start - self.document.span().start;
-        let rest = self.base().get(start..).unwrap_or("");
-        let value = rest
-            .split('\n')
-            .next()
-            .unwrap_or("")
-            .trim_end_matches(['\r', ' ', '\t']);
-        (
-            start,
-            if span.is_empty() {
-                start
-            } else {
-                start + value.len()
-            },
-        )
+        let start = self.place_in_base(span.start());
+        match span.is_empty() {
+            true => (start, start),
+            false => (start, self.place_in_base(span.end()).max(start)),
+        }
+    }
+
+    /// Where a byte of the text that was read stands in the received one. A place that is edited has only ASCII before it
+    /// on its line (a name, a colon, a blank) or only ASCII behind it (blanks), which NFC leaves as they are.
+    fn place_in_base(&self, at: usize) -> usize {
+        let (read, base) = (self.document.text(), self.base());
+        let start = read.get(..at).and_then(|before| before.rfind('\n'));
+        let start = start.map_or(0, |newline| newline + 1);
+        let rest = read.get(start..).unwrap_or("");
+        let line = rest.split('\n').next().unwrap_or("");
+        let column = at - start;
+        let in_base = self.document.in_source(start..start).start - self.document.span().start;
+        let before = line.get(..column).unwrap_or(line);
+        if before.is_ascii() {
+            return in_base + before.len();
+        }
+        let rest = base.get(in_base..).unwrap_or("");
+        let length = rest.split('\n').next().unwrap_or("").len();
+        in_base + length.saturating_sub(line.len().saturating_sub(column))
     }
 }
 
@@ -375,6 +397,29 @@ mod tests {
             .replace("a → b", "a → c")
             .replace("body: |", "\nmeta: audit\nHop: 1\n\nbody: |");
         assert_eq!(edited, expected);
+    }
+
+    /// A hop whose block loses only its first line leaves its keys to the block above, where they are signed.
+    #[test]
+    fn whole_blocks_and_bodies_are_replaced_in_a_text_that_is_not_in_nfc() {
+        let text = TEXT
+            .replace("NOTE", "NOTE\nX-Name: Cafe\u{301}  ")
+            .replace("  x", "  e\u{301} one\n  two e\u{301}");
+        let hops = "meta: audit\nHop: 1\nReceived-By: Zoe\u{301}\n\nmeta: audit\nHop: 2\n\n";
+        let hopped = text.replace("body: |", &format!("{hops}body: |"));
+        let document = Document::parse(&hopped, Reading::Strict);
+        assert!(document.is_accepted(), "{:?}", document.diagnostics());
+        let edit = || Edit::new(&document).unwrap();
+        assert_eq!(edit().remove_blocks("audit").finish(), text);
+        let revised = edit().revise(|place, _, value| match place {
+            Place::Body => Some("  gone\n".to_owned()),
+            Place::Header("X-Name") => Some(value.to_uppercase()),
+            _ => None,
+        });
+        let expected = hopped
+            .replace("  e\u{301} one\n  two e\u{301}\n", "  gone\n")
+            .replace("Cafe\u{301}  ", "CAF\u{c9}  ");
+        assert_eq!(revised.unwrap().finish(), expected);
     }
 
     #[test]

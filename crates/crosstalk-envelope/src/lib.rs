@@ -16,6 +16,7 @@ pub mod id;
 pub mod json;
 pub mod limit;
 pub mod meta;
+pub mod name;
 pub mod rc1;
 pub mod registry;
 pub mod reply;

@@ -76,7 +76,7 @@ impl Lint<'_> {
     }
 
     fn name(&mut self, side: &str, text: &str, span: Range<usize>) {
-        if unicode::mixes_scripts(text) || unicode::imitates_ascii(text) {
+        if crate::name::is_deceptive(text) {
             self.report(
                 &rule::LOOK_ALIKE,
                 Severity::Warning,
@@ -88,6 +88,10 @@ impl Lint<'_> {
 
     fn address(&mut self, text: &str, span: Range<usize>) {
         if let Err(fault) = Address::parse(text) {
+            // The reading reports this one itself.
+            if *fault.rule == rule::ADDRESS_UNSEEN {
+                return;
+            }
             self.report(fault.rule, Severity::Warning, span, fault.message);
         } else if let Some(scheme) = Address::split(text).scheme()
             && Schemes::default().find(scheme).is_none()

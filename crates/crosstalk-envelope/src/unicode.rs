@@ -1,8 +1,6 @@
-//! Characters that deceive: bidirectional controls, invisible characters, mixed scripts.
+//! Characters that deceive: bidirectional controls, invisible characters, blanks.
 //!
-//! Implements LNT-005, LNT-006 and LNT-007.
-
-use unicode_security::MixedScript as _;
+//! Implements LNT-006 and LNT-007.
 
 /// Controls that change the order in which text is shown.
 pub const fn is_bidi_control(c: char) -> bool {
@@ -67,31 +65,14 @@ pub fn visible(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Whether a name mixes scripts in a way that makes look-alikes (UTS 39).
-///
-/// ```
-/// use crosstalk_envelope::unicode::mixes_scripts;
-/// assert!(mixes_scripts("CL\u{0410}UDE")); // a Cyrillic А
-/// assert!(!mixes_scripts("CLAUDE"));
-/// ```
-pub fn mixes_scripts(name: &str) -> bool {
-    !name.is_ascii() && parts(name).any(|part| !part.is_single_script())
-}
-
-/// The parts of a name or a URL between ASCII punctuation: each may be in a script of its own.
-fn parts(name: &str) -> impl Iterator<Item = &str> {
-    name.split(|c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace())
-        .filter(|p| !p.is_empty())
-}
-
-/// Whether a name is written in another script than Latin with letters that all look like ASCII ones.
-pub fn imitates_ascii(name: &str) -> bool {
-    parts(name).any(|part| {
-        let mut letters = part.chars().filter(|c| c.is_alphabetic()).peekable();
-        letters.peek().is_some()
-            && letters.all(|c| !c.is_ascii())
-            && unicode_security::skeleton(part).all(|c| c.is_ascii())
-    })
+/// Characters that no name or address has (ADR-009): people do not see them, or take them for a space.
+pub const fn is_unseen_in_names(c: char) -> bool {
+    matches!(
+        c,
+        '\u{0085}' | '\u{00a0}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200a}'
+            | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
+    )
 }
 
 #[cfg(test)]
@@ -99,13 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_alikes_are_seen() {
-        assert!(mixes_scripts("pаypal")); // Cyrillic а
-        assert!(imitates_ascii("СНАТ")); // all Cyrillic
-        assert!(!imitates_ascii("Привет"));
-        assert!(!mixes_scripts("日本語テスト"));
-        assert!(!mixes_scripts("Jürgen"));
-        assert!(!mixes_scripts("human://бюро.example"));
+    fn no_blank_but_the_space_stands_in_a_name() {
+        for c in (0x80..=0x10_ffff).filter_map(char::from_u32) {
+            assert!(!c.is_whitespace() || is_unseen_in_names(c), "{c:?}");
+        }
+        assert!("Jürgen Αθήνα 日本".chars().all(|c| !is_unseen_in_names(c)));
     }
 
     #[test]

@@ -37,6 +37,15 @@ pub enum Unlearned {
     Unproven(&'static Rule, Box<Verdict>),
 }
 
+/// Whether an envelope says that it announces or revokes a key. Whether it may is for [`learn`] to say.
+pub fn announces(document: &Document<'_>) -> bool {
+    let is_rotation = |k: KeyBlock<'_>| k.replaces.is_some();
+    match document.envelope().meaning() {
+        Some(Intent::Revoke) => document.meta("revocation", "Key-ID").is_some(),
+        _ => document.envelope().key().is_some_and(is_rotation),
+    }
+}
+
 /// Takes over a rotation or a revocation of a key that an envelope proves.
 ///
 /// # Errors
@@ -46,11 +55,10 @@ pub fn learn(
     trust: &mut Trust,
     question: &Question<'_>,
 ) -> Result<Learned, Unlearned> {
-    let is_announced = |k: KeyBlock<'_>| k.replaces.is_some();
-    let is_revoke = document.envelope().meaning() == Some(Intent::Revoke);
-    if !is_revoke && !document.envelope().key().is_some_and(is_announced) {
+    if !announces(document) {
         return Err(Unlearned::Nothing);
     }
+    let is_revoke = document.envelope().meaning() == Some(Intent::Revoke);
     let verdict = verify(document, trust, question);
     if is_revoke {
         return revoke(document, trust, question, verdict);
@@ -85,9 +93,6 @@ fn revoke(
             Box::new(verdict),
         ))
     };
-    if document.meta("revocation", "Key-ID").is_none() {
-        return Err(Unlearned::Nothing);
-    }
     // A revoked key may say again that it is revoked. Whoever holds a key may give it up: the key that came with the
     // message is enough for that one key.
     let pkid = verdict.pkid().unwrap_or_default().to_owned();
@@ -186,5 +191,6 @@ pub fn pin_of(verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
         by: verdict.head.message.clone(),
         senders: vec![verdict.head.sender.clone()],
         standing: Standing::Active,
+        credential: None,
     })
 }

@@ -36,11 +36,14 @@ mod verdict;
 mod verify;
 
 pub use admitted::Admitted;
-pub use learn::{Learned, Unlearned, learn, pin_of};
+pub use learn::{Learned, Unlearned, announces, learn, pin_of};
 pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve};
 pub use primer::{Assistant, is_primer_example, primer};
 pub use prompt::program_prompt;
 pub use rotation::Rotation;
-pub use trust::{Domain, KnownKey, Origin, PinError, Standing, Trust, TrustFileError};
+pub use trust::{
+    Domain, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,
+    Standing, Trust, TrustFileError,
+};
 pub use verdict::{Detail, KeyChange, Trusted, Verdict, VerdictReport, Word};
 pub use verify::{Question, domain_to_ask, verify};

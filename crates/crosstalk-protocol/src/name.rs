@@ -6,6 +6,7 @@
 
 use crate::dns::{AddressAnswer, Dnssec};
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_name;
 use std::fmt;
 
 /// How many names may stand for another name, one after the other.
@@ -80,10 +81,7 @@ impl Names {
 
     /// Takes a name out, and gives it as it was written, with its address.
     pub fn remove(&mut self, name: &str) -> Option<(String, String)> {
-        let position = self
-            .entries
-            .iter()
-            .position(|(n, _)| n.eq_ignore_ascii_case(name))?;
+        let position = self.entries.iter().position(|(n, _)| same_name(n, name))?;
         Some(self.entries.remove(position))
     }
 
@@ -94,7 +92,7 @@ impl Names {
 
     /// A name as it is written in the table, and its address.
     pub fn find(&self, name: &str) -> Option<(&str, &str)> {
-        self.iter().find(|(n, _)| n.eq_ignore_ascii_case(name))
+        self.iter().find(|(n, _)| same_name(n, name))
     }
 
     /// Every name with its address.
@@ -109,7 +107,8 @@ impl Names {
 
     /// The names that stand for an address, by themselves or by way of others.
     pub fn of_address<'n>(&'n self, address: &'n str) -> impl Iterator<Item = &'n str> {
-        let leads = move |name: &str| matches!(self.walk(name), Walk::End(end) if end == address);
+        let leads =
+            move |name: &str| matches!(self.walk(name), Walk::End(end) if same_name(end, address));
         self.iter()
             .map(|(name, _)| name)
             .filter(move |name| leads(name))
@@ -120,7 +119,7 @@ impl Names {
         let mut current = name;
         while Address::split(current).is_name() {
             let Some(next) = self.get(current) else { break };
-            let is_known = way.iter().any(|n| n.eq_ignore_ascii_case(next));
+            let is_known = way.iter().any(|n| same_name(n, next));
             way.push(next.to_owned());
             if is_known {
                 return Walk::Loop(way);

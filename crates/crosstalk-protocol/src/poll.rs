@@ -22,7 +22,7 @@ mod quorum;
 mod report;
 mod schulze;
 
-pub use call::{Call, Kind, OPTIONS, Ties, range};
+pub use call::{Call, Kind, OPTIONS, Ties, is_secret, range};
 pub use choice::Choice;
 pub use collation::{
     Agreement, CallView, Collation, Corrected, Counted, NotCounted, POLL_SCHEMA, QuorumView, Tally,

@@ -13,9 +13,11 @@
 
 mod admit;
 mod capability;
+mod courier;
 mod delivery;
 mod hold;
 mod hop;
+mod listed;
 mod made;
 mod pattern;
 mod peer;
@@ -26,18 +28,21 @@ mod route;
 mod take;
 mod trace;
 
-pub use admit::{Admission, Candidate, Rules, admit, check_sender};
+pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
-pub use delivery::{Attempt, Backoff, Delivery, Handler, Priority, Quarantined, Recipient, State};
+pub use delivery::{
+    Attempt, Backoff, Delivery, Handler, Priority, Quarantined, Recipient, State, public_reason,
+};
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
+pub use listed::Listed;
 pub use pattern::{Pattern, PatternError};
-pub use peer::{Peer, Role, authority, is_human};
+pub use peer::{Peer, Role, authority, is_human, is_system};
 pub use port::{
-    Closing, Courier, DeadLetter, Due, Entry, Expectation, Filing, HandedOut, Inbox, RelayStore,
-    Retention, Retired, TokenRecord,
+    BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Expectation, Filing,
+    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, TokenCounts, TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
-pub use route::{Route, Routes};
+pub use route::{Binding, Route, Routes};
 pub use take::{Facts, Taken};
 pub use trace::{Signed, Step, TraceFault, trace};

@@ -2,12 +2,16 @@
 //!
 //! It is data: reading and writing its file is for an adapter. The text is TOML, for people to read and to exchange.
 
+mod contact;
 mod file;
 
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
+use crosstalk_envelope::name::{Looks, same_name};
 use crosstalk_envelope::{PublicKey, Timestamp};
 
+pub(crate) use contact::FOREIGN;
+pub use contact::{MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS};
 pub use file::TrustFileError;
 
 /// What is known about keys.
@@ -34,6 +38,20 @@ pub struct KnownKey {
     pub senders: Vec<String>,
     /// Whether it still counts.
     pub standing: Standing,
+    /// The credential whose message brought it to a relay, if nobody decided about it ([`Trust::pin_contact`]).
+    pub credential: Option<String>,
+}
+
+impl KnownKey {
+    /// Whether a sender is bound to the key.
+    pub fn binds(&self, sender: &str) -> bool {
+        self.senders.iter().any(|s| same_name(s, sender))
+    }
+
+    /// Whether somebody decided that the id has this key. A first contact is no decision.
+    const fn is_decided(&self) -> bool {
+        matches!(self.how, Origin::Manual | Origin::Dns)
+    }
 }
 
 /// How a key came into the trust store. One that took the place of another came as that one did.
@@ -163,6 +181,8 @@ pub struct Domain {
     pub asked: Timestamp,
     /// Until when the answer may be used.
     pub expires: Timestamp,
+    /// Whether a relay keeps it because a message made it ask ([`Trust::remember_contact`]).
+    pub is_contact: bool,
 }
 
 /// Why a key is not pinned.
@@ -174,8 +194,12 @@ pub enum PinError {
     Changed(Box<PublicKey>),
     /// The sender is known under these key ids.
     SenderChanged(Vec<String>),
+    /// A name of a sender looks like another one, which is pinned under another key id: the name, and the pinned one.
+    LooksLike(String, String),
     /// The key was revoked or is distrusted.
     Refused(Box<Standing>),
+    /// The credential that brought the key has as many first contacts as it may have, or a text is too long.
+    NoRoom,
 }
 
 impl Trust {
@@ -196,16 +220,39 @@ impl Trust {
         keys
     }
 
-    /// The key that was pinned for an id, the active one before others.
-    pub fn pinned(&self, id: &str) -> Option<&KnownKey> {
-        let keys = self.of_id(id);
+    /// The keys that an id has for a sender, the active one first. A key that came at first contact is one for its own
+    /// senders only, and for nobody once somebody has decided which key the id has (TRU-004).
+    pub fn keys_for<'t>(&'t self, id: &str, sender: &str) -> Vec<&'t KnownKey> {
+        self.keys_among(id, |k| k.binds(sender))
+    }
+
+    fn keys_among(&self, id: &str, binds: impl Fn(&KnownKey) -> bool) -> Vec<&KnownKey> {
+        let mut keys = self.of_id(id);
+        let is_decided = keys.iter().any(|k| k.is_decided());
+        keys.retain(|k| match k.how {
+            Origin::FirstContact => !is_decided && (k.senders.is_empty() || binds(k)),
+            _ => true,
+        });
+        keys
+    }
+
+    /// The key that was pinned for an id and a sender, the active one before others.
+    pub fn pinned_for(&self, id: &str, sender: &str) -> Option<&KnownKey> {
+        self.pinned_among(id, &[sender.to_owned()])
+    }
+
+    fn pinned_among(&self, id: &str, senders: &[String]) -> Option<&KnownKey> {
+        let keys = self.keys_among(id, |k| senders.iter().any(|s| k.binds(s)));
         keys.into_iter().find(|k| k.how != Origin::Revocation)
     }
 
-    /// The key of an id that counts now.
+    /// The key of an id that counts now: one that somebody decided about before one of a first contact.
     pub fn active(&self, id: &str) -> Option<&KnownKey> {
-        let is_active = |k: &&KnownKey| k.id == id && k.standing == Standing::Active;
-        self.keys.iter().find(is_active)
+        let active = self
+            .keys
+            .iter()
+            .filter(|k| k.id == id && k.standing == Standing::Active);
+        active.min_by_key(|k| !k.is_decided())
     }
 
     /// The entry of a key under an id.
@@ -215,7 +262,7 @@ impl Trust {
 
     /// The ids of the keys that a sender used, whatever became of them.
     pub fn ids_of_sender<'t>(&'t self, sender: &str) -> Vec<&'t str> {
-        let used = |k: &&KnownKey| k.senders.iter().any(|s| s == sender);
+        let used = |k: &&KnownKey| k.binds(sender);
         let mut ids: Vec<&str> = self
             .keys
             .iter()
@@ -224,6 +271,17 @@ impl Trust {
             .collect();
         ids.dedup();
         ids
+    }
+
+    /// A pinned sender that another name looks like, and the id of its key; none if the name is a pinned sender itself.
+    pub fn look_alike<'t>(&'t self, name: &str) -> Option<(&'t str, &'t str)> {
+        if !self.ids_of_sender(name).is_empty() {
+            return None;
+        }
+        let looks = Looks::of(name);
+        let pins = self.keys.iter().filter(|k| k.how != Origin::Revocation);
+        let mut senders = pins.flat_map(|k| k.senders.iter().map(|s| (s.as_str(), k.id.as_str())));
+        senders.find(|(sender, _)| looks.are_of(sender))
     }
 
     /// What a domain said, if it may still be used.
@@ -269,13 +327,19 @@ impl Trust {
                     ids.iter().map(|s| (*s).to_owned()).collect(),
                 ));
             }
+            if let Some((like, id)) = self.look_alike(sender)
+                && id != pin.id
+            {
+                return Err(PinError::LooksLike(sender.clone(), like.to_owned()));
+            }
         }
         let same = self.entry(&pin.id, &pin.key);
         if let Some(known) = same.filter(|k| k.standing != Standing::Active) {
             return Err(PinError::Refused(Box::new(known.standing.clone())));
         }
         // Any other key of the id, whatever became of it, makes this one a change.
-        match self.pinned(&pin.id).filter(|k| k.key != pin.key) {
+        let known = self.pinned_among(&pin.id, &pin.senders);
+        match known.filter(|k| k.key != pin.key) {
             Some(known) => Err(PinError::Changed(Box::new(known.key))),
             None => Ok(()),
         }
@@ -287,7 +351,8 @@ impl Trust {
         match self.keys.iter_mut().find(same) {
             Some(known) => {
                 let new = pin.senders.into_iter();
-                let new: Vec<String> = new.filter(|s| !known.senders.contains(s)).collect();
+                let is_known = |s: &String| known.senders.iter().any(|k| same_name(k, s));
+                let new: Vec<String> = new.filter(|s| !is_known(s)).collect();
                 known.senders.extend(new);
             }
             None => self.keys.push(pin),
@@ -304,7 +369,10 @@ impl Trust {
             return Err(PinError::Denied(reason));
         }
         for known in self.keys.iter_mut().filter(|k| k.id == pin.id) {
-            if known.key != pin.key && known.standing == Standing::Active {
+            let is_rival = known.is_decided()
+                || known.senders.is_empty()
+                || pin.senders.iter().any(|s| known.binds(s));
+            if known.key != pin.key && known.standing == Standing::Active && is_rival {
                 known.standing = Standing::Distrusted {
                     at: pin.since,
                     reason: Some("another key was pinned in its place".to_owned()),
@@ -332,11 +400,25 @@ impl Trust {
         };
         let mut keys = self.keys.iter();
         let is_refused = keys.any(|k| k.key == rotation.old && k.standing.is_refused());
-        let is_free = rotation.new_id == rotation.old_id
-            || self.pinned(&rotation.new_id).is_none()
-            || self.entry(&rotation.new_id, &rotation.new).is_some();
         let old = self.entry(&rotation.old_id, &rotation.old);
+        let is_free = rotation.new_id == rotation.old_id
+            || old.is_none_or(|old| self.is_free(&rotation.new_id, old))
+            || self.entry(&rotation.new_id, &rotation.new).is_some();
         is_free && !is_refused && old.is_some_and(counts)
+    }
+
+    /// Whether an id may be that of the key that follows another one. A key that somebody decided about would take it from
+    /// everybody else, so it has to be nobody's.
+    fn is_free(&self, id: &str, old: &KnownKey) -> bool {
+        let of_anybody = || {
+            let mut keys = self.of_id(id).into_iter();
+            keys.find(|k| k.how != Origin::Revocation)
+        };
+        let taken = match old.is_decided() {
+            true => of_anybody(),
+            false => self.pinned_among(id, &old.senders),
+        };
+        taken.is_none()
     }
 
     /// Takes a new key in the place of the one that vouches for it: it came as that one did, and has its senders.
@@ -361,8 +443,11 @@ impl Trust {
             by,
             senders: old.senders.clone(),
             standing: Standing::Active,
+            credential: old.credential.clone(),
         };
-        if self.entry(&new.id, &new.key).is_none() && self.active(&new.id).is_none() {
+        let others = self.keys_among(&new.id, |k| new.senders.iter().any(|s| k.binds(s)));
+        let is_free = others.iter().all(|k| k.standing != Standing::Active);
+        if self.entry(&new.id, &new.key).is_none() && is_free {
             self.keys.push(new);
         }
     }
@@ -372,7 +457,13 @@ impl Trust {
     pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: Standing) {
         let same = |k: &&mut KnownKey| k.id == id && k.key == *key;
         match self.keys.iter_mut().find(same) {
-            Some(known) => known.standing = known.standing.marked(standing),
+            Some(known) => {
+                if matches!(standing, Standing::Distrusted { .. }) {
+                    // A person decided about it.
+                    known.credential = None;
+                }
+                known.standing = known.standing.marked(standing);
+            }
             None => self.keys.push(KnownKey {
                 id: id.to_owned(),
                 key: *key,
@@ -384,6 +475,7 @@ impl Trust {
                 by: None,
                 senders: Vec::new(),
                 standing,
+                credential: None,
             }),
         }
     }
@@ -419,6 +511,7 @@ impl Trust {
                 dnssec,
                 asked: now,
                 expires: Timestamp::from_millis(now.as_millis() + seconds * 1000),
+                is_contact: false,
             });
         }
     }
@@ -432,7 +525,7 @@ impl Trust {
             let result = match (&known.standing, ours) {
                 (Standing::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),
                 // The history of an id that is new here is kept as it is; its senders only if they are nobody's.
-                (_, None) if before.pinned(&known.id).is_none() => {
+                (_, None) if before.pinned_among(&known.id, &known.senders).is_none() => {
                     let mut known = known.clone();
                     known.senders.retain(|s| before.ids_of_sender(s).is_empty());
                     self.keys.push(known);
@@ -452,7 +545,8 @@ impl Trust {
                 (Standing::Replaced { .. }, Some(_)) => Ok(()),
                 // A replaced key verifies what it signed in time: no key of somebody else slips in so.
                 (Standing::Replaced { .. }, None) => {
-                    let ours = before.pinned(&known.id).map_or(known.key, |k| k.key);
+                    let ours = before.pinned_among(&known.id, &known.senders);
+                    let ours = ours.map_or(known.key, |k| k.key);
                     Err(PinError::Changed(Box::new(ours)))
                 }
             };

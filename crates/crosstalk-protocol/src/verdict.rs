@@ -11,13 +11,15 @@ use crosstalk_envelope::{
     Authentic, Diagnosis, ErrorCode, Fingerprint, PublicKey, Timestamp, Verified,
 };
 
-/// The seven verdicts, from the best to the worst.
+/// The verdicts, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Word {
     /// Head and body are what a trusted key signed.
     Verified,
     /// Head and body are what a key signed that nobody vouches for.
     FirstContact,
+    /// Head and body are what a key of a domain signed, and neither the domain nor a pin binds this key to the sender.
+    Unbound,
     /// Nobody signed.
     Unsigned,
     /// There is no key to check with.
@@ -32,9 +34,10 @@ pub enum Word {
 
 impl Word {
     /// Every verdict, from the best to the worst.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Verified,
         Self::FirstContact,
+        Self::Unbound,
         Self::Unsigned,
         Self::UnknownKey,
         Self::Damaged,
@@ -47,6 +50,7 @@ impl Word {
         match self {
             Self::Verified => "verified",
             Self::FirstContact => "first-contact",
+            Self::Unbound => "unbound",
             Self::Unsigned => "unsigned",
             Self::UnknownKey => "unknown-key",
             Self::Damaged => "damaged",
@@ -65,7 +69,13 @@ impl Word {
             Self::Damaged => 23,
             Self::NotVerified => 24,
             Self::Revoked => 25,
+            Self::Unbound => 26,
         }
+    }
+
+    /// Whether head and body are what some key signed, whoever vouches for the key.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, Self::Verified | Self::FirstContact | Self::Unbound)
     }
 }
 
@@ -132,6 +142,8 @@ pub enum Detail {
     },
     /// The sender is known under these key ids.
     SenderChanged(Vec<String>),
+    /// The sender looks like this one, who is known under other key ids.
+    LooksLike(String),
     /// The key was replaced: by which id, and until when it could sign.
     Replaced(String, Timestamp),
     /// The key was revoked: when and why.
@@ -218,11 +230,11 @@ impl Verdict {
         self.body.as_ref()
     }
 
-    /// The envelope that was verified, by a trusted key or at first contact: the only text to show as such.
+    /// The envelope that some key signed, as it was signed: the only text to show as such.
     pub fn verified(&self) -> Option<Verified<'_>> {
-        match self.word {
-            Word::Verified | Word::FirstContact => self.authentic.as_ref()?.verified(),
-            _ => None,
+        match self.word.is_signed() {
+            true => self.authentic.as_ref()?.verified(),
+            false => None,
         }
     }
 

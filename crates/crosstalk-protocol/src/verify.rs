@@ -29,6 +29,8 @@ pub struct Question<'q> {
     pub require_dnssec: bool,
     /// Whether to search for the signed form of a damaged body (SIG-016): for a person who looks at one message.
     pub restore: bool,
+    /// A did:key that is not pinned for its sender is one of a first contact: everybody can make one (TRU-003).
+    pub did_needs_pin: bool,
 }
 
 impl Question<'_> {
@@ -40,6 +42,15 @@ impl Question<'_> {
             dns: None,
             require_dnssec: false,
             restore: false,
+            did_needs_pin: false,
+        }
+    }
+
+    /// The verdict at this time, as a relay gives it.
+    pub const fn of_relay(at: Timestamp) -> Self {
+        Self {
+            did_needs_pin: true,
+            ..Self::at(at)
         }
     }
 }
@@ -93,7 +104,7 @@ pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -
 }
 
 /// How many keys of an id or of a domain are tried.
-const KEYS: usize = 16;
+pub(crate) const MAX_KEYS: usize = 16;
 
 /// Where a key comes from.
 #[derive(Clone)]
@@ -201,7 +212,7 @@ impl<'c> Case<'c> {
         }
         if let Some(did) = PublicKey::from_did(pkid) {
             return match did {
-                Ok(key) => Ok(vec![(key, Source::Did)]),
+                Ok(key) => Ok(vec![(key, self.did(&key))]),
                 Err(why) => {
                     let text = format!("The key id can't be read: {why}.");
                     Err(Box::new(self.against(why.rule, Detail::Text(text))))
@@ -211,7 +222,8 @@ impl<'c> Case<'c> {
         if let Some(vouched) = self.vouched(pkid)? {
             return Ok(vouched);
         }
-        let known = self.trust.of_id(pkid).into_iter().take(KEYS);
+        let known = self.trust.keys_for(pkid, self.document.sender());
+        let known = known.into_iter().take(MAX_KEYS);
         // A key that is only known as revoked vouches for nothing, before its revocation either.
         let source = |k: &'c KnownKey| match k.how {
             Origin::Revocation => Source::Carried,
@@ -220,6 +232,18 @@ impl<'c> Case<'c> {
         let mut keys: Vec<_> = known.map(|k| (k.key, source(k))).collect();
         keys.extend(carried.map(|key| (key, Source::Carried)));
         Ok(keys)
+    }
+
+    /// Where the key of a did:key comes from: the id is the key, in more than one spelling.
+    fn did(&self, key: &PublicKey) -> Source<'c> {
+        if !self.question.did_needs_pin {
+            return Source::Did;
+        }
+        let sender = self.document.sender();
+        let is_pinned =
+            |k: &&KnownKey| k.key == *key && k.how != Origin::Revocation && k.binds(sender);
+        let known = self.trust.keys().iter().find(is_pinned);
+        known.map_or(Source::Carried, Source::Known)
     }
 
     /// The keys that the domain lists, where it was asked or has answered before.
@@ -262,7 +286,7 @@ impl<'c> Case<'c> {
             return against(&rule::DNSSEC_REQUIRED, text);
         }
         let source = Source::Dns(domain.to_owned(), dnssec);
-        let keys = keys.into_iter().take(KEYS);
+        let keys = keys.into_iter().take(MAX_KEYS);
         Ok(Some(keys.map(|k| (k, source.clone())).collect()))
     }
 

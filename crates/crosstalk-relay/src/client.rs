@@ -368,7 +368,8 @@ impl Client {
         Ok(agents.agents)
     }
 
-    /// Says what an agent can do.
+    /// Says which of the capabilities that the operator assigned to an agent it offers; the answer has those that it
+    /// has then.
     ///
     /// # Errors
     /// What the relay says against it, or why it can't be reached.

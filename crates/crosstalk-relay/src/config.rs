@@ -116,6 +116,8 @@ pub struct Limits {
     pub local_requests_per_minute: u32,
     /// The largest attachment, in bytes.
     pub blob_bytes: u64,
+    /// All attachments that one token has at the relay, in bytes; each counts at least 4096. 0 is no limit.
+    pub token_blob_bytes: u64,
     /// Free space on the disk, in bytes, below which no attachment is taken.
     pub free_bytes: u64,
     /// Messages that are taken and not filed yet; when there are more, senders are told to wait.
@@ -133,6 +135,7 @@ impl Default for Limits {
             requests_per_minute: 600,
             local_requests_per_minute: 0,
             blob_bytes: 64 << 20,
+            token_blob_bytes: 1 << 30,
             free_bytes: 256 << 20,
             backlog: 1_000_000,
         }

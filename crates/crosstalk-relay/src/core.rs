@@ -1,5 +1,6 @@
 //! The relay without its network: it takes messages in, keeps them, and hands them out.
 
+mod courier;
 mod decide;
 #[cfg(debug_assertions)]
 mod fault;
@@ -26,15 +27,15 @@ use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore, Rules,
-    State, add_logged_hop,
+    Admission, Binding, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore,
+    Rules, State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use judge::{Believed, Verifier};
 use pending::Pending;
 use readers::Readers;
 use refusal::Refusals;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
@@ -75,10 +76,9 @@ pub struct Relay {
 pub(crate) struct Shared {
     config: Config,
     rules: RwLock<Arc<Rules>>,
-    believed: Believed,
+    believed: Arc<Believed>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
-    keyring: Box<dyn Keyring>,
     key: Option<PrivateKey>,
     clock: Clock,
     metrics: Metrics,
@@ -98,8 +98,6 @@ pub(crate) struct Shared {
     withdrawal: Notify,
     /// The relay has something to say by itself.
     owes: Notify,
-    /// Whether a token was withdrawn since the last look.
-    has_ended_tokens: AtomicBool,
 }
 
 /// Why nothing is written any more.
@@ -154,24 +152,25 @@ impl Relay {
     /// # Errors
     /// If the store or what is believed can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
-        let trust = setup.keyring.read().map_err(|message| StoreError {
+        let believed = Believed::open(setup.keyring).map_err(|message| StoreError {
             fault: StoreFault::Unavailable,
             message,
         })?;
         let mut rules = setup.config.rules();
         for agent in setup.writer.agents()? {
-            rules.directory.put(agent);
+            rules.directory.declare(agent);
         }
-        let believed = Believed::default();
-        believed.set(trust);
+        let tokens = setup.writer.tokens()?;
+        rules.listed.set_pins(&believed.now());
+        rules.listed.set_tokens(&tokens);
+        rules.routes.bindings = Binding::of(&tokens);
         let filing = setup.writer.filing()?;
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: setup.config,
-            believed,
+            believed: Arc::new(believed),
             verifier: Verifier::default(),
             resolver: setup.resolver,
-            keyring: setup.keyring,
             key: setup.key,
             clock: setup.clock,
             metrics: Metrics::default(),
@@ -186,13 +185,16 @@ impl Relay {
             stopped: watch::Sender::new(None),
             withdrawal: Notify::new(),
             owes: Notify::new(),
-            has_ended_tokens: AtomicBool::new(false),
         });
         shared.filed(&filing);
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
-            let end = match writer::run(store, Arc::clone(&seen), todo) {
+            let shared = Arc::clone(&seen);
+            let run = move || writer::run(store, shared, todo);
+            // Nothing of the writer is used after a panic: its transaction is rolled back with its store.
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            let end = match ran.unwrap_or_else(|_| Err(writer::panicked())) {
                 Ok(()) => Stopped::Told,
                 Err(error) => {
                     tracing::error!(reason = %error, "the store can't be relied on any more");
@@ -251,8 +253,8 @@ impl Relay {
 
     /// Reads again whom to believe, which others may have changed.
     pub fn look_at_keys(&self) {
-        match self.shared.keyring.read() {
-            Ok(trust) => self.shared.believed.set(trust),
+        match self.shared.believed.reload() {
+            Ok(()) => self.shared.list_pins(),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
         }
     }
@@ -292,6 +294,14 @@ impl Relay {
         ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.readers.ask(ask).await
+    }
+
+    /// A handle of the store for one who reads often and little, without a turn.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) fn open_store(&self) -> Result<Box<dyn RelayStore + Send>, StoreError> {
+        self.shared.readers.open()
     }
 
     /// Changes something in the store, on the thread that writes.

@@ -74,8 +74,10 @@ pub enum Outcome {
     Later {
         /// What the sender is told in the end, if it never does.
         code: ErrorCode,
-        /// Why, in one line.
+        /// Why, in one line: for the log and the dead letter.
         reason: String,
+        /// Why, as the sender may know it; without it, the code says enough.
+        public: Option<String>,
         /// Not before so long.
         after: Option<Duration>,
     },
@@ -83,8 +85,10 @@ pub enum Outcome {
     Failed {
         /// What the sender is told.
         code: ErrorCode,
-        /// Why, in one line.
+        /// Why, in one line: for the log and the dead letter.
         reason: String,
+        /// Why, as the sender may know it; without it, the code says enough.
+        public: Option<String>,
     },
 }
 
@@ -99,6 +103,7 @@ impl Outcome {
         Self::Later {
             code,
             reason: reason.into(),
+            public: None,
             after: None,
         }
     }
@@ -108,6 +113,17 @@ impl Outcome {
         Self::Failed {
             code,
             reason: reason.into(),
+            public: None,
+        }
+    }
+
+    /// It will never work, for a reason that the sender may know as it is.
+    pub fn refused(code: ErrorCode, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Failed {
+            code,
+            public: Some(reason.clone()),
+            reason,
         }
     }
 }

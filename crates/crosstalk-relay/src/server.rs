@@ -30,7 +30,7 @@ mod poll;
 mod query;
 mod receive;
 mod seat;
-mod sight;
+pub(crate) mod sight;
 mod stream;
 mod surface;
 mod thread;
@@ -41,12 +41,11 @@ mod view;
 pub use blob::Blobs;
 pub use tls::{TlsError, tls};
 
-use crate::core::{Received, Relay, Stopped};
+use crate::core::{Relay, Stopped};
 use crate::metrics::Metrics;
 use crate::rate::{Rates, Whose};
 use answer::Fault;
 use credential::{Caller, Credentials};
-use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
@@ -153,22 +152,9 @@ impl Site {
         taken.map_err(Fault::too_often)
     }
 
-    /// Takes an envelope in. A token that it withdraws has ended when this returns.
-    async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
-        let received = self.relay.receive(bytes, peer).await;
-        if self.relay.has_ended_tokens()
-            && let Err(error) = self.look_at_tokens().await
-        {
-            tracing::warn!(reason = %error, "a token that was withdrawn ends a little later");
-        }
-        received
-    }
-
-    /// Looks at the tokens again, which others may have changed.
-    async fn look_at_tokens(&self) -> Result<(), StoreError> {
-        let tokens = self.relay.read(|store| store.tokens()).await?;
-        self.credentials.set(tokens);
-        Ok(())
+    /// Checks that the credential of a caller still counts, who was let in before something took its time.
+    fn still(&self, caller: &Caller) -> Result<(), Fault> {
+        self.credentials.still(caller, self.relay.now())
     }
 
     /// Waits until what was taken is filed, so that everything is found. Not for ever: a disk may be full.
@@ -220,15 +206,14 @@ pub async fn serve<F: Future<Output = ()>>(
 ) -> Result<(), ServeError> {
     let listen = listener.local_addr()?;
     let config = relay.config();
-    let tokens = relay.read(|store| store.tokens()).await?;
-    if tokens.is_empty() && !relay.config().holds.is_empty() {
+    let credentials = Credentials::new(listen.ip().is_loopback(), relay.clone())?;
+    if credentials.are_none()? && !relay.config().holds.is_empty() {
         tracing::warn!(
             "messages wait for a person, and without tokens every program on this machine counts as one: make tokens \
              with `crosstalk token create`"
         );
     }
-    let credentials = Credentials::new(listen.ip().is_loopback(), tokens);
-    if credentials.is_shut() {
+    if credentials.is_shut()? {
         return Err(ServeError::NoCredentials(listen));
     }
     let filing = *relay.filing().borrow();

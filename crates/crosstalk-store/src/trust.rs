@@ -1,4 +1,5 @@
-//! The trust file: whom to believe, changed by one process at a time (TRU-030).
+//! The trust file: whom to believe, changed by one process at a time (TRU-030); and beside it the file of contacts, with what
+//! a relay learned without anybody's decision (TRU-004).
 
 use crosstalk_protocol::{Trust, TrustFileError};
 use std::fmt;
@@ -11,7 +12,12 @@ use crate::permission::Guard;
 
 /// What its temporary files and its lock are called.
 const LABEL: &str = "trust.toml";
+/// What the file beside it is called.
+const CONTACTS: &str = "contacts.toml";
+/// The largest file that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;
+/// How much of that only a change may use that takes trust away: a revocation always finds room.
+const RESERVED_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The file that says whom to believe.
 ///
@@ -125,19 +131,12 @@ impl TrustFile {
     /// # Errors
     /// If it can't be read or understood, or others can change it.
     pub fn read(&self) -> Result<Trust, TrustStoreError> {
-        let file = self.path.clone();
-        match disk::read(&self.path, LIMIT, Guard::Public) {
-            Ok(text) => {
-                Trust::parse(&text).map_err(|source| TrustStoreError::Malformed { file, source })
-            }
-            Err(Unread::Missing) => Ok(Trust::default()),
-            Err(Unread::Exposed(exposure)) => {
-                let message = exposure.to_string();
-                Err(TrustStoreError::Exposed { file, message })
-            }
-            Err(Unread::TooLarge(_)) => Err(TrustStoreError::TooLarge { file }),
-            Err(Unread::Disk(error)) => Err(error.into()),
-        }
+        let trust = read(&self.path, Trust::default(), |_, text| Trust::parse(text))?;
+        read(&self.contacts(), trust, Trust::add_contacts)
+    }
+
+    fn contacts(&self) -> PathBuf {
+        self.path.with_file_name(CONTACTS)
     }
 
     /// Changes it, while no other process does. What others have written meanwhile is read before; nothing is written
@@ -155,20 +154,65 @@ impl TrustFile {
         let mut trust = before.clone();
         let answer = change(&mut trust)?;
         if trust != before {
-            self.write(&trust)?;
+            self.write(&trust, &before)?;
         }
         Ok(answer)
     }
 
-    fn write(&self, trust: &Trust) -> Result<(), TrustStoreError> {
-        let file = self.path.clone();
-        let text = trust.to_text();
-        if !Trust::parse(&text).is_ok_and(|read| read == *trust) {
+    /// Writes those of the two files that changed, decisions first: a contact about which somebody decided counts no more
+    /// where the second file is not written.
+    fn write(&self, trust: &Trust, before: &Trust) -> Result<(), TrustStoreError> {
+        let contacts = self.contacts();
+        let texts = [
+            (&self.path, trust.to_text(), before.to_text()),
+            (
+                &contacts,
+                trust.contacts_to_text(),
+                before.contacts_to_text(),
+            ),
+        ];
+        let [(_, decided, _), (_, met, _)] = &texts;
+        let again = Trust::parse(decided).and_then(|read| read.add_contacts(met));
+        if !again.is_ok_and(|read| read.is_same_as(trust)) {
+            let file = self.path.clone();
             return Err(TrustStoreError::Unwritable { file });
         }
-        if text.len() as u64 > LIMIT {
-            return Err(TrustStoreError::TooLarge { file });
+        let changed = texts.iter().filter(|(_, text, old)| text != old);
+        for (path, text, old) in changed.clone() {
+            let is_free = text.len() <= old.len() || trust.only_restricts(before);
+            let limit = match is_free {
+                true => LIMIT,
+                false => LIMIT - RESERVED_BYTES,
+            };
+            if text.len() as u64 > limit {
+                let file = (*path).clone();
+                return Err(TrustStoreError::TooLarge { file });
+            }
         }
-        Ok(disk::replace(&self.path, &text, LABEL)?)
+        for (path, text, _) in changed {
+            disk::replace(path, text, LABEL)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads one of the two files on top of what is known.
+fn read(
+    path: &Path,
+    known: Trust,
+    parse: impl FnOnce(Trust, &str) -> Result<Trust, TrustFileError>,
+) -> Result<Trust, TrustStoreError> {
+    let file = path.to_owned();
+    match disk::read(path, LIMIT, Guard::Public) {
+        Ok(text) => {
+            parse(known, &text).map_err(|source| TrustStoreError::Malformed { file, source })
+        }
+        Err(Unread::Missing) => Ok(known),
+        Err(Unread::Exposed(exposure)) => {
+            let message = exposure.to_string();
+            Err(TrustStoreError::Exposed { file, message })
+        }
+        Err(Unread::TooLarge(_)) => Err(TrustStoreError::TooLarge { file }),
+        Err(Unread::Disk(error)) => Err(error.into()),
     }
 }

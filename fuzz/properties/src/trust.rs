@@ -43,6 +43,7 @@ static SIGNED: LazyLock<Option<Signed>> = LazyLock::new(|| {
         by: None,
         senders: vec!["A".to_owned()],
         standing: Standing::Active,
+        credential: None,
     };
     trust.pin(pin).ok()?;
     Some(Signed {

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{json, schema};
 use clap::{Args, Subcommand};
+use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::{self, escape};
 use crosstalk_envelope::{Address as Parts, Schemes, Severity};
@@ -162,7 +163,7 @@ fn remarks(text: &str, schemes: &Schemes) -> Vec<Remark> {
         }
         Ok(_) => {}
     }
-    if unicode::mixes_scripts(text) || unicode::imitates_ascii(text) {
+    if is_deceptive(text) {
         let message = "the address has letters that look like those of another alphabet";
         push(&rule::LOOK_ALIKE, Severity::Warning, message.to_owned());
     }

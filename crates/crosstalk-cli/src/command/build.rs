@@ -73,7 +73,7 @@ impl Build {
             }
         }
         if exit == Exit::SUCCESS {
-            console.data(envelopes.join("\n"))?;
+            console.text(&envelopes.join("\n"))?;
         }
         Ok(exit)
     }

@@ -75,7 +75,7 @@ impl Canonical {
             document.canonical()
         };
         match form {
-            Ok(form) => console.data(form).map(|()| Exit::SUCCESS),
+            Ok(form) => console.text(&form).map(|()| Exit::SUCCESS),
             Err(fault) => refuse(console, &Carets::new(&name, text), &[fault.shifted(offset)]),
         }
     }

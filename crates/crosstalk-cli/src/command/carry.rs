@@ -18,7 +18,7 @@ use crate::relay::remote::{Remote, Through, Waiting};
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::{Document, Edit, ErrorCode, Reading, fence, scan};
-use crosstalk_protocol::store::Way;
+use crosstalk_protocol::store::{Way, is_same_party};
 use std::io::IsTerminal as _;
 use std::path::Path;
 
@@ -271,7 +271,8 @@ impl Courier<'_> {
 fn is_question(waiting: &Waiting, said: &str) -> bool {
     let question = Document::parse(&waiting.envelope, Reading::Strict);
     let found = scan(said, Reading::Paste);
-    let same =
-        |d: &Document<'_>| d.sender() == question.sender() && d.body_text() == question.body_text();
+    let same = |d: &Document<'_>| {
+        is_same_party(d.sender(), question.sender()) && d.body_text() == question.body_text()
+    };
     found.documents.iter().any(same)
 }

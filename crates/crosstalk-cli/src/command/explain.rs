@@ -89,6 +89,9 @@ fn about_verdict(word: Word) -> String {
         Word::FirstContact => {
             "compare the fingerprint with the sender by voice, then crosstalk trust pin"
         }
+        Word::Unbound => {
+            "ask the sender by another way whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
+        }
         Word::Unsigned => "treat it as what anybody may have written",
         Word::UnknownKey => {
             "ask the sender to sign with --with-key, or try again if DNS did not answer"

@@ -71,7 +71,7 @@ impl Fmt {
                 out = fence(&out);
             }
             console.data(if *first { "" } else { "\n" })?;
-            console.data(out)?;
+            console.text(&out)?;
             *first = false;
         }
         Ok(exit)

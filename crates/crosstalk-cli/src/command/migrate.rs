@@ -60,7 +60,7 @@ fn one(
         let done = match migrator.migrate(document) {
             Ok(migration) => {
                 console.data(if *first { "" } else { "\n" })?;
-                console.data(text_of(document, &migration))?;
+                console.text(&text_of(document, &migration))?;
                 *first = false;
                 what_was_done(document, &migration)
             }

@@ -161,7 +161,7 @@ impl Redact {
                 console.show(&line)?;
             }
         } else if outcome.faults.is_empty() {
-            console.data(&outcome.text)?;
+            console.text(&outcome.text)?;
         } else {
             // Half of it redacted would look like all of it.
             let word = styled(YELLOW, "not written");

@@ -76,7 +76,7 @@ impl Sign {
             require_verified(&signed, &signer)?;
             out.push(signed);
         }
-        console.data(out.join("\n"))?;
+        console.text(&out.join("\n"))?;
         Ok(Exit::SUCCESS)
     }
 

@@ -15,8 +15,8 @@ use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 
 /// Make, list and revoke the tokens of a relay
 ///
-/// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it within seconds. What
-/// is kept of a token is not enough to use it.
+/// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. What is
+/// kept of a token is not enough to use it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"

@@ -3,6 +3,7 @@
 use super::setting::{Key, Kind, NAMES, PROFILE, Setting, Value, nearest};
 use super::{SETTINGS, file};
 use crate::failure::Failure;
+use crosstalk_envelope::name::same_name;
 pub(super) use toml_edit::Table;
 use toml_edit::{Array, DocumentMut, Item, TableLike};
 
@@ -223,7 +224,7 @@ fn written_name(table: &dyn TableLike, name: &str, what: &What) -> String {
     let found = table
         .iter()
         .map(|(n, _)| n)
-        .find(|n| is_name && n.eq_ignore_ascii_case(name));
+        .find(|n| is_name && same_name(n, name));
     found.unwrap_or(name).to_owned()
 }
 
@@ -245,7 +246,7 @@ pub(crate) fn stored(text: &str, target: &Target) -> Option<Value> {
     match &target.what {
         What::Name(name) => {
             let mut names = found.names.into_iter();
-            let entry = names.find(|e| profile(&e.profile) && e.name.eq_ignore_ascii_case(name))?;
+            let entry = names.find(|e| profile(&e.profile) && same_name(&e.name, name))?;
             Some(Value::Text(entry.address))
         }
         What::Setting(name) => {

@@ -26,7 +26,7 @@ pub(crate) struct Title {
 }
 
 /// What is in a backup besides the store, in the folder of the relay.
-const FILES: [&str; 2] = ["trust.toml", "relay.toml"];
+const FILES: [&str; 3] = ["trust.toml", "contacts.toml", "relay.toml"];
 const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
@@ -224,6 +224,7 @@ mod tests {
         for name in [
             "relay.db",
             "trust.toml",
+            "contacts.toml",
             "keys/a.pem",
             "blobs/ab/cd",
             "blobs/sha256-ab",

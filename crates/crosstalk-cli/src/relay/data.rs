@@ -39,11 +39,12 @@ pub(crate) struct Data {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "blobs",
     "keys",
     "relay.toml",
     "trust.toml",
+    "contacts.toml",
     "serve.lock",
     "work",
     "damaged",

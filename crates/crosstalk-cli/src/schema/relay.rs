@@ -32,6 +32,7 @@ pub(super) fn tokens() -> Value {
         "name": text(),
         "role": {"enum": ["agent", "person", "admin"]},
         "for": list(text()),
+        "courier": list(text()),
         "state": {"enum": ["active", "expired", "revoked"]},
         "created_at": text(), "expires_at": maybe(), "revoked_at": maybe(),
     }));

@@ -52,6 +52,7 @@ pub(crate) fn badge(record: &Record) -> (String, String) {
         (Word::Unsigned, _, Way::Filed) => (YELLOW, "○ filed from plain text".to_owned()),
         (Word::Verified, ..) => (GREEN, format!("✓ verified{by}")),
         (Word::FirstContact, ..) => (YELLOW, format!("◔ first contact{by}")),
+        (Word::Unbound, ..) => (YELLOW, format!("◔ unbound{by}")),
         (Word::Unsigned, ..) => (YELLOW, "○ unsigned".to_owned()),
         (Word::UnknownKey, ..) => (YELLOW, "? unknown key".to_owned()),
         (Word::Damaged, ..) => (RED, "✗ damaged".to_owned()),

@@ -124,7 +124,10 @@ fn skipping_all_is_no_success() {
 }
 
 const CONFIG: &str = "[limits]\nhead_seconds = 2\nbody_seconds = 2\nrequests_per_minute = 3000\n\
-                      [[hold]]\nscopes = [\"conform-hold\"]\n";
+                      [[hold]]\nscopes = [\"conform-hold\"]\n\
+                      [[agent]]\naddress = \"claude://conform/able\"\ncapabilities = [\"conform-skill\"]\n\
+                      [[agent]]\naddress = \"claude://conform/narrowed\"\n\
+                      capabilities = [\"conform-one\", \"conform-two\"]\n";
 
 /// The cases that were skipped by our own relay, which passes all others.
 fn skipped_by(relay: &Relay, more: &[&str]) -> Vec<String> {
@@ -161,9 +164,12 @@ fn our_relay_passes_without_credentials() {
     let skipped = skipped_by(&relay, &[]);
     let wanted = [
         "hold-agent",
+        "courier-inbox",
         "consent-unseen",
         "poll-others",
+        "blob-named",
         "credential-none",
+        "credential-message",
         "speaks-for",
         "reads-for",
         "agent-no-person",

@@ -4,7 +4,8 @@ use crate::run::Home;
 use crosstalk_testing::knot::{Knot, Signing, Zone};
 use serde_json::Value;
 
-const MESSAGE: &str = "[[CLAUDE→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: tests\n\
+/// The sender has an address of the domain that vouches for the key.
+const MESSAGE: &str = "[[human://alice@example.test/inbox→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: tests\n\
     intent: REQUEST\nbody: |\n  Did they pass?\nsig: none\n[[END]]\n";
 
 fn made(home: &Home, arguments: &[&str], stdin: &str) -> String {
@@ -61,6 +62,27 @@ fn a_domain_vouches_for_its_keys() {
         (&"verified".into(), &"dns".into()),
         "{verdict}"
     );
+    // The domain says nothing about senders elsewhere, nor about a simple name.
+    for sender in ["human://ann@acme.test/inbox", "CLAUDE"] {
+        let text = MESSAGE.replace("human://alice@example.test/inbox", sender);
+        let arguments = ["sign", "--with-key", "--key", "alice@example.test"];
+        let text = made(&alice, &arguments, &text);
+        let verdict = asked.verdict(&text, &[]);
+        assert_eq!(
+            (&verdict["verdict"], &verdict["trust"], &verdict["rule"]),
+            (&"unbound".into(), &"dns".into(), &"TRU-026".into()),
+            "{verdict}"
+        );
+        let shown = bob.run(&["verify", "--dns", "--dns-server", &asked.1], &text);
+        assert_eq!(shown.code, 26, "{}", shown.out);
+        assert!(!shown.out.contains("VERIFIED"), "{}", shown.out);
+        let flat = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let warning = format!("neither this domain nor a pin binds the key to the sender {sender}");
+        assert!(
+            flat.starts_with("UNBOUND") && flat.contains(&warning),
+            "{flat}"
+        );
+    }
     let other = asked.verdict(&sign("alice@other.test"), &[]);
     assert_eq!(other["rule"], "TRU-023", "{other}");
     let none = asked.verdict(&sign("alice@none.test"), &[]);

@@ -138,11 +138,24 @@ fn verdicts_print_what_their_schema_says() {
         for line in ended.out.lines() {
             let value = assert_valid(&verify, line, &what);
             words.insert(value["verdict"].as_str().unwrap().to_owned());
-            let shown = value["verdict"] == "verified" || value["verdict"] == "first-contact";
+            let shown = ["verified", "first-contact"].contains(&value["verdict"].as_str().unwrap());
             assert_eq!(value["envelope"].is_string(), shown, "{what}");
         }
         assert!(!ended.out.is_empty() || ended.code == 0, "{what}");
     }
+    // A domain that vouches for the key, and no pin that binds it to the sender.
+    let home = Home::new("schema-unbound");
+    std::fs::create_dir_all(home.path("crosstalk")).unwrap();
+    let answer = "schema = \"crosstalk.trust/1\"\n[[dns]]\ndomain = \"example.com\"\n\
+                  keys = [\"ed25519:pk=A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=\"]\ndnssec = \"secure\"\n\
+                  asked = \"2025-12-02T07:00:00Z\"\nexpires = \"2999-12-02T08:00:00Z\"\n";
+    std::fs::write(home.path("crosstalk/trust.toml"), answer).unwrap();
+    let signed = std::fs::read(folder.join("signed.txt")).unwrap();
+    let ended = home.run(&["verify", "--json"], &signed);
+    assert_eq!(ended.code, 26, "{}{}", ended.out, ended.err);
+    let value = assert_valid(&verify, ended.out.trim_end(), "unbound");
+    assert!(value["envelope"].is_string(), "{value}");
+    words.insert(value["verdict"].as_str().unwrap().to_owned());
     assert_eq!(
         words.len(),
         crosstalk_protocol::Word::ALL.len(),

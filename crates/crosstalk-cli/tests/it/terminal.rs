@@ -167,6 +167,57 @@ fn a_hostile_text_does_no_harm_to_the_screen() {
     }
 }
 
+/// A terminal is sent nothing that it would act on or hide, and a program gets every byte.
+#[test]
+fn texts_are_escaped_for_a_terminal_and_exact_for_a_program() {
+    let home = Home::new("raw-texts");
+    let plain = "before \u{1b}[2J\u{1b}]0;owned\u{7}after \u{202e}abc\u{e0041}\n";
+    std::fs::write(home.path("plain.txt"), plain).unwrap();
+    let deceiving = "over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}";
+    let message = envelope(deceiving)
+        .replace("user: kalle", "user:kalle")
+        .replace("a terminal of any width", deceiving);
+    std::fs::write(home.path("message.txt"), &message).unwrap();
+    let hidden =
+        |c: char| crosstalk_envelope::unicode::is_hidden(c) || (c.is_control() && c != '\n');
+    let terminal = terminal(&home, 120, 40, &[]);
+    run(&terminal, &format!("cd {}", home.path("").display()));
+    for (command, shown) in [
+        (
+            "redact plain.txt",
+            r"before \u{1b}[2J\u{1b}]0;owned\u{7}after \u{202e}abc\u{e0041}",
+        ),
+        (
+            "redact message.txt",
+            r"over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}",
+        ),
+        (
+            "fmt message.txt",
+            r"over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}",
+        ),
+        (
+            "canonical message.txt",
+            r"over \u{202e}abc\u{2066} and \u{e0041}\u{e0042}",
+        ),
+    ] {
+        let screen = run(&terminal, &format!("crosstalk {command}"));
+        assert!(screen.contains(shown), "{command}: {screen}");
+        assert!(!screen.contains(hidden), "{command}: {screen:?}");
+    }
+    let exact = |args: &[&str]| home.run(args, "").out;
+    let (plain_file, file) = (home.path("plain.txt"), home.path("message.txt"));
+    let (plain_file, file) = (plain_file.to_str().unwrap(), file.to_str().unwrap());
+    assert_eq!(exact(&["redact", plain_file]), plain);
+    assert_eq!(exact(&["redact", file]), message);
+    let formed = exact(&["fmt", file]);
+    assert_eq!(formed, message.replace("user:kalle", "user: kalle"));
+    let canonical = exact(&["canonical", file]);
+    assert!(
+        canonical.contains(&format!("context: {deceiving}\n")),
+        "{canonical:?}"
+    );
+}
+
 #[test]
 fn a_message_is_written_and_answered_in_an_editor() {
     let home = Home::new("editor-flow");

@@ -17,14 +17,14 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
             let words = words(value);
             !words.is_empty() && words.iter().all(|w| known.contains(&w.as_ref()))
         }
-        ValueKind::List => !list(value).is_empty(),
-        ValueKind::Options => options(value).len() >= 2,
+        ValueKind::List => holds_texts(value) && !list(value).is_empty(),
+        ValueKind::Options => holds_texts(value) && options(value).len() >= 2,
         ValueKind::Time => Timestamp::parse(value).is_some(),
         ValueKind::Consent => Consent::parse(value).is_known(),
         ValueKind::Address => Address::parse(value).is_ok(),
         ValueKind::Addresses => {
             let list = list(value);
-            !list.is_empty() && list.iter().all(|a| Address::parse(a).is_ok())
+            holds_texts(value) && !list.is_empty() && list.iter().all(|a| Address::parse(a).is_ok())
         }
         ValueKind::Route => route(value).all(|a| Address::parse(a).is_ok()),
         ValueKind::Attachment => Attachment::parse(value).is_ok(),
@@ -36,6 +36,15 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
         ValueKind::Key => value
             .split_once(":pk=")
             .is_some_and(|(_, key)| base64::decode(key).is_some()),
+    }
+}
+
+/// Whether a value is no flow, or one of texts: what is nested in a list is nobody's address.
+fn holds_texts(value: &str) -> bool {
+    match Flow::parse(value) {
+        Ok(Flow::Text(_)) => true,
+        Ok(Flow::List(items)) => items.iter().all(|i| matches!(i, Flow::Text(_))),
+        Ok(Flow::Map(_)) | Err(_) => false,
     }
 }
 
@@ -154,5 +163,26 @@ impl std::fmt::Display for Digest {
             };
         }
         f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_holds_texts_and_nothing_nested() {
+        for (kind, value, is_fine) in [
+            (ValueKind::Addresses, "[claude://a, claude://b]", true),
+            (ValueKind::Addresses, "[claude://a, {x: y}]", false),
+            (ValueKind::Addresses, "[claude://a, [claude://b]]", false),
+            (ValueKind::Addresses, "{x: claude://a}", false),
+            (ValueKind::List, "[a, {x: y}]", false),
+            (ValueKind::List, "a, b", true),
+            (ValueKind::Options, "[yes, no, {x: y}]", false),
+            (ValueKind::Options, "yes | no", true),
+        ] {
+            assert_eq!(is_well_typed(kind, &[], value), is_fine, "{value}");
+        }
     }
 }

@@ -13,22 +13,14 @@ pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
         return None;
     }
     let padding = padding_in(strict.source());
-    let beyond_ascii = padding.is_some_and(|(_, beyond_ascii)| beyond_ascii);
     // What was signed in this form stays in this form.
-    if !is_signed(&strict) && (beyond_ascii || needs_repair(&strict)) {
+    if !is_signed(&strict) && (padding.is_some() || needs_repair(&strict)) {
         return None;
     }
-    let at = strict.span().start;
-    let repairs: Vec<Diagnostic> = padding
-        .map(|(i, _)| {
-            repaired(
-                &rule::PADDING,
-                at + i..at + i + 1,
-                "spaces at the ends of lines were removed",
-            )
-        })
-        .into_iter()
-        .collect();
+    let start = strict.span().start;
+    let what = "spaces at the ends of lines were removed";
+    let report = |at: usize| repaired(&rule::PADDING, start + at..start + at + 1, what);
+    let repairs: Vec<Diagnostic> = padding.map(report).into_iter().collect();
     Some(strict.into_clean_paste(repairs))
 }
 
@@ -73,26 +65,17 @@ fn needs_repair(document: &Document<'_>) -> bool {
             .any(|b| b.fields().any(|(_, value)| is_broken(value)))
 }
 
-/// The first white space at the end of a line, and whether some line ends with a space beyond ASCII.
-fn padding_in(source: &str) -> Option<(usize, bool)> {
-    let mut first = None;
+/// Where the first line ends with a space beyond ASCII. Spaces and tabs there are none of the line (ENV-002).
+fn padding_in(source: &str) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', source.as_bytes());
-    for end in ends.chain([source.len()]) {
-        let line = source.get(..end).unwrap_or("");
+    let mut lines = ends.chain([source.len()]).filter_map(|end| {
+        let line = source.get(..end)?;
+        let is_suspect = matches!(line.as_bytes().last(), Some(b'\r' | b' ' | b'\t' | 0x80..));
+        is_suspect.then_some(line)
+    });
+    lines.find_map(|line| {
         let line = line.strip_suffix('\r').unwrap_or(line);
-        match line.as_bytes().last() {
-            Some(b' ' | b'\t') => {
-                first.get_or_insert((line.len() - 1, false));
-                let bare = line.trim_end_matches([' ', '\t']);
-                if bare.ends_with(clean::is_padding) {
-                    return Some((line.len() - 1, true));
-                }
-            }
-            Some(0x80..) if line.ends_with(clean::is_padding) => {
-                return Some((line.len() - 1, true));
-            }
-            _ => {}
-        }
-    }
-    first
+        let bare = line.trim_end_matches([' ', '\t']);
+        bare.ends_with(clean::is_padding).then(|| line.len() - 1)
+    })
 }

@@ -198,11 +198,11 @@ fn push<'t>(text: Cow<'t, str>, span: Range<usize>, out: &mut Repaired, lines: &
         (text, span)
     } else {
         let padding = span.end.saturating_sub(text.len() - length).max(span.start)..span.end;
-        out.note_once(
-            &rule::PADDING,
-            padding.clone(),
-            "spaces at the ends of lines were removed",
-        );
+        // Spaces and tabs there are none of the line (ENV-002): without them nothing is repaired.
+        if !text.get(length..).unwrap_or("").is_ascii() {
+            let what = "spaces at the ends of lines were removed";
+            out.note_once(&rule::PADDING, padding.clone(), what);
+        }
         let text = match text {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(..length).unwrap_or("")),
             Cow::Owned(mut text) => {

@@ -1775,11 +1775,11 @@ pub mod rule {
         help: "check the spelling, or begin the key with X-",
         drops: false,
     };
-    /// LNT-005: A name does not mix scripts.
+    /// LNT-005: A name does not imitate letters of another alphabet.
     pub static LOOK_ALIKE: Rule = Rule {
         id: "LNT-005",
         code: None,
-        title: "A name does not mix scripts",
+        title: "A name does not imitate letters of another alphabet",
         help: "check the name letter by letter: letters of several alphabets look alike",
         drops: false,
     };
@@ -1871,6 +1871,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// ADR-009: A name or an address has no blank but the space, and no variation selector.
+    pub static ADDRESS_UNSEEN: Rule = Rule {
+        id: "ADR-009",
+        code: Some(ErrorCode::Format),
+        title: "A name or an address has no blank but the space, and no variation selector",
+        help: "write the name again by hand: it holds a character that does not show",
+        drops: false,
+    };
     /// ADR-010: A name is looked for in the local table, on request in the DNS, and else stays a name.
     pub static RESOLVE_ORDER: Rule = Rule {
         id: "ADR-010",
@@ -1879,11 +1887,11 @@ pub mod rule {
         help: "say what the name stands for with crosstalk name NAME ADDRESS, or give a URL",
         drops: false,
     };
-    /// ADR-011: The local table ignores ASCII case, and a circle in it decides nothing.
+    /// ADR-011: The local table compares names by ADR-020, and a circle in it decides nothing.
     pub static NAME_TABLE: Rule = Rule {
         id: "ADR-011",
         code: None,
-        title: "The local table ignores ASCII case, and a circle in it decides nothing",
+        title: "The local table compares names by ADR-020, and a circle in it decides nothing",
         help: "let one of the names stand for a URL, with crosstalk name NAME ADDRESS",
         drops: false,
     };
@@ -1916,6 +1924,22 @@ pub mod rule {
         id: "ADR-015",
         code: None,
         title: "An address is used byte for byte, and what was received keeps its names",
+        help: "",
+        drops: false,
+    };
+    /// ADR-020: Names are the same by full case folding, URLs by folded scheme and host.
+    pub static SAME_NAME: Rule = Rule {
+        id: "ADR-020",
+        code: None,
+        title: "Names are the same by full case folding, URLs by folded scheme and host",
+        help: "",
+        drops: false,
+    };
+    /// ADR-021: A name that looks like another one is flagged, and is another party.
+    pub static LOOKS_LIKE: Rule = Rule {
+        id: "ADR-021",
+        code: None,
+        title: "A name that looks like another one is flagged, and is another party",
         help: "",
         drops: false,
     };
@@ -2543,11 +2567,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// TRU-001: A verdict is one of seven words.
+    /// TRU-001: A verdict is one of eight words.
     pub static VERDICT: Rule = Rule {
         id: "TRU-001",
         code: None,
-        title: "A verdict is one of seven words",
+        title: "A verdict is one of eight words",
         help: "",
         drops: false,
     };
@@ -2605,6 +2629,14 @@ pub mod rule {
         code: Some(ErrorCode::Perm),
         title: "The Key-ID of a key block is the key id of the signature",
         help: "ask the sender to sign again with --with-key",
+        drops: false,
+    };
+    /// TRU-009: A sender who looks like a pinned one under another key id stops the message.
+    pub static SENDER_LOOKS_LIKE: Rule = Rule {
+        id: "TRU-009",
+        code: Some(ErrorCode::Perm),
+        title: "A sender who looks like a pinned one under another key id stops the message",
+        help: "compare the names letter by letter, and ask the sender by another way",
         drops: false,
     };
     /// TRU-010: A rotation carries proofs by the old and the new key.
@@ -2685,6 +2717,14 @@ pub mod rule {
         code: None,
         title: "An answer is kept as long as its TTL says, and no longer",
         help: "",
+        drops: false,
+    };
+    /// TRU-026: A domain vouches for senders of its own; another one needs a pin.
+    pub static SENDER_UNBOUND: Rule = Rule {
+        id: "TRU-026",
+        code: Some(ErrorCode::Perm),
+        title: "A domain vouches for senders of its own; another one needs a pin",
+        help: "ask the sender by another way, then pin the key id for this sender",
         drops: false,
     };
     /// TRU-030: A trust file is TOML of the schema crosstalk.trust/1.
@@ -3012,7 +3052,7 @@ pub mod rule {
         id: "HTP-028",
         code: Some(ErrorCode::Unsupported),
         title: "A HANDOFF goes to who can do what it requires, and makes the steward",
-        help: "let the receiver declare what it can do, or hand over to a person",
+        help: "ask the relay operator to assign the capabilities to the receiver, or hand over to a person",
         drops: false,
     };
     /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
@@ -3023,11 +3063,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-030: Only the relay speaks as SYSTEM.
+    /// HTP-030: Only the relay speaks as SYSTEM, and nobody under a name that looks like a known one.
     pub static HTTP_SYSTEM_SENDER: Rule = Rule {
         id: "HTP-030",
         code: Some(ErrorCode::Perm),
-        title: "Only the relay speaks as SYSTEM",
+        title: "Only the relay speaks as SYSTEM, and nobody under a name that looks like a known one",
         help: "send under a name of your own",
         drops: false,
     };
@@ -3127,11 +3167,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-044: Agents declare what they can do.
+    /// HTP-044: Agents have the capabilities that the operator assigned to them, as far as they offer them.
     pub static HTTP_AGENTS: Rule = Rule {
         id: "HTP-044",
         code: None,
-        title: "Agents declare what they can do",
+        title: "Agents have the capabilities that the operator assigned to them, as far as they offer them",
         help: "",
         drops: false,
     };
@@ -3175,19 +3215,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-050: An attachment is taken if its digest is right.
+    /// HTP-050: An attachment is taken if its digest is right, and answered alike whether it was known or not.
     pub static HTTP_BLOB_PUT: Rule = Rule {
         id: "HTP-050",
         code: Some(ErrorCode::Format),
-        title: "An attachment is taken if its digest is right",
+        title: "An attachment is taken if its digest is right, and answered alike whether it was known or not",
         help: "send the bytes that the digest is of",
         drops: false,
     };
-    /// HTP-051: An attachment is given out as bytes and nothing else.
+    /// HTP-051: An attachment is given out as bytes, to those who have access to it.
     pub static HTTP_BLOB_GET: Rule = Rule {
         id: "HTP-051",
         code: None,
-        title: "An attachment is given out as bytes and nothing else",
+        title: "An attachment is given out as bytes, to those who have access to it",
         help: "",
         drops: false,
     };
@@ -3935,12 +3975,15 @@ pub mod rule {
         &ADDRESS_SPACE,
         &ADDRESS_PERCENT,
         &SCHEME_REGISTRY,
+        &ADDRESS_UNSEEN,
         &RESOLVE_ORDER,
         &NAME_TABLE,
         &NAME_RECORD,
         &NAME_RECORD_TEXT,
         &NAME_UNAVAILABLE,
         &NAME_KEPT,
+        &SAME_NAME,
+        &LOOKS_LIKE,
         &ULID,
         &UUIDV7,
         &ID_ORDER,
@@ -4027,6 +4070,7 @@ pub mod rule {
         &SENDER_CHANGED,
         &KEY_DISTRUSTED,
         &KEY_BLOCK,
+        &SENDER_LOOKS_LIKE,
         &ROTATION,
         &KEY_REPLACED,
         &KEY_REVOKED,
@@ -4037,6 +4081,7 @@ pub mod rule {
         &DNS_OTHER_KEY,
         &DNSSEC_REQUIRED,
         &DNS_CACHE,
+        &SENDER_UNBOUND,
         &TRUST_FILE,
         &REDACTION_KINDS,
         &REDACTION_STABLE,

@@ -318,7 +318,9 @@ const fn refusal(verdict: Word) -> Option<&'static str> {
         Word::Damaged => Some("it is not what was signed"),
         Word::NotVerified => Some("its signature does not hold"),
         Word::Revoked => Some("its key was revoked"),
-        Word::Verified | Word::FirstContact | Word::Unsigned | Word::UnknownKey => None,
+        Word::Verified | Word::FirstContact | Word::Unbound | Word::Unsigned | Word::UnknownKey => {
+            None
+        }
     }
 }
 

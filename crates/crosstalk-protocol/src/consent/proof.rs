@@ -60,8 +60,10 @@ impl Proof {
     pub fn of(document: &Document<'_>, verdict: &Verdict, trust: &Trust, peer: &Peer) -> Self {
         let assurance = match (verdict.word(), verdict.trusted()) {
             (Word::Verified, Trusted::Dns { .. }) => Assurance::Dns,
+            (Word::Verified, Trusted::Did) | (Word::FirstContact | Word::Unbound, _) => {
+                Assurance::FirstContact
+            }
             (Word::Verified, _) => Assurance::Pinned,
-            (Word::FirstContact, _) => Assurance::FirstContact,
             _ => Assurance::Unsigned,
         };
         if assurance == Assurance::Unsigned {
@@ -75,12 +77,11 @@ impl Proof {
             return Self::default();
         }
         let id = verdict.pkid().unwrap_or_default();
+        let known = verdict.key.and_then(|key| trust.entry(id, &key));
         let is_compared = peer.is_local
             || assurance == Assurance::Dns
             || *verdict.trusted() == Trusted::Given
-            || trust
-                .active(id)
-                .is_some_and(|key| key.how != Origin::FirstContact);
+            || known.is_some_and(|key| key.how != Origin::FirstContact);
         let is_senders = Peer::signer(verdict, trust, document.sender()).is_some();
         Self {
             assurance,

@@ -259,7 +259,7 @@ pub(super) fn carried_key(document: &Document<'_>) -> Option<PublicKey> {
 
 /// Whether a signature holds, whoever vouches for the key.
 pub(super) fn holds(word: Word) -> bool {
-    matches!(word, Word::Verified | Word::FirstContact)
+    word.is_signed()
 }
 
 fn is_bad(word: Word) -> bool {

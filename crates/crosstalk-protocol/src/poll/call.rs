@@ -161,6 +161,15 @@ pub struct Call {
     pub(super) key: Option<PublicKey>,
 }
 
+/// Whether the choices of a poll are secret: whatever does not say that they are seen keeps them.
+pub fn is_secret(document: &Document<'_>) -> bool {
+    let secrecy = document.meta("poll", "Secrecy");
+    secrecy.is_some_and(|word| {
+        let word = word.trim().to_ascii_lowercase();
+        !matches!(word.as_str(), "no" | "none" | "false")
+    })
+}
+
 impl Call {
     /// The poll among some envelopes.
     pub(super) fn find(
@@ -235,11 +244,7 @@ impl Call {
         };
         let written = key("Deadline").or(routing.deadline);
         let deadline = written.and_then(Timestamp::parse);
-        // Whatever does not say that choices are seen keeps them.
-        let is_secret = block.and_then(|b| b.get("Secrecy")).is_some_and(|word| {
-            let word = word.trim().to_ascii_lowercase();
-            !matches!(word.as_str(), "no" | "none" | "false")
-        });
+        let is_secret = is_secret(document);
         let quorum = block.and_then(|b| b.get("Quorum")).map(Quorum::parse);
         let bounds = block.and_then(|b| b.get("Range"));
         let bounds = bounds.filter(|_| kind == Kind::Score);

@@ -33,7 +33,7 @@ pub(super) struct Electorate {
     pub(super) invited: Vec<String>,
     /// Their places, by the form in which equal parties are equal.
     exact: BTreeMap<String, usize>,
-    /// The places of URLs by their scheme in upper case.
+    /// The places of URLs by their scheme, in the form of a name.
     schemes: BTreeMap<String, Vec<usize>>,
     /// What names stand for, where that is known: then nobody counts for an address that is only alike.
     names: Option<Names>,
@@ -52,7 +52,7 @@ impl Electorate {
             }
             all.exact.insert(identity, place);
             if let Some(scheme) = Address::split(address).scheme() {
-                let places = all.schemes.entry(scheme.to_ascii_uppercase());
+                let places = all.schemes.entry(party(scheme));
                 places.or_default().push(place);
             }
             all.invited.push(address.to_owned());
@@ -87,14 +87,8 @@ impl Electorate {
         }
         let is_person = |place: &usize| self.invited.get(*place).is_some_and(|i| is_human(i));
         let places = match Address::split(sender).scheme() {
-            Some(scheme) => {
-                let name = scheme.to_ascii_uppercase();
-                self.exact.get(&name).map(std::slice::from_ref)
-            }
-            None => self
-                .schemes
-                .get(&sender.to_ascii_uppercase())
-                .map(Vec::as_slice),
+            Some(scheme) => self.exact.get(&party(scheme)).map(std::slice::from_ref),
+            None => self.schemes.get(&party(sender)).map(Vec::as_slice),
         };
         let places = places.unwrap_or_default().iter();
         let mut alike = places.filter(|p| !is_person(p));

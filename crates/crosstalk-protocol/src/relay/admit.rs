@@ -4,8 +4,9 @@ use super::capability::{ANY, Directory};
 use super::delivery::{Priority, Recipient};
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
+use super::listed::Listed;
 use super::made;
-use super::peer::{Peer, is_human};
+use super::peer::{Peer, is_human, is_system};
 use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
@@ -14,7 +15,8 @@ use crate::poll::{TELLER, is_result};
 use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::{ErrorCode, Intent};
+use crosstalk_envelope::name::{looks_like, same_name};
+use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
@@ -37,12 +39,20 @@ pub struct Rules {
     pub consent: Policy,
     /// What waits for a person; the first that fits counts.
     pub holds: Vec<Hold>,
+    /// The names and addresses that the relay knows.
+    pub listed: Listed,
 }
 
 impl Rules {
-    /// Whether a peer speaks for an address: an agent never for a name that stands for a person.
+    /// Whether a peer speaks for an address: an agent never for a name that stands for a person, and for one that the token
+    /// of a person is bound to only if its own token names it, too.
     pub fn lets_speak(&self, peer: &Peer, address: &str) -> bool {
-        peer.speaks_for(address) && (peer.is_person() || !is_human(self.routes.named(address)))
+        let is_named = || {
+            let mut exact = peer.addresses.iter().filter(|p| p.is_exact());
+            exact.any(|p| p.matches(address)) && !is_human(self.routes.named(address))
+        };
+        peer.speaks_for(address)
+            && (peer.may_be_person() || !self.routes.is_persons(address) || is_named())
     }
 
     /// Whether a peer may read what an address gets, under this or the address that it stands for.
@@ -86,6 +96,9 @@ pub struct Admission {
     pub expires: Option<Timestamp>,
     /// The attachments that it refers to.
     pub blobs: Vec<Digest>,
+    /// Those of them that whoever hands it in can read: its reference grants access to them, as it does to those that the
+    /// same credential uploaded.
+    pub readable: Vec<Digest>,
     /// What it says about consent.
     pub claim: Option<Box<Claim>>,
     /// How sure it is who it is from.
@@ -115,6 +128,7 @@ impl Admission {
             answer_by: None,
             expires: None,
             blobs,
+            readable: Vec::new(),
             claim: claim.map(Box::new),
             proof: Proof::default(),
             is_authority: false,
@@ -208,7 +222,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
             routes: &rules.routes,
         },
     );
-    let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+    let holds = verdict.word().is_signed();
     let kept = Kept {
         text: document.source().to_owned(),
         received: None,
@@ -235,6 +249,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         answer_by,
         expires: claim.as_ref().and_then(|c| c.expires),
         blobs,
+        readable: Vec::new(),
         is_authority: policy.is_authority(envelope.sender.as_str()),
         is_brief: consent::is_brief(document, claim.as_ref()),
         claim: claim.map(Box::new),
@@ -269,22 +284,27 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 
 /// Whether who hands it in may send in this name. Whoever signs with a key of this sender is a peer that may
 /// ([`Peer::signer`]).
-///
-/// # Errors
-/// The refusal.
-pub fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
+fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
-    if sender.eq_ignore_ascii_case(TELLER) {
-        let detail = "Only a relay speaks as SYSTEM.\nWhat to do: send under a name of your own.";
-        return match peer.is_itself() || peer.domain.is_some() {
+    if is_system(sender) {
+        let detail = "Only a relay speaks as SYSTEM: this one, or another one that reports an error about a message that \
+                      was sent to it.\nWhat to do: send under a name of your own.";
+        let may_report = || peer.domain.is_some() && peer.speaks_for(sender);
+        return match peer.is_itself() || may_report() {
             true => Ok(()),
             false => Err(refuse(ErrorCode::Perm, detail.into())),
         };
     }
+    if looks_like(sender, TELLER) {
+        return Err(look_alike(sender, TELLER));
+    }
+    if let Some(known) = rules.listed.look_alike(sender) {
+        return Err(look_alike(sender, known));
+    }
     if rules.lets_speak(peer, sender) {
         return Ok(());
     }
-    let why = match is_human(rules.routes.named(sender))
+    let why = match rules.routes.is_persons(sender)
         && peer.addresses.iter().any(|p| p.matches(sender))
     {
         true => "is the address of a person, for whom the credential of an agent does not speak",
@@ -297,6 +317,19 @@ pub fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Resu
             shown(sender)
         ),
     ))
+}
+
+/// Nobody is taken for somebody whom the relay knows.
+fn look_alike(name: &str, known: &str) -> Refusal {
+    let detail = format!(
+        "{} looks like {}, and is another name.\nWhat to do: write the name of the known party, or use a name that \
+         nobody takes for it.",
+        shown(name),
+        shown(known)
+    );
+    let mut refusal = refuse(ErrorCode::Perm, detail);
+    refusal.rule = Some((rule::HTTP_SYSTEM_SENDER.id, None));
+    refusal
 }
 
 /// Nothing is withdrawn by a word that anybody could have written.
@@ -396,6 +429,9 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
     }
     let mut recipients: Vec<Recipient> = Vec::with_capacity(addresses.len());
     for address in &addresses {
+        if let Some(known) = rules.listed.look_alike(address) {
+            return Err(look_alike(address, known));
+        }
         let address = rules.routes.named(address);
         let by = rules.routes.choose(address, routing.delivery)?;
         let recipient = Recipient {
@@ -432,14 +468,14 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     let receiver = rules.routes.named(envelope.receiver.as_str());
     let required = envelope.routing().capability_list();
     let required: Vec<String> = required.into_iter().map(Into::into).collect();
-    let able = || rules.directory.able(&required).map(|a| a.address.as_str());
-    if receiver.eq_ignore_ascii_case(ANY) {
-        return able().next().map(str::to_owned).ok_or_else(|| {
+    let able = || rules.directory.able(&required).map(|a| a.address);
+    if same_name(receiver, ANY) {
+        return able().next().ok_or_else(|| {
             refuse(
                 ErrorCode::Route,
                 format!(
-                    "No agent that this relay knows of can do all of this: {}.\nWhat to do: let one declare it (`PUT \
-                     /crosstalk/agents`), or hand the conversation to a person.",
+                    "No agent of this relay has all of these capabilities: {}.\nWhat to do: ask the relay operator to \
+                     assign them to one (`[[agent]]` in relay.toml), or hand the conversation to a person.",
                     shown(&required.join(", "))
                 ),
             )
@@ -455,16 +491,16 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     if lacking.is_empty() {
         return Ok(receiver.to_owned());
     }
-    let others: Vec<&str> = able().take(5).collect();
+    let others: Vec<String> = able().take(5).collect();
     let hint = match others.is_empty() {
-        true => "let it declare what it can do (`PUT /crosstalk/agents`), or hand over to a person"
+        true => "ask the relay operator to assign them to it (`[[agent]]` in relay.toml), or hand over to a person"
             .to_owned(),
         false => format!("hand over to one of these: {}", shown(&others.join(", "))),
     };
     Err(refuse(
         ErrorCode::Unsupported,
         format!(
-            "{} has not declared that it can do this: {}.\nWhat to do: {hint}.",
+            "{} does not have these capabilities at this relay: {}.\nWhat to do: {hint}.",
             shown(receiver),
             shown(&lacking.join(", "))
         ),

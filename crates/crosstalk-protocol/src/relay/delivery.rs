@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::ErrorCode;
 
 /// How a message gets to its recipient: `X-Delivery`, or the handler of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -195,6 +196,48 @@ pub struct Delivery {
     pub reason: Option<String>,
     /// When it is tried next.
     pub next_at: Option<Timestamp>,
+}
+
+impl Delivery {
+    /// Why the last attempt failed, for others than the operator: what a handler found out about programs, files and servers
+    /// of this relay is not for them. What a recipient or a courier said is.
+    ///
+    /// ```
+    /// # use crosstalk_protocol::relay::{Delivery, Handler, State};
+    /// # use crosstalk_envelope::Timestamp;
+    /// # let mut delivery = Delivery { to: "bot://x".into(), by: Handler::Exec, state: State::Failed, attempts: 1,
+    /// #     queued_at: Timestamp::from_millis(0), delivered_at: None, read_at: None, acknowledged_at: None,
+    /// #     failed_at: None, reason: None, next_at: None };
+    /// delivery.reason = Some("E-ROUTE: the command ended with exit status: 3; it says: no such key".into());
+    /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the recipient could not be reached");
+    /// ```
+    pub fn public_reason(&self) -> Option<String> {
+        let reason = self.reason.as_deref()?;
+        if matches!(self.by, Handler::Inbox | Handler::CopyPaste) {
+            return Some(reason.to_owned());
+        }
+        let word = reason.split(':').next().unwrap_or_default();
+        let code = ErrorCode::ALL.iter().find(|c| c.as_str() == word);
+        Some(match (code, self.state) {
+            (Some(code), _) => format!("{word}: {}", public_reason(*code)),
+            (None, State::Queued) => "it did not work, and is tried again".into(),
+            (None, _) => "it was not delivered".into(),
+        })
+    }
+}
+
+/// Why a delivery failed, in words that say nothing about the machine of the relay.
+pub const fn public_reason(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::Route => "the recipient could not be reached",
+        ErrorCode::Consent => "the consent does not cover it",
+        ErrorCode::Format => "the answer of the recipient can't be read",
+        ErrorCode::TooLarge => "the message, or the answer to it, is too large",
+        ErrorCode::Perm => "the recipient, or the relay on the way, may not do this",
+        ErrorCode::Unsupported => "the recipient does not support it",
+        ErrorCode::Timeout => "the recipient did not answer in time",
+        ErrorCode::Rate => "the recipient asks for too much at once, or is too busy",
+    }
 }
 
 /// What became of an attempt to deliver.

@@ -24,6 +24,7 @@ use super::route::Routes;
 use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible};
 use crate::verdict::Word;
 use crosstalk_envelope::Envelope;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::{Intent, Namespace};
 
 /// The scope of every word that the registry does not have.
@@ -135,7 +136,8 @@ impl Hold {
         };
         let receiver = envelope.receiver.as_str();
         let goes = |r: &Recipient| {
-            let is_named = looked.routes.named(receiver) == r.address && any(&self.to, receiver);
+            let is_named =
+                same_name(looked.routes.named(receiver), &r.address) && any(&self.to, receiver);
             (is_named || any(&self.to, &r.address))
                 && (self.by.is_empty() || self.by.contains(&r.by))
         };

@@ -1,7 +1,6 @@
 //! Addresses by pattern: `claude://*`, `human://acme.example/*`, `CHATGPT`, `*`.
 
-use crate::store::is_same_party;
-use crosstalk_envelope::Address;
+use crosstalk_envelope::name::{begins_with, same_name};
 use std::fmt;
 
 /// Some addresses: one address, or all that begin with what stands before a `*` at the end.
@@ -63,26 +62,28 @@ impl Pattern {
         Self { text: "*".into() }
     }
 
-    /// Whether an address is one of them. Simple names are compared in any ASCII case, as is the scheme of a URL.
+    /// Whether an address is one of them: the same name or address, or one that begins so. The case of names, schemes and
+    /// hosts does not matter.
     pub fn matches(&self, address: &str) -> bool {
         let Some(start) = self.text.strip_suffix('*') else {
-            return is_same_party(&self.text, address);
+            return same_name(&self.text, address);
         };
-        let scheme = |a: &str| Address::split(a).scheme().map_or(0, str::len);
-        let same_case = if scheme(start) > 0 {
-            scheme(start)
-        } else {
-            start.len()
-        };
-        match (start.get(..same_case), address.get(..same_case)) {
-            (Some(one), Some(other)) => {
-                one.eq_ignore_ascii_case(other)
-                    && address.get(same_case..).is_some_and(|rest| {
-                        start.get(same_case..).is_some_and(|s| rest.starts_with(s))
-                    })
-            }
-            _ => false,
-        }
+        begins_with(address, start)
+    }
+
+    /// The one address that it is for; none if it is for some.
+    pub fn address(&self) -> Option<&str> {
+        (!self.text.ends_with('*')).then_some(&self.text)
+    }
+
+    /// Whether it is one address, and not all that begin in some way.
+    pub fn is_exact(&self) -> bool {
+        !self.text.ends_with('*')
+    }
+
+    /// Whether it covers every address: it names none.
+    pub fn is_all(&self) -> bool {
+        self.text == "*"
     }
 
     /// As it was written.

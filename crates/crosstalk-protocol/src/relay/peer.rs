@@ -1,10 +1,13 @@
 //! Who hands a message in or asks for one, and for which addresses.
 
 use super::pattern::Pattern;
-use crate::trust::Trust;
+use crate::dns::domain_of;
+use crate::poll::TELLER;
+use crate::trust::{FOREIGN, KnownKey, Origin, Trust};
 use crate::verdict::{Trusted, Verdict, Word};
-use crosstalk_envelope::Address;
+use crosstalk_envelope::name::{same_host, same_name};
 use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::{Address, PublicKey};
 
 /// What a credential is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +18,13 @@ pub enum Role {
     Person,
     /// Who runs the relay: sees and may do everything, but speaks for nobody whose address it has not.
     Admin,
+    /// Whoever signed a message, with a key that the operator did not pin. It speaks for the sender of that message, also
+    /// where that is the address of a person, and does not count as that person. No token has this role.
+    Signer,
 }
 
 impl Role {
-    /// All roles.
+    /// The roles that a token can have.
     pub const ALL: [Self; 3] = [Self::Agent, Self::Person, Self::Admin];
 
     /// The word for it.
@@ -27,6 +33,7 @@ impl Role {
             Self::Agent => "agent",
             Self::Person => "person",
             Self::Admin => "admin",
+            Self::Signer => "signer",
         }
     }
 
@@ -45,6 +52,8 @@ pub struct Peer {
     pub role: Role,
     /// For whom it speaks and reads.
     pub addresses: Vec<Pattern>,
+    /// To whom it may carry messages of others, by copy and paste.
+    pub courier: Vec<Pattern>,
     /// The organisation for all whose addresses it speaks: it is the relay of this domain.
     pub domain: Option<String>,
     /// Whether it is the person who runs this relay on this machine.
@@ -58,6 +67,7 @@ impl Peer {
             name: "local".into(),
             role: Role::Admin,
             addresses: vec![Pattern::all()],
+            courier: Vec::new(),
             domain: None,
             is_local: true,
         }
@@ -82,6 +92,7 @@ impl Peer {
             name: "stranger".into(),
             role: Role::Agent,
             addresses: Vec::new(),
+            courier: Vec::new(),
             domain: None,
             is_local: false,
         }
@@ -93,48 +104,70 @@ impl Peer {
     }
 
     /// Whoever signed a message, if the key is one of the sender: it is pinned for this address, or the domain of the
-    /// address vouches for it. That a signature holds says nothing about the sender, who is a claim.
+    /// address vouches for it. That a signature holds says nothing about the sender, who is a claim. It counts as a person
+    /// only where the operator pinned the key: a domain, and a first contact, can be anybody's.
     pub fn signer(verdict: &Verdict, trust: &Trust, sender: &str) -> Option<Self> {
         let pkid = verdict
             .pkid()
             .filter(|_| verdict.word() == Word::Verified)?;
-        let pinned = trust.ids_of_sender(sender);
-        let is_bound = match verdict.trusted() {
-            Trusted::Pinned { rotated_from, .. } => {
-                pinned.contains(&pkid)
-                    || rotated_from
-                        .as_ref()
-                        .is_some_and(|old| pinned.contains(&old.as_str()))
+        let is_bound = |k: &&KnownKey| k.binds(sender);
+        let known = match verdict.trusted() {
+            Trusted::Pinned {
+                rotated_from: Some(old),
+                ..
+            } => trust.keys_for(old, sender).into_iter().find(is_bound),
+            _ => {
+                // A did:key has more than one spelling, and the key is the same.
+                let is_did = PublicKey::from_did(pkid).is_some();
+                let is_it = |k: &&KnownKey| Some(k.key) == verdict.key && (is_did || k.id == pkid);
+                trust.keys().iter().filter(is_it).find(is_bound)
             }
-            Trusted::Dns { domain, .. } => {
-                pinned.contains(&pkid)
-                    || authority(sender).is_some_and(|own| own.eq_ignore_ascii_case(domain))
-            }
-            _ => pinned.contains(&pkid),
         };
-        let address = Pattern::parse(sender).ok().filter(|_| is_bound)?;
+        let is_vouched = || match verdict.trusted() {
+            Trusted::Dns { domain, .. } => {
+                let keys = trust.keys_for(pkid, sender);
+                authority(sender).is_some_and(|own| same_host(own, domain))
+                    || keys.iter().any(is_bound)
+            }
+            _ => false,
+        };
+        let address = Pattern::parse(sender).ok();
+        let address = address.filter(|_| known.is_some() || is_vouched())?;
         Some(Self {
             name: pkid.to_owned(),
-            role: Role::Person,
+            role: match known.is_some_and(|k| k.how == Origin::Manual) {
+                true => Role::Person,
+                false => Role::Signer,
+            },
             addresses: vec![address],
+            courier: Vec::new(),
             domain: None,
             is_local: false,
         })
+    }
+
+    /// Against whom it counts when a relay learns a key from a message: the token, or the domain that it comes from.
+    pub fn account(&self) -> String {
+        let signer = || domain_of(&self.name).filter(|_| self.role == Role::Signer);
+        match self.domain.as_deref().or_else(signer) {
+            _ if self.is_local => "local".to_owned(),
+            Some(domain) => format!("{FOREIGN}{}", domain.to_ascii_lowercase()),
+            None => format!("{}:{}", self.role.as_str(), self.name),
+        }
     }
 
     /// Whether it may speak for an address. Only a person speaks for one.
     ///
     /// ```
     /// use crosstalk_protocol::relay::{Pattern, Peer, Role};
-    /// let agent = Peer { name: "ci".into(), role: Role::Agent, addresses: vec![Pattern::all()], domain: None, is_local: false };
+    /// let agent = Peer { role: Role::Agent, addresses: vec![Pattern::all()], ..Peer::stranger() };
     /// assert!(agent.speaks_for("claude://code/api") && !agent.speaks_for("human://acme.example/ann"));
     /// assert!(Peer::local().speaks_for("human://acme.example/ann"));
     /// ```
     pub fn speaks_for(&self, address: &str) -> bool {
-        let may = self.role != Role::Agent || !is_human(address);
-        let is_ours = |domain: &String| {
-            authority(address).is_some_and(|host| host.eq_ignore_ascii_case(domain))
-        };
+        let may = self.may_be_person() || !is_human(address);
+        let is_ours =
+            |domain: &String| authority(address).is_some_and(|host| same_host(host, domain));
         let has = self.addresses.iter().any(|p| p.matches(address));
         may && (has || self.domain.as_ref().is_some_and(is_ours))
     }
@@ -144,15 +177,27 @@ impl Peer {
         self.role == Role::Admin
     }
 
-    /// Whether it is a person.
-    pub fn is_person(&self) -> bool {
+    /// Whether it may speak for the address of a person.
+    pub fn may_be_person(&self) -> bool {
         self.role != Role::Agent
+    }
+
+    /// Whether it is a person: by a token, or by a key that the operator pinned.
+    pub fn is_person(&self) -> bool {
+        matches!(self.role, Role::Person | Role::Admin)
     }
 }
 
 /// Whether an address is that of a person.
 pub fn is_human(address: &str) -> bool {
     Address::split(address).kind() == Some(SchemeKind::Person)
+}
+
+/// Whether a sender is a relay that speaks for itself: SYSTEM, or that of another domain as it is shown
+/// ([`report::speaker`](super::report::speaker)).
+pub fn is_system(sender: &str) -> bool {
+    let name = sender.split_once('@').map_or(sender, |(name, _)| name);
+    same_name(name, TELLER)
 }
 
 /// The organisation of an address: its host, where that has a dot; nothing if it is this relay's own.

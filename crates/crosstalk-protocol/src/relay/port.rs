@@ -131,11 +131,16 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
 
-    /// What waits for a person to carry it, the most urgent first, then the oldest.
+    /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about whose sender and
+    /// destination `lets_carry` says so.
     ///
     /// # Errors
     /// If the store can't be read.
-    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError>;
+    fn courier(
+        &self,
+        lets_carry: &dyn Fn(&str, &str) -> bool,
+        most: usize,
+    ) -> Result<Vec<Courier>, StoreError>;
 
     /// Deliveries that were given up, the latest first.
     ///
@@ -187,6 +192,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be read.
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
 
+    /// How many tokens there are, and how many of them are revoked. Tokens are never deleted, and nothing else about them
+    /// changes: with the same numbers, [`tokens`](Self::tokens) gives the same.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn token_counts(&self) -> Result<TokenCounts, StoreError>;
+
     /// Revokes a token. False if there is none of this name, or it was revoked before.
     ///
     /// # Errors
@@ -205,19 +217,27 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be read.
     fn agents(&self) -> Result<Vec<super::Agent>, StoreError>;
 
-    /// Notes that an attachment is there, or came again. False if it was there.
+    /// Notes that a credential uploaded an attachment, or did again. References in messages that the same credential
+    /// handed in before grant access to it from now on.
     ///
     /// # Errors
     /// If the store can't be written.
-    fn add_blob(&mut self, digest: Digest, size: u64, at: Timestamp) -> Result<bool, StoreError>;
+    fn add_blob(&mut self, upload: &Upload<'_>, at: Timestamp) -> Result<(), StoreError>;
 
-    /// Whether an attachment is there that no message refers to, and that came after the last one that did was erased.
+    /// How many bytes of attachments a credential has at the relay, besides one: each counts at least
+    /// [`BLOB_BYTES_LEAST`].
     ///
     /// # Errors
     /// If the store can't be read.
-    fn is_loose(&self, digest: Digest) -> Result<bool, StoreError>;
+    fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError>;
 
-    /// Messages that refer to an attachment, filed or not, the oldest first, after a place.
+    /// Whether a credential, or any if none is named, uploaded an attachment and has not referred to it in a message.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError>;
+
+    /// Messages whose reference to an attachment grants access, filed or not, the oldest first, after a place.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -231,12 +251,82 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError>;
 
+    /// The ESCALATEs and HANDOFFs of a thread after a place, the oldest first: where each is, and who gets it. The thread
+    /// is not read for it.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn handovers(
+        &self,
+        thread: &str,
+        after: u64,
+        most: usize,
+    ) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
+
+    /// Polls that have to be counted, at most so many: something came to them since they were counted, or they have
+    /// ended. One without an end of its own ends `within` so many milliseconds.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn due_polls(
+        &self,
+        now: Timestamp,
+        within: Option<i64>,
+        most: usize,
+    ) -> Result<Vec<DuePoll>, StoreError>;
+
+    /// When the next open poll ends.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn next_poll_end(&self, within: Option<i64>) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Notes how a poll stands. What came to it after it was due stays to be counted.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError>;
+
     /// Erases messages that a relay took and that are too old or have run out, as far as they are filed: text and everything
     /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
     ///
     /// # Errors
     /// If the store can't be written.
     fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError>;
+}
+
+/// What an attachment counts at least, in bytes: a file takes up a block of the disk.
+pub const BLOB_BYTES_LEAST: u64 = 4096;
+
+/// An attachment that a credential uploaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upload<'a> {
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// How many they are.
+    pub size: u64,
+    /// The name of the credential.
+    pub by: &'a str,
+}
+
+/// A poll that has to be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuePoll {
+    /// Its id.
+    pub id: String,
+    /// The place of the last message to it that was not counted.
+    pub touched: Option<u64>,
+}
+
+/// How a poll stands after it was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollState {
+    /// It is open, until this time if it ends by itself.
+    Open(Option<Timestamp>),
+    /// It was closed: answers before this time counted.
+    Closed(Timestamp),
+    /// This relay does not count it.
+    Elsewhere,
 }
 
 /// What is asked of an inbox.
@@ -351,12 +441,35 @@ pub struct TokenRecord {
     pub role: Role,
     /// For which addresses, as patterns.
     pub addresses: Vec<String>,
+    /// To whom it may carry messages of others, as patterns.
+    pub courier: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// How many tokens were made and revoked: a version of the list of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenCounts {
+    /// How many there are.
+    pub made: u64,
+    /// How many of them are revoked.
+    pub revoked: u64,
+}
+
+impl TokenCounts {
+    /// The counts of a list.
+    pub fn of(tokens: &[TokenRecord]) -> Self {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let revoked = tokens.iter().filter(|t| t.revoked_at.is_some());
+        Self {
+            made: count(tokens.len()),
+            revoked: count(revoked.count()),
+        }
+    }
 }
 
 /// What is too old.

@@ -7,12 +7,18 @@ mod withdrawal;
 
 pub use withdrawal::withdrawn;
 
+use super::delivery::{Delivery, Handler};
+use super::hop::hops_of;
+use super::peer::authority;
 use super::port::Expectation;
-use crate::store::Record;
+use crate::poll::TELLER;
+use crate::store::{Record, is_same_party};
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::name::{same_host, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, Reading, Timestamp, id, unicode};
+use std::borrow::Cow;
 
 /// Whether nothing is ever said in answer to a message, so that programs do not talk to each other for ever.
 pub fn takes_no_answer(record: &Record) -> bool {
@@ -20,7 +26,48 @@ pub fn takes_no_answer(record: &Record) -> bool {
         record.meaning,
         Some(Intent::Error | Intent::Ack | Intent::Nack | Intent::Broadcast)
     );
-    says_enough || record.sender == crate::poll::TELLER
+    says_enough || same_name(&record.sender, TELLER)
+}
+
+/// Whether a message in the name of SYSTEM is an ERROR of another domain about a message that was sent there, to its
+/// sender. Another relay says nothing else in this name here: no withdrawal, no result, nothing about other messages.
+pub fn is_report_about(
+    report: &Document<'_>,
+    domain: &str,
+    sent: &Record,
+    ways: &[Delivery],
+) -> bool {
+    let went_there = |way: &Delivery| {
+        let there = authority(&way.to);
+        way.by == Handler::Relay && there.is_some_and(|there| same_host(there, domain))
+    };
+    report.envelope().meaning() == Some(Intent::Error)
+        && report.block("withdrawal").is_none()
+        && is_same_party(report.receiver(), &sent.sender)
+        && ways.iter().any(went_there)
+}
+
+/// Who a message is from, as it is shown: the SYSTEM of another domain with the domain that passed it on. `own` is how
+/// many of its last hops are those of the relay that the reader asks, and not of another domain.
+///
+/// ```
+/// use crosstalk_protocol::relay::report::speaker;
+/// let text = "[[SYSTEM→ANN v1]]\nuser: system\nthread: T\nmessage: M\ncontext: c\nintent: NOTE\n\nmeta: audit\nHop: 1\n\
+///             Received-At: 2026-11-16T08:00:00Z\nReceived-By: b.example\nPrevious-Digest: sha256:\
+///             28489b2f98b6d2a0bda990afdcb8112288512c9d73c14b5e8ed6ba3683359044\n\nbody: |\n  x\nsig: none\n[[END]]\n";
+/// assert_eq!(speaker("SYSTEM", text, 0), "SYSTEM@b.example");
+/// assert_eq!(speaker("SYSTEM", text, 1), "SYSTEM");
+/// assert_eq!(speaker("BOB", text, 0), "BOB");
+/// ```
+pub fn speaker<'s>(sender: &'s str, text: &str, own: usize) -> Cow<'s, str> {
+    if !same_name(sender, TELLER) {
+        return sender.into();
+    }
+    let hops = hops_of(&Document::parse(text, Reading::Strict));
+    match hops.into_iter().rev().nth(own).flatten() {
+        Some(hop) => format!("{sender}@{}", hop.received_by).into(),
+        None => sender.into(),
+    }
 }
 
 /// That a message could not be delivered. `since` is when the delivery was queued: after it was queued again, there is

@@ -2,10 +2,12 @@
 
 use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
-use super::peer::{authority, is_human};
+use super::peer::{Role, authority, is_human};
+use super::port::TokenRecord;
 use super::take::shown;
 use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::reply::Refusal;
 use std::collections::BTreeMap;
@@ -24,13 +26,43 @@ pub struct Route {
     pub inside: bool,
 }
 
+/// Addresses that a token is bound to: what is for them waits in an inbox until their owner comes for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Which addresses.
+    pub to: Pattern,
+    /// What the token is for.
+    pub role: Role,
+}
+
+impl Binding {
+    /// The bindings of all tokens. One that was revoked or has expired counts as well: what came for its owner is not for
+    /// others. `*` names nobody, and binds nothing.
+    pub fn of(tokens: &[TokenRecord]) -> Vec<Self> {
+        let bindings = tokens.iter().flat_map(|token| {
+            let patterns = token
+                .addresses
+                .iter()
+                .filter_map(|a| Pattern::parse(a).ok());
+            patterns.filter(|p| !p.is_all()).map(|to| Self {
+                to,
+                role: token.role,
+            })
+        });
+        bindings.collect()
+    }
+}
+
 /// The table of routes, and what holds for addresses that are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     /// The table; the first line that fits counts.
     pub table: Vec<Route>,
-    /// Simple names of this relay and the addresses that they stand for; the keys are in upper case.
+    /// Simple names of this relay and the addresses that they stand for; the keys are in the form of
+    /// [`party`].
     pub names: BTreeMap<String, String>,
+    /// The addresses that tokens are bound to.
+    pub bindings: Vec<Binding>,
     /// The domains that are this relay's own.
     pub domains: Vec<String>,
     /// Whether messages are passed on to relays of other domains.
@@ -49,6 +81,26 @@ impl Routes {
                 .map_or(address, String::as_str),
             false => address,
         }
+    }
+
+    /// Whether a pattern covers an address, or a name that stands for it.
+    pub fn covers(&self, pattern: &Pattern, address: &str) -> bool {
+        let is_name_of =
+            |(name, a): (&String, &String)| is_same_party(a, address) && pattern.matches(name);
+        pattern.matches(address) || self.names.iter().any(is_name_of)
+    }
+
+    /// Whether a token is bound to an address: it is an inbox, and nobody carries messages there.
+    pub fn is_bound(&self, address: &str) -> bool {
+        let address = self.named(address);
+        self.bindings.iter().any(|b| self.covers(&b.to, address))
+    }
+
+    /// Whether an address is that of a person, or a simple name that the token of a person is bound to.
+    pub fn is_persons(&self, address: &str) -> bool {
+        let is_bound = |b: &Binding| b.role != Role::Agent && b.to.matches(address);
+        let is_name = Address::split(address).is_name();
+        is_human(self.named(address)) || (is_name && self.bindings.iter().any(is_bound))
     }
 
     /// Every address and name of the person at an address or behind a name; nothing if it is none of a person.
@@ -74,14 +126,19 @@ impl Routes {
 
     /// Whether an address belongs to another organisation.
     pub fn is_foreign(&self, address: &str) -> bool {
-        let is_own = |d: &str| self.domains.iter().any(|o| o.eq_ignore_ascii_case(d));
+        let is_own = |d: &str| self.domains.iter().any(|o| same_host(o, d));
         authority(address).is_some_and(|d| !is_own(d))
     }
 
-    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint, a program, or by any
-    /// way an address of another organisation, unless the route says that it is inside.
+    /// Whether a message gets to a third party on its way to a recipient: another relay, an endpoint, a program, by any way
+    /// an address of another organisation or a phone number, or a network that a person carries it to, unless the route
+    /// says that it is inside.
     pub fn leaves(&self, recipient: &Recipient) -> bool {
+        let address = Address::split(&recipient.address);
+        let is_carried_out = recipient.by == Handler::CopyPaste && bridge(&address).is_some();
         let goes_out = matches!(recipient.by, Handler::Relay | Handler::Http | Handler::Exec)
+            || is_phone(&address)
+            || is_carried_out
             || self.is_foreign(&recipient.address);
         let mut lines = self.table.iter();
         let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
@@ -104,6 +161,13 @@ impl Routes {
     pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Refusal> {
         let lines = || self.table.iter().filter(|r| r.to.matches(address));
         match asked.map(|word| (word, Handler::parse(word))) {
+            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => Err(refuse(
+                ErrorCode::Route,
+                format!(
+                    "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.\nWhat to do: leave X-Delivery out.",
+                    shown(address)
+                ),
+            )),
             Some((_, Some(by @ (Handler::Inbox | Handler::CopyPaste)))) => Ok(by),
             Some((_, Some(Handler::Relay))) if self.may_pass_on(address) => Ok(Handler::Relay),
             Some((word, Some(by))) => {
@@ -128,6 +192,9 @@ impl Routes {
                 ),
             )),
             None => match lines().next() {
+                Some(route) if route.by == Handler::CopyPaste && self.is_bound(address) => {
+                    Ok(Handler::Inbox)
+                }
                 Some(route) => Ok(route.by),
                 None => self.unlisted(address),
             },
@@ -140,9 +207,7 @@ impl Routes {
         let gateway = match split.kind() {
             Some(SchemeKind::Mail) => Some("mail"),
             Some(SchemeKind::Phone) => Some("the telephone network"),
-            _ => split
-                .scheme()
-                .filter(|s| BRIDGES.iter().any(|b| b.eq_ignore_ascii_case(s))),
+            _ => bridge(&split),
         };
         if let Some(gateway) = gateway {
             return Err(refuse(
@@ -157,6 +222,9 @@ impl Routes {
         }
         if self.may_pass_on(address) {
             return Ok(Handler::Relay);
+        }
+        if self.is_bound(address) {
+            return Ok(Handler::Inbox);
         }
         if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
             return Err(refuse(
@@ -177,6 +245,17 @@ impl Routes {
     fn may_pass_on(&self, address: &str) -> bool {
         self.federates && self.is_foreign(address)
     }
+}
+
+/// The network of an address for which there is no bridge.
+fn bridge<'a>(address: &Address<'a>) -> Option<&'a str> {
+    let scheme = address.scheme();
+    scheme.filter(|s| BRIDGES.iter().any(|b| b.eq_ignore_ascii_case(s)))
+}
+
+/// Whether an address is a phone number, of which no organisation is the relay's own.
+fn is_phone(address: &Address<'_>) -> bool {
+    address.kind() == Some(SchemeKind::Phone) || address.host().is_some_and(|h| h.starts_with('+'))
 }
 
 fn refuse(code: ErrorCode, detail: String) -> Refusal {

@@ -59,7 +59,7 @@ impl Answering<'_> {
 const fn rank(verdict: Word) -> u8 {
     match verdict {
         Word::Verified => 0,
-        Word::FirstContact => 1,
+        Word::FirstContact | Word::Unbound => 1,
         _ => 2,
     }
 }

@@ -239,7 +239,7 @@ impl Arrival {
     /// ```
     pub fn new(admitted: &Admitted, receipt: Receipt<'_>) -> Self {
         let (document, verdict) = (admitted.document(), admitted.verdict());
-        let holds = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+        let holds = verdict.word().is_signed();
         let mut arrival = Self::of(
             document,
             Kept {
@@ -298,7 +298,7 @@ impl Arrival {
         let header = |core| reading.header(core).map(str::to_owned);
         let id = |core| header(core).filter(|id| names_something(id, kept.way));
         let targets = envelope.routing().target_list();
-        let holds = matches!(kept.verdict, Word::Verified | Word::FirstContact);
+        let holds = kept.verdict.is_signed();
         let signed_at = envelope.integrity().and_then(|i| i.signed_at);
         let own_time = || time_of(envelope.message?);
         Self {
@@ -359,7 +359,7 @@ impl Arrival {
 
     /// Whether its signature holds, whoever vouches for the key.
     pub fn holds(&self) -> bool {
-        matches!(self.verdict, Word::Verified | Word::FirstContact)
+        self.verdict.is_signed()
     }
 
     /// Whether ids in it may be made up: models write ids that nobody gave out. What is signed says what it means, and
@@ -453,7 +453,7 @@ impl Arrival {
     /// Whether more is known about a message by this arrival than by an earlier one of the same content: a signature
     /// holds, or somebody vouches for its key now.
     pub fn improves(&self, earlier: Word) -> bool {
-        matches!(self.verdict, Word::Verified | Word::FirstContact) && self.verdict < earlier
+        self.verdict.is_signed() && self.verdict < earlier
     }
 
     /// Whether it takes the id of a message with other content that is kept and was not written here: a verified one

@@ -1,6 +1,7 @@
 //! Who is who: addresses that name the same party, and ids that name nothing.
 
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::{name_key, same_name};
 use crosstalk_envelope::unicode::is_hidden;
 
 /// The longest id, in bytes.
@@ -26,22 +27,18 @@ impl Mine {
     }
 }
 
-/// Whether two addresses name the same party: URLs as they are written, simple names in any ASCII case.
+/// Whether two addresses name the same party ([`same_name`]).
 pub fn is_same_party(one: &str, other: &str) -> bool {
-    let is_name = |a| Address::split(a).is_name();
-    one == other || (one.eq_ignore_ascii_case(other) && is_name(one) && is_name(other))
+    same_name(one, other)
 }
 
-/// An address in the form in which equal parties are equal: a simple name in upper case, anything else as it is.
+/// An address in the form in which equal parties are equal ([`name_key`]).
 pub fn party(address: &str) -> String {
-    match Address::split(address).is_name() {
-        true => address.to_ascii_uppercase(),
-        false => address.to_owned(),
-    }
+    name_key(address)
 }
 
-/// Whether a sender may answer for the one who was asked: the same party, or a simple name and a URL whose scheme it is
-/// in any ASCII case. A model that was asked as `chatgpt://thread/x` signs its answer `CHATGPT`.
+/// Whether a sender may answer for the one who was asked: the same party, or a simple name that is the same as the scheme
+/// of the other's URL. A model that was asked as `chatgpt://thread/x` signs its answer `CHATGPT`.
 ///
 /// ```
 /// use crosstalk_protocol::store::may_answer;
@@ -51,8 +48,8 @@ pub fn party(address: &str) -> String {
 pub fn may_answer(asked: &str, sender: &str) -> bool {
     let (one, other) = (Address::split(asked), Address::split(sender));
     match (one.scheme(), other.scheme()) {
-        (Some(scheme), None) => scheme.eq_ignore_ascii_case(sender),
-        (None, Some(scheme)) => scheme.eq_ignore_ascii_case(asked),
+        (Some(scheme), None) => same_name(scheme, sender),
+        (None, Some(scheme)) => same_name(scheme, asked),
         _ => is_same_party(asked, sender),
     }
 }
@@ -117,7 +114,8 @@ mod tests {
             ("chatgpt://thread/x", "CHATGPT", true),
             ("ChatGPT", "chatgpt://thread/x", true),
             ("chatgpt://thread/x", "chatgpt://thread/x", true),
-            ("chatgpt://thread/x", "CHATGPT://thread/x", false),
+            ("chatgpt://thread/x", "CHATGPT://thread/x", true),
+            ("chatgpt://thread/x", "chatgpt://thread/X", false),
             ("chatgpt://thread/x", "chatgpt://thread/y", false),
             ("chatgpt://thread/x", "claude", false),
         ] {

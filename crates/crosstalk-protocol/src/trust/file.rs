@@ -1,14 +1,19 @@
-//! The text of a trust store: TOML, `crosstalk.trust/1` (TRU-030).
+//! The text of a trust store: TOML, `crosstalk.trust/1` (TRU-030), and of what a relay keeps beside it without anybody's
+//! decision, `crosstalk.contacts/1` (TRU-004).
 
 use super::{Domain, KnownKey, Origin, Standing, Trust};
 use crate::dns::{Dnssec, is_host};
 use crosstalk_envelope::{PublicKey, Timestamp, is_key_id};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 const SCHEMA: &str = "crosstalk.trust/1";
 const TITLE: &str = "# Whom this Crosstalk believes. `crosstalk trust` reads and writes it.\n\n";
+const CONTACTS_SCHEMA: &str = "crosstalk.contacts/1";
+const CONTACTS_TITLE: &str =
+    "# Keys that this relay saw at first contact. `crosstalk trust` reads and writes it.\n\n";
 
 /// Why a text is no trust store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,24 @@ struct File {
     key: Vec<Key>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dns: Vec<Dns>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct ContactsFile {
+    schema: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    contact: Vec<Contact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dns: Vec<Dns>,
+}
+
+/// What one credential brought.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Contact {
+    credential: String,
+    key: Vec<Key>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -103,44 +126,127 @@ impl Trust {
     /// assert!(Trust::parse(&text.replace("since", "sinse")).is_err());
     /// ```
     pub fn parse(text: &str) -> Result<Self, TrustFileError> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: String,
+        let file: File = parse(text, SCHEMA)?;
+        let trust = Self {
+            keys: file.key.iter().map(known).collect::<Result<_, _>>()?,
+            domains: file.dns.iter().map(domain).collect::<Result<_, _>>()?,
+        };
+        trust.checked()
+    }
+
+    /// Adds what a relay keeps in a file of contacts. A decision about the same key or domain counts instead of it.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn add_contacts(self, text: &str) -> Result<Self, TrustFileError> {
+        let file: ContactsFile = parse(text, CONTACTS_SCHEMA)?;
+        let mut trust = self;
+        for Contact { credential, key } in file.contact {
+            if credential.contains(char::is_control) {
+                return fault("a `credential` has a control character".to_owned());
+            }
+            for key in &key {
+                let key = known(key)?;
+                if key.is_decided() {
+                    return fault(format!("`{}` is no contact: it came by a decision", key.id));
+                }
+                if trust.entry(&key.id, &key.key).is_none() {
+                    let credential = Some(credential.clone());
+                    trust.keys.push(KnownKey { credential, ..key });
+                }
+            }
         }
-        let head: Head = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
-        if head.schema != SCHEMA {
-            let message = format!("the schema is `{}`, and not `{SCHEMA}`", head.schema);
-            return Err(TrustFileError(message));
+        for dns in &file.dns {
+            let domain = domain(dns)?;
+            if !trust.domains.iter().any(|d| d.name == domain.name) {
+                let is_contact = true;
+                trust.domains.push(Domain {
+                    is_contact,
+                    ..domain
+                });
+            }
         }
-        let file: File = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
-        let keys = file.key.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        trust.checked()
+    }
+
+    /// No sender may have two keys that both count under one id.
+    fn checked(self) -> Result<Self, TrustFileError> {
         let mut active = HashSet::new();
-        for key in keys.iter().filter(|k| k.standing == Standing::Active) {
-            if !active.insert(key.id.as_str()) {
+        for key in self.keys.iter().filter(|k| k.standing == Standing::Active) {
+            let is_new = match key.how {
+                Origin::FirstContact if !key.senders.is_empty() => {
+                    let mut senders = key.senders.iter();
+                    senders.all(|s| active.insert((key.id.as_str(), Some(s.as_str()))))
+                }
+                _ => active.insert((key.id.as_str(), None)),
+            };
+            if !is_new {
                 return fault(format!("`{}` has two keys that both count", key.id));
             }
         }
-        let domains = file.dns.iter().map(domain).collect::<Result<_, _>>()?;
-        Ok(Self { keys, domains })
+        Ok(self)
     }
 
-    /// The text of the trust store.
+    /// The text of the trust store, without contacts.
     pub fn to_text(&self) -> String {
+        let keys = self.keys.iter().filter(|k| k.credential.is_none());
+        let domains = self.domains.iter().filter(|d| !d.is_contact);
         let file = File {
             schema: SCHEMA.to_owned(),
-            key: self.keys.iter().map(written).collect(),
-            dns: self.domains.iter().map(written_domain).collect(),
+            key: keys.map(written).collect(),
+            dns: domains.map(written_domain).collect(),
         };
         let text = toml::to_string(&file).unwrap_or_default();
         format!("{TITLE}{text}")
     }
 
-    /// The text without the answers of domains: what is worth giving to others.
+    /// The text of the contacts.
+    pub fn contacts_to_text(&self) -> String {
+        let mut contacts: Vec<Contact> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for key in &self.keys {
+            let Some(credential) = &key.credential else {
+                continue;
+            };
+            let place = *places.entry(credential).or_insert(contacts.len());
+            match contacts.get_mut(place) {
+                Some(contact) => contact.key.push(written(key)),
+                None => contacts.push(Contact {
+                    credential: credential.clone(),
+                    key: vec![written(key)],
+                }),
+            }
+        }
+        let domains = self.domains.iter().filter(|d| d.is_contact);
+        let file = ContactsFile {
+            schema: CONTACTS_SCHEMA.to_owned(),
+            contact: contacts,
+            dns: domains.map(written_domain).collect(),
+        };
+        let text = toml::to_string(&file).unwrap_or_default();
+        format!("{CONTACTS_TITLE}{text}")
+    }
+
+    /// The text without contacts and answers of domains: what is worth giving to others.
     pub fn to_export(&self) -> String {
         let keys = self.keys.clone();
         let domains = Vec::new();
         Self { keys, domains }.to_text()
     }
+}
+
+/// Reads a text of a schema.
+fn parse<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, TrustFileError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let head: Head = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
+    if head.schema != schema {
+        let message = format!("the schema is `{}`, and not `{schema}`", head.schema);
+        return Err(TrustFileError(message));
+    }
+    toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))
 }
 
 fn fault<T>(message: String) -> Result<T, TrustFileError> {
@@ -203,6 +309,7 @@ fn known(key: &Key) -> Result<KnownKey, TrustFileError> {
         by: key.by.clone(),
         senders: key.senders.clone(),
         standing,
+        credential: None,
     })
 }
 
@@ -262,6 +369,7 @@ fn domain(dns: &Dns) -> Result<Domain, TrustFileError> {
         dnssec,
         asked: time(&dns.asked)?,
         expires: time(&dns.expires)?,
+        is_contact: false,
     })
 }
 

@@ -24,6 +24,12 @@ impl Verdict {
                 "Signed by {id} with a key that came with the message, and nothing was changed; nobody vouches for the key yet{}.",
                 self.ahead()
             ),
+            Word::Unbound => format!(
+                "Signed by {id}, and nothing was changed; {}, but neither this domain nor a pin binds the key to the sender {}{}.",
+                self.voucher(),
+                self.head.sender,
+                self.ahead()
+            ),
             Word::Unsigned => "Nobody signed this message: anybody may have written it.".to_owned(),
             Word::UnknownKey => self.no_key(id),
             Word::Damaged => format!(
@@ -122,6 +128,10 @@ impl Verdict {
                 self.head.sender,
                 known.join(" or ")
             ),
+            Detail::LooksLike(like) => format!(
+                "STOP: {} looks like {like}, who signs with another key, and is somebody else.",
+                self.head.sender
+            ),
             Detail::Replaced(by, grace) => format!(
                 "Signed by {id} with an old key after {}, when {by} had taken its place.",
                 day(*grace)
@@ -143,7 +153,9 @@ impl Verdict {
     /// What a person should do next, in one sentence.
     pub fn next(&self) -> String {
         let id = self.pkid.as_deref().unwrap_or("ID");
-        if let (Some(id), Word::Verified | Word::FirstContact) = (&self.revokes, self.word) {
+        if let (Some(id), Word::Verified | Word::FirstContact | Word::Unbound) =
+            (&self.revokes, self.word)
+        {
             return format!(
                 "Withdraw the key of {id} with `crosstalk trust import FILE`, with this message in the file."
             );
@@ -158,6 +170,9 @@ impl Verdict {
             Word::FirstContact => {
                 "Compare the fingerprint with the sender by voice, then pin the key with `crosstalk trust pin FILE --compared`.".to_owned()
             }
+            Word::Unbound => format!(
+                "Don't rely on who it says it is from: ask the sender by another way whether {id} is theirs, then pin it with `crosstalk trust pin FILE`."
+            ),
             Word::Unsigned => "Don't rely on who it says it is from; ask the sender to sign it if that matters.".to_owned(),
             Word::UnknownKey => match &self.detail {
                 Detail::Text(_) => "Try again later; don't act on it until then.".to_owned(),
@@ -187,6 +202,9 @@ impl Verdict {
                 }
                 Detail::SenderChanged(_) => format!(
                     "Don't act on it: ask the sender by another way; if {id} is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
+                ),
+                Detail::LooksLike(_) => format!(
+                    "Don't act on it: compare the names letter by letter; if {id} is really somebody else whom you know, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
                 ),
                 // Its help is for whoever writes the line.
                 _ if self.rule == Some(&rule::SIG_MALFORMED) => {

@@ -1,9 +1,11 @@
 //! A key fits an envelope: who stands behind the key, and is the body what it signed?
 
 use super::{Case, Source, head};
+use crate::relay::authority;
 use crate::rotation::{Rotation, RotationUnproven};
 use crate::trust::{KnownKey, Standing};
 use crate::verdict::{Detail, Trusted, Verdict, Word};
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading};
 
@@ -48,12 +50,16 @@ impl<'c> Fit<'c> {
             .standing()
             .or_else(|| self.broken_rotation())
             .or_else(|| self.key_changed())
-            .or_else(|| self.sender_changed());
+            .or_else(|| self.sender_changed())
+            .or_else(|| self.sender_looks_like());
         let trusted = self.trusted();
         let diagnosis = self.authentic.diagnosis().clone();
         let (word, rule, detail) = objection.unwrap_or_else(|| match diagnosis {
             Diagnosis::Intact if trusted == Trusted::FirstContact => {
                 (Word::FirstContact, &rule::FIRST_CONTACT, Detail::None)
+            }
+            Diagnosis::Intact if !self.is_bound() => {
+                (Word::Unbound, &rule::SENDER_UNBOUND, Detail::None)
             }
             Diagnosis::Intact => (Word::Verified, &rule::VERDICT, self.vouched_anew()),
             _ => (Word::Damaged, &rule::BODY_DAMAGED, Detail::None),
@@ -108,7 +114,7 @@ impl<'c> Fit<'c> {
     fn replaced(&self) -> Objection {
         // A did:key has more than one spelling, and the key is the same.
         let is_meant = |k: &&KnownKey| {
-            k.key == self.key && (k.id == self.pkid || matches!(self.source, Source::Did))
+            k.key == self.key && (k.id == self.pkid || PublicKey::from_did(self.pkid).is_some())
         };
         let mut known = self.case.trust.keys().iter().filter(is_meant);
         let (by, grace) = known.find_map(|k| match &k.standing {
@@ -137,7 +143,10 @@ impl<'c> Fit<'c> {
             }
             Ok(rotation) if self.case.trust.vouches_for(rotation) => None,
             Ok(rotation) => {
-                let known = self.case.trust.pinned(&rotation.old_id)?;
+                let (trust, old) = (self.case.trust, &rotation.old_id);
+                let known = trust
+                    .entry(old, &rotation.old)
+                    .or_else(|| trust.pinned_for(old, self.signed.sender()))?;
                 let known = known.key.fingerprint();
                 let offered = self.key.fingerprint();
                 let detail = Detail::KeyChanged { known, offered };
@@ -154,7 +163,13 @@ impl<'c> Fit<'c> {
             Source::Given => return None,
             Source::Carried if self.followed().is_some() => return None,
             Source::Carried => {
-                let known = self.case.trust.pinned(self.pkid)?;
+                let known = self
+                    .case
+                    .trust
+                    .pinned_for(self.pkid, self.signed.sender())?;
+                if known.key == self.key {
+                    return None;
+                }
                 (known.key.fingerprint(), self.key.fingerprint())
             }
             _ => {
@@ -182,10 +197,44 @@ impl<'c> Fit<'c> {
         Some((Word::NotVerified, &rule::SENDER_CHANGED, detail))
     }
 
+    /// Whether the sender is not known here, and looks like one who is known under another key id (TRU-009).
+    fn sender_looks_like(&self) -> Objection {
+        if matches!(self.source, Source::Given) {
+            return None;
+        }
+        let (like, id) = self.case.trust.look_alike(self.signed.sender())?;
+        let followed = self.followed().is_some_and(|r| r.old_id == id);
+        (id != self.pkid && !followed).then(|| {
+            let detail = Detail::LooksLike(like.to_owned());
+            (Word::NotVerified, &rule::SENDER_LOOKS_LIKE, detail)
+        })
+    }
+
+    /// Whether a domain that vouches for the key says something about the sender, too: the sender is an address of this
+    /// domain, or a pin binds the key id to the sender (TRU-026).
+    fn is_bound(&self) -> bool {
+        let Source::Dns(domain, _) = &self.source else {
+            return true;
+        };
+        let sender = self.signed.sender();
+        authority(sender).is_some_and(|own| same_host(own, domain))
+            || self.case.trust.ids_of_sender(sender).contains(&self.pkid)
+    }
+
     /// The rotation that leads here from a key that counts.
     fn followed(&self) -> Option<&Rotation> {
         let rotation = self.rotation.as_ref()?.as_ref().ok()?;
-        self.case.trust.vouches_for(rotation).then_some(rotation)
+        let (trust, sender) = (self.case.trust, self.signed.sender());
+        let old = trust.entry(&rotation.old_id, &rotation.old)?;
+        // An announcement can be in the name of the key itself.
+        let is_own_name = sender == rotation.new_id || sender == rotation.old_id;
+        let own = old.senders.first().filter(|_| is_own_name);
+        let mut senders = std::iter::once(sender).chain(own.map(String::as_str));
+        let counts = senders.any(|sender| {
+            let keys = trust.keys_for(&rotation.old_id, sender);
+            keys.iter().any(|k| k.key == rotation.old)
+        });
+        (counts && trust.vouches_for(rotation)).then_some(rotation)
     }
 
     /// The key that the message revokes.
@@ -205,7 +254,8 @@ impl<'c> Fit<'c> {
 
     /// A domain can vouch for another key than the one that was known.
     fn vouched_anew(&self) -> Detail {
-        let known = self.case.trust.active(self.pkid);
+        let keys = self.case.trust.keys_for(self.pkid, self.signed.sender());
+        let known = keys.into_iter().find(|k| k.standing == Standing::Active);
         match (&self.source, known.filter(|k| k.key != self.key)) {
             (Source::Dns(..), Some(known)) => Detail::KeyChanged {
                 known: known.key.fingerprint(),

@@ -1,6 +1,8 @@
 //! What domains say about keys, and what is made of it (threats 11 and 12).
 
-use crate::sample::{ALICE, MESSAGE, ask, key, now, outcome, signed, signed_as, trusting_alice};
+use crate::sample::{
+    ALICE, MESSAGE, ask, key, now, outcome, pin, signed, signed_as, trusting_alice,
+};
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::{Question, Trust, Word};
@@ -15,9 +17,13 @@ fn domains_decide_where_they_are_asked() {
         dnssec: Dnssec::Insecure,
     };
     let both = answer(vec![&other, &alice]);
-    for trust in [Trust::default(), trusting_alice()] {
+    let unbound = ("unbound", "dns", Some("TRU-026"));
+    for (trust, vouched) in [
+        (Trust::default(), unbound),
+        (trusting_alice(), ("verified", "dns", None)),
+    ] {
         for (dns, expected) in [
-            (both.clone(), ("verified", "dns", None)),
+            (both.clone(), vouched),
             (answer(vec![&other]), ("not-verified", "", Some("TRU-023"))),
             (
                 DnsAnswer::Absent {
@@ -45,7 +51,7 @@ fn domains_decide_where_they_are_asked() {
             let found = ask(&sent, &trust, &question);
             assert_eq!(outcome(&found), expected, "{dns:?}");
             assert_eq!(found.retry(), matches!(dns, DnsAnswer::Unavailable { .. }));
-            assert!(found.verified().is_none() || expected.0 == "verified");
+            assert_eq!(found.verified().is_some(), expected.1 == "dns");
         }
         let question = Question {
             dns: Some(&both),
@@ -80,7 +86,7 @@ fn an_answer_counts_as_long_as_it_says() {
         |seconds: i64| Question::at(Timestamp::from_millis(now().as_millis() + seconds * 1000));
     assert_eq!(
         outcome(&ask(&signed(MESSAGE), &trust, &at(59))),
-        ("verified", "dns", None)
+        ("unbound", "dns", Some("TRU-026"))
     );
     let late = ask(&signed(MESSAGE), &trust, &at(60));
     assert_eq!((late.word(), late.retry()), (Word::UnknownKey, true));
@@ -122,4 +128,53 @@ fn dnssec_is_not_stripped() {
     };
     let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
     assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
+}
+
+/// A domain vouches for its own people. It says nothing about those of others, nor about a simple name.
+#[test]
+fn a_domain_binds_its_keys_to_its_own_senders_alone() {
+    let mallory = key(Algorithm::Ed25519, 66);
+    let dns = DnsAnswer::Keys {
+        keys: vec![mallory.public()],
+        ttl: 60,
+        dnssec: Dnssec::Secure,
+    };
+    let question = Question {
+        dns: Some(&dns),
+        ..Question::at(now())
+    };
+    let sent_as = |sender: &str| {
+        let text = MESSAGE.replace("[[CLAUDE→", &format!("[[{sender}→"));
+        signed_as(&text, &mallory, "mallory@evil.example")
+    };
+    for (sender, word) in [
+        ("human://ann@acme.example/inbox", Word::Unbound),
+        ("email:ann@acme.example", Word::Unbound),
+        ("human://evil.example.acme.example/x", Word::Unbound),
+        ("claude://evil/x", Word::Unbound),
+        ("CLAUDE", Word::Unbound),
+        ("human://mallory@evil.example/inbox", Word::Verified),
+        ("human://mallory@EVIL.example/inbox", Word::Verified),
+        ("email:mallory@evil.example", Word::Verified),
+    ] {
+        let found = ask(&sent_as(sender), &Trust::default(), &question);
+        assert_eq!(found.word(), word, "{sender}");
+        assert_eq!(found.rule().is_some(), word == Word::Unbound);
+        let warns = found.sentence().contains("binds the key to the sender");
+        assert_eq!(warns, word == Word::Unbound, "{}", found.sentence());
+    }
+    assert_eq!(Word::Unbound.exit_code(), 26);
+    // A pin binds it.
+    let mut trust = Trust::default();
+    trust
+        .pin(pin("mallory@evil.example", &mallory, &["CLAUDE"]))
+        .unwrap();
+    assert_eq!(
+        ask(&sent_as("Claude"), &trust, &question).word(),
+        Word::Verified
+    );
+    assert_eq!(
+        ask(&sent_as("BOB"), &trust, &question).word(),
+        Word::Unbound
+    );
 }

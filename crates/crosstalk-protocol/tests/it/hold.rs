@@ -22,6 +22,7 @@ fn peer(name: &str, role: Role, addresses: &[&str]) -> Peer {
             .map(|a| Pattern::parse(a).unwrap())
             .collect(),
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     }
 }

@@ -20,6 +20,7 @@ mod domain;
 mod forgery;
 mod hold;
 mod mutation;
+mod name;
 mod poll;
 mod redact;
 mod relay;

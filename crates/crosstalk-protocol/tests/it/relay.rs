@@ -1,15 +1,17 @@
 //! What a relay lets in, whom it passes it to, and what it leaves on it.
 
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{
-    Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp, signing::Signer,
+    Address, Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp,
+    signing::Signer,
 };
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{
-    Admission, Agent, Candidate, Closing, Directory, Facts, HOPS, Handler, HopFault, HopKey,
-    Pattern, Peer, Priority, Receipted, Role, Route, Routes, Rules, acknowledgement, add_hop,
-    admit, check_hop,
+    Admission, Agent, Binding, Candidate, Closing, Directory, Facts, HOPS, Handler, HopFault,
+    HopKey, Pattern, Peer, Priority, Receipted, Role, Route, Routes, Rules, TokenRecord,
+    acknowledgement, add_hop, admit, check_hop,
 };
 use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Word, pin_of, verify};
 
@@ -40,6 +42,7 @@ fn agent(addresses: &[&str]) -> Peer {
             .map(|a| Pattern::parse(a).unwrap())
             .collect(),
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     }
 }
@@ -302,6 +305,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
             by: None,
             senders: vec!["claude://a/b".into()],
             standing: Standing::Active,
+            credential: None,
         };
         trust.pin(pin).unwrap();
         trust
@@ -337,7 +341,8 @@ fn a_key_speaks_for_its_own_senders_alone() {
         ("ANN", false),
     ] {
         let spoken = speaks("ann@acme.example", sender, &nobody, Some(&dns));
-        assert_eq!(spoken, (true, may), "{sender}");
+        // What it says about a sender elsewhere binds nobody.
+        assert_eq!(spoken, (may, may), "{sender}");
     }
 }
 
@@ -357,6 +362,7 @@ fn who_gets_it_and_how() {
                     inside: false,
                 },
             ],
+            bindings: Vec::new(),
             names: [("BOB".to_owned(), "claude://code/bob".to_owned())].into(),
             domains: vec!["here.example".into()],
             federates: true,
@@ -376,6 +382,7 @@ fn who_gets_it_and_how() {
         answer_within: None,
         consent: Policy::default(),
         holds: Vec::new(),
+        listed: Default::default(),
     };
     let routing = |line: &str| format!("meta: routing\n{line}\n");
     for (intent, receiver, meta, recipients) in [
@@ -710,4 +717,85 @@ fn the_same_message_gets_the_same_receipt() {
         text,
         receipt(Timestamp::parse("2026-11-16T08:00:01Z").unwrap())
     );
+}
+
+/// Addresses of tokens are inboxes; whoever carries is a person, for their own messages or where they were assigned.
+#[test]
+fn who_may_carry_what() {
+    let token = |name: &str, role, addresses: &[&str], courier: &[&str]| TokenRecord {
+        name: name.into(),
+        hash: Digest::of(name.as_bytes()),
+        role,
+        addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+        courier: courier.iter().map(|a| (*a).to_owned()).collect(),
+        created_at: Timestamp::from_millis(0),
+        expires_at: None,
+        revoked_at: Some(Timestamp::from_millis(1)),
+    };
+    let tokens = [
+        token("bob", Role::Person, &["BOB"], &[]),
+        token("bot", Role::Agent, &["bot://*"], &[]),
+        token("named", Role::Agent, &["HELPER"], &[]),
+        token("star", Role::Agent, &["*"], &[]),
+    ];
+    let names = [
+        ("HELPER".to_owned(), "helper://code/1".to_owned()),
+        ("GPT".to_owned(), "chatgpt://thread/x".to_owned()),
+    ];
+    let rules = Rules {
+        routes: Routes {
+            names: names.into(),
+            bindings: Binding::of(&tokens),
+            ..Routes::default()
+        },
+        ..Rules::default()
+    };
+    let routes = &rules.routes;
+    for (address, is_bound) in [
+        ("BOB", true),
+        ("bob", true),
+        ("bot://x", true),
+        ("HELPER", true),
+        ("helper://code/1", true),
+        ("helper://code/2", false),
+        ("CHATGPT", false),
+    ] {
+        assert_eq!(routes.is_bound(address), is_bound, "{address}");
+        let by = routes.choose(routes.named(address), None).unwrap();
+        let is_name = Address::split(routes.named(address)).is_name();
+        let is_carried = by == Handler::CopyPaste;
+        assert_eq!(is_carried, is_name && !is_bound, "{address}");
+        let asked = routes.choose(routes.named(address), Some("copy_paste"));
+        assert_eq!(asked.is_err(), is_bound, "{address}");
+    }
+    let peer = |role, addresses: &[&str], courier: &[&str]| {
+        let patterns = |texts: &[&str]| texts.iter().map(|t| Pattern::parse(t).unwrap()).collect();
+        Peer {
+            role,
+            addresses: patterns(addresses),
+            courier: patterns(courier),
+            ..Peer::stranger()
+        }
+    };
+    let ann = peer(Role::Person, &["ANN"], &[]);
+    let carl = peer(Role::Person, &["CARL"], &["GPT", "BOB"]);
+    let agent = peer(Role::Agent, &["*"], &["*"]);
+    let admin = peer(Role::Admin, &[], &[]);
+    for (who, sender, to, may) in [
+        (&ann, "ANN", "GEMINI", true),
+        (&ann, "EVE", "GEMINI", false),
+        (&ann, "ANN", "BOB", false),
+        (&carl, "EVE", "chatgpt://thread/x", true),
+        (&carl, "EVE", "GPT", true),
+        (&carl, "EVE", "BOB", false),
+        (&carl, "EVE", "GEMINI", false),
+        (&agent, "ANN", "GEMINI", false),
+        (&admin, "EVE", "GEMINI", true),
+        (&admin, "EVE", "BOB", false),
+    ] {
+        assert_eq!(rules.lets_carry(who, sender, to), may, "{sender} {to}");
+    }
+    // A `*` of an agent is nobody whom the token of a person names.
+    assert!(!rules.lets_read(&agent, "bob") && rules.lets_read(&agent, "CHATGPT"));
+    assert!(rules.lets_read(&peer(Role::Agent, &["BOB"], &[]), "bob"));
 }

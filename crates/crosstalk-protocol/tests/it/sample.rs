@@ -83,6 +83,7 @@ pub(crate) fn pin(id: &str, key: &PrivateKey, senders: &[&str]) -> KnownKey {
         by: None,
         senders: senders.iter().map(|s| (*s).to_owned()).collect(),
         standing: Standing::Active,
+        credential: None,
     }
 }
 

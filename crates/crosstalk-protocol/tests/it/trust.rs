@@ -6,9 +6,11 @@ use crate::sample::{
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
+use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
-    KnownKey, Learned, Question, Rotation, Standing, Trust, Unlearned, Word, learn, pin_of,
+    KnownKey, Learned, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,
+    Question, Rotation, Standing, Trust, Unlearned, Word, learn, pin_of,
 };
 
 /// An announcement of a new key, signed by it, with a proof by the old one.
@@ -539,4 +541,147 @@ fn a_time_that_is_to_come_is_told() {
         assert_eq!(found.word(), Word::Verified);
         assert_eq!(found.sentence().contains("still to come"), told, "{at}");
     }
+}
+
+fn contact(id: &str, key: &PrivateKey, sender: &str) -> KnownKey {
+    KnownKey {
+        how: Origin::FirstContact,
+        ..pin(id, key, &[sender])
+    }
+}
+
+fn new_key() -> PrivateKey {
+    PrivateKey::generate(Algorithm::Ed25519).unwrap()
+}
+
+#[test]
+fn contacts_are_bounded_per_credential_and_for_all_strangers() {
+    let mut trust = Trust::default();
+    let mut meet = |credential: &str, number: usize| {
+        let sender = format!("bot://{credential}/{number}");
+        trust.pin_contact(contact("k", &new_key(), &sender), credential)
+    };
+    for number in 0..MAX_CONTACTS_PER_CREDENTIAL {
+        meet("agent:a", number).unwrap();
+    }
+    assert_eq!(meet("agent:a", 999), Err(PinError::NoRoom));
+    meet("agent:b", 0).unwrap();
+    let domains = MAX_FOREIGN_CONTACTS / MAX_CONTACTS_PER_CREDENTIAL;
+    for domain in 0..domains {
+        for number in 0..MAX_CONTACTS_PER_CREDENTIAL {
+            meet(&format!("domain:d{domain}.test"), number).unwrap();
+        }
+    }
+    assert_eq!(meet("domain:new.test", 0), Err(PinError::NoRoom));
+    meet("agent:b", 1).unwrap();
+}
+
+/// One key for many senders costs as much as many keys do, and nothing that is kept is long.
+#[test]
+fn senders_of_a_contact_are_bounded_too() {
+    let (mut trust, key) = (Trust::default(), new_key());
+    for number in 0..MAX_CONTACTS_PER_CREDENTIAL {
+        let sender = format!("bot://a/{number}");
+        trust
+            .pin_contact(contact("k", &key, &sender), "agent:a")
+            .unwrap();
+    }
+    let another = trust.pin_contact(contact("k", &key, "bot://a/x"), "agent:a");
+    assert_eq!(another, Err(PinError::NoRoom));
+    assert_eq!(trust.keys().len(), 1);
+    let long = contact("l", &key, &"x".repeat(2000));
+    assert_eq!(trust.pin_contact(long, "agent:b"), Err(PinError::NoRoom));
+}
+
+#[test]
+fn domains_that_messages_name_are_bounded() {
+    let mut trust = Trust::default();
+    let answer = |ttl, dnssec| DnsAnswer::Keys {
+        keys: vec![new_key().public(); 40],
+        ttl,
+        dnssec,
+    };
+    trust.remember_contact("first.test", &answer(300, Dnssec::Secure), now());
+    for number in 0..1100 {
+        let name = format!("d{number}.test");
+        trust.remember_contact(&name, &answer(300, Dnssec::Insecure), now());
+    }
+    assert_eq!(trust.domains().len(), 1024);
+    assert_eq!(trust.domains()[0].keys.len(), 16);
+    // Those that have expired make room, but none that DNSSEC proved.
+    let later = Timestamp::from_millis(now().as_millis() + 600_000);
+    for number in 0..1100 {
+        let name = format!("e{number}.test");
+        trust.remember_contact(&name, &answer(300, Dnssec::Insecure), later);
+    }
+    assert_eq!(trust.domains().len(), 1024);
+    assert!(trust.was_secure("first.test"));
+    let text = trust.contacts_to_text();
+    assert_eq!(trust.to_text(), Trust::default().to_text());
+    assert_eq!(Trust::default().add_contacts(&text).unwrap(), trust);
+}
+
+/// Nobody fills the trust store by revoking keys that were never pinned.
+#[test]
+fn revocations_of_unknown_keys_are_charged() {
+    let mut trust = trusting_alice();
+    let revoke = |trust: &mut Trust, id: &str, key: &PrivateKey| {
+        let before = trust.clone();
+        let standing = Standing::Revoked {
+            at: now(),
+            reason: Some("x".repeat(1000)),
+            by: None,
+        };
+        trust.mark(id, &key.public(), now(), standing);
+        let charged = trust.charge(&before, "domain:evil.test");
+        charged.inspect_err(|_| *trust = before)
+    };
+    for _ in 0..MAX_CONTACTS_PER_CREDENTIAL {
+        revoke(&mut trust, "x@evil.test", &new_key()).unwrap();
+    }
+    let more = revoke(&mut trust, "x@evil.test", &new_key());
+    assert_eq!(more, Err(PinError::NoRoom));
+    // That of a key that somebody pinned is always kept.
+    let alice = key(Algorithm::Ed25519, 1);
+    revoke(&mut trust, ALICE, &alice).unwrap();
+    assert!(trust.keys()[0].standing.is_refused());
+    assert!(trust.to_text().len() < 1000, "the rest is kept apart");
+}
+
+#[test]
+fn did_key_needs_a_pin_at_a_relay() {
+    let key = key(Algorithm::Ed25519, 1);
+    let text = signed_as(MESSAGE, &key, &key.public().to_did());
+    let word = |trust: &Trust| ask(&text, trust, &Question::of_relay(now())).word();
+    let did = key.public().to_did();
+    let mut trust = Trust::default();
+    assert_eq!(word(&trust), Word::FirstContact);
+    trust.pin(pin(&did, &key, &["GEMINI"])).unwrap();
+    assert_eq!(word(&trust), Word::FirstContact);
+    trust.pin(pin(&did, &key, &["CLAUDE"])).unwrap();
+    assert_eq!(word(&trust), Word::Verified);
+}
+
+/// A key that was pinned at first contact leads to no other sender, by a rotation neither.
+#[test]
+fn rotation_of_a_contact_is_for_its_senders_only() {
+    let (old, new) = (new_key(), new_key());
+    let text = announcement(
+        ("mallory@keys", &old),
+        ("new@keys", &new),
+        time("2027-01-01"),
+        &old,
+    );
+    let mut trust = Trust::default();
+    let met = contact("mallory@keys", &old, "MALLORY");
+    trust.pin_contact(met, "agent:mallory").unwrap();
+    let question = Question::at(now());
+    assert_eq!(ask(&text, &trust, &question).word(), Word::FirstContact);
+    let document = Document::parse(&text, Reading::Strict);
+    assert!(learn(&document, &mut trust.clone(), &question).is_err());
+    let met = contact("mallory@keys", &old, "CLAUDE");
+    trust.pin_contact(met, "agent:mallory").unwrap();
+    assert_eq!(ask(&text, &trust, &question).word(), Word::Verified);
+    learn(&document, &mut trust, &question).unwrap();
+    assert_eq!(trust.keys()[1].credential.as_deref(), Some("agent:mallory"));
 }

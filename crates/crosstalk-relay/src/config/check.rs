@@ -2,12 +2,14 @@
 
 use super::Config;
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::NameList;
 use crosstalk_protocol::consent::{Border, Jurisdiction, Policy};
 use crosstalk_protocol::relay::{
-    Agent, Directory, Handler, Pattern, Route, Routes, Rules, is_human,
+    Agent, Directory, Handler, Listed, Pattern, Route, Routes, Rules, is_human,
 };
 use crosstalk_protocol::store::party;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is wrong with a configuration: the place and a sentence.
@@ -130,6 +132,8 @@ impl Config {
             routes: Routes {
                 table: self.routes.iter().filter_map(line).collect(),
                 names: names.collect(),
+                // The tokens are in the store.
+                bindings: Vec::new(),
                 domains: own.cloned().collect(),
                 federates: self.federation.enabled,
                 refuses_unknown: self.unknown == super::Unknown::Refuse,
@@ -144,7 +148,34 @@ impl Config {
                 .iter()
                 .map(|h| h.rule().unwrap_or_default())
                 .collect(),
+            listed: Listed {
+                configured: Arc::new(self.listed()),
+                ..Listed::default()
+            },
         }
+    }
+
+    /// The names and addresses that the configuration has, patterns aside.
+    fn listed(&self) -> NameList {
+        let names = self
+            .names
+            .iter()
+            .flat_map(|(name, address)| [name, address]);
+        let agents = self.agents.iter().map(|a| &a.address);
+        let routes = self.routes.iter().map(|r| &r.to);
+        let people = self.holds.iter().flat_map(|h| &h.deciders);
+        let watched = self.watches.iter().flat_map(|w| &w.addresses);
+        let all = names
+            .chain(agents)
+            .chain(routes)
+            .chain(people)
+            .chain(watched);
+        let all = all
+            .chain(&self.escalate_to)
+            .chain(&self.consent.authorities);
+        all.map(|a| a.trim())
+            .filter(|a| !a.ends_with('*'))
+            .collect()
     }
 }
 

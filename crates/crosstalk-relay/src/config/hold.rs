@@ -84,7 +84,7 @@ impl HoldEntry {
                 "signature",
                 &self.signature,
                 verdict,
-                "verified, first-contact, unsigned or unknown-key",
+                "verified, first-contact, unbound, unsigned or unknown-key",
             )?,
             people: self.people,
             deciders: self.deciders.clone(),
@@ -106,6 +106,7 @@ fn verdict(word: &str) -> Option<Word> {
     [
         Word::Verified,
         Word::FirstContact,
+        Word::Unbound,
         Word::Unsigned,
         Word::UnknownKey,
     ]

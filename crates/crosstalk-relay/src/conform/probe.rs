@@ -96,7 +96,8 @@ impl Probe {
         self.noted(format!("CONFORM-{what}-{}", self.tag))
     }
 
-    fn noted(&self, address: String) -> String {
+    /// An address that the suite uses: it leaves nothing there.
+    pub(super) fn noted(&self, address: String) -> String {
         self.wire.used.note(&address);
         address
     }

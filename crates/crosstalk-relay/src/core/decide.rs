@@ -7,7 +7,7 @@ use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, report};
-use crosstalk_protocol::store::StoreError;
+use crosstalk_protocol::store::{StoreError, StoreFault};
 use tokio::sync::oneshot;
 
 /// What somebody wants to become of a message, as they have seen it.
@@ -60,25 +60,43 @@ impl Relay {
             report: None,
         };
         let ruling = self.carry_out(held, decision, refusal).await?;
-        if choice == Choice::Approve && matches!(ruling, Ruling::Done(_)) {
-            self.learn_from(held).await;
-            if held.record.meaning == Some(Intent::Revoke) {
-                self.follows_withdrawal();
-            }
+        let is_approved = match &ruling {
+            Ruling::Done(_) => choice == Choice::Approve,
+            // What could not be recorded then is recorded now.
+            Ruling::Before(decided) => decided.choice == Choice::Approve,
+            _ => false,
+        };
+        if is_approved {
+            self.learn_from(held).await?;
+        }
+        if is_approved && held.record.meaning == Some(Intent::Revoke) {
+            self.follows_withdrawal();
         }
         Ok(ruling)
     }
 
     /// What a message proves about keys is taken over once it goes on; no key is pinned because a person let it pass.
-    async fn learn_from(&self, held: &HeldMessage) {
+    async fn learn_from(&self, held: &HeldMessage) -> Result<(), StoreError> {
         if held.record.pkid.is_none() {
-            return;
+            return Ok(());
         }
-        let document = Document::parse(&held.record.text, Reading::Strict);
+        // Once it is decided, its text is that of the message that was taken.
+        let id = held.record.id.clone();
+        let taken = self.read(move |store| store.taken_as(&id)).await?;
+        let Some(taken) = taken else {
+            return Ok(());
+        };
+        let document = Document::parse(&taken.text, Reading::Strict);
         let at = self.now();
-        if let Some(judged) = self.shared.judge(&document, &Peer::itself(), at).await {
-            self.shared.learn(&document, &judged, &Peer::stranger(), at);
-        }
+        let Some(judged) = self.shared.judge(&document, &Peer::itself(), at).await else {
+            return Err(self.gone());
+        };
+        let peer = Peer::stranger();
+        let learned = self.shared.learn(&document, &judged, &peer, at).await;
+        learned.map_err(|_| StoreError {
+            fault: StoreFault::Busy,
+            message: "what the message says about a key could not be recorded".into(),
+        })
     }
 
     /// Gives a message up about which nobody decided in time.

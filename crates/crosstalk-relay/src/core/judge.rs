@@ -2,27 +2,80 @@
 
 use super::Shared;
 use crate::config::FirstContact;
+use crate::port::Keyring;
+use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::{Document, Signature, Timestamp};
 use crosstalk_protocol::dns::DnsAnswer;
-use crosstalk_protocol::relay::{Peer, Role, authority, check_hop, hops_of};
-use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask, learn, pin_of, verify};
-use std::sync::{Arc, PoisonError, RwLock};
+use crosstalk_protocol::poll::TELLER;
+use crosstalk_protocol::relay::report::is_report_about;
+use crosstalk_protocol::relay::{
+    Pattern, Peer, RelayStore, Role, authority, check_hop, hops_of, is_system,
+};
+use crosstalk_protocol::{
+    Question, Trust, Verdict, Word, announces, domain_to_ask, learn, pin_of, verify,
+};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
-/// Whom the relay believes, as of the last look.
-#[derive(Default)]
+/// Whom the relay believes, as of the last look, and where that is kept.
 pub(super) struct Believed {
     trust: RwLock<Arc<Trust>>,
+    keyring: Box<dyn Keyring>,
+    /// Held while the keyring is read or written, so that what is in memory never falls behind what is kept.
+    looking: Mutex<()>,
+    /// One change at a time waits for the keyring: the others wait without a thread.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Believed {
+    pub(super) fn open(keyring: Box<dyn Keyring>) -> Result<Self, String> {
+        let trust = keyring.read()?;
+        Ok(Self {
+            trust: RwLock::new(Arc::new(trust)),
+            keyring,
+            looking: Mutex::default(),
+            turn: Arc::default(),
+        })
+    }
+
     pub(super) fn now(&self) -> Arc<Trust> {
         let trust = self.trust.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&trust)
     }
 
-    pub(super) fn set(&self, trust: Trust) {
+    /// Reads what is kept, which others may have changed. It blocks.
+    pub(super) fn reload(&self) -> Result<(), String> {
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set(self.keyring.read()?);
+        Ok(())
+    }
+
+    fn set(&self, trust: Trust) {
         *self.trust.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(trust);
+    }
+
+    /// Changes what is kept, on a thread that may block. It goes on when nobody waits for it any more.
+    async fn update<T: Send + 'static>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Trust) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let this = Arc::clone(self);
+        let write = move || {
+            let _turn = turn;
+            let looking = this.looking.lock();
+            let _looking = looking.unwrap_or_else(PoisonError::into_inner);
+            let (mut change, mut answer) = (Some(change), None);
+            let after = this.keyring.update(&mut |trust| {
+                if let Some(change) = change.take() {
+                    answer = Some(change(trust));
+                }
+            })?;
+            this.set(after);
+            answer.ok_or_else(|| "nothing was changed".to_owned())
+        };
+        let written = tokio::task::spawn_blocking(write).await;
+        written.unwrap_or_else(|_| Err("the thread that writes them is gone".into()))
     }
 }
 
@@ -77,9 +130,8 @@ pub(super) struct Judged {
 
 /// Whether the key of a message is of no domain, or of that of its sender: nobody takes the id of somebody elsewhere.
 fn is_of_domain(document: &Document<'_>) -> bool {
-    domain_to_ask(document).is_none_or(|domain| {
-        authority(document.sender()).is_some_and(|own| own.eq_ignore_ascii_case(domain))
-    })
+    domain_to_ask(document)
+        .is_none_or(|domain| authority(document.sender()).is_some_and(|own| same_host(own, domain)))
 }
 
 impl Shared {
@@ -102,7 +154,7 @@ impl Shared {
             document.envelope().signature,
             Some(Signature::Signed { .. })
         ) {
-            return Some(known(verify(document, &trust, &Question::at(at))));
+            return Some(known(verify(document, &trust, &Question::of_relay(at))));
         }
         let owned = Arc::new(document.clone().into_owned());
         let check = |answer: Option<DnsAnswer>| {
@@ -110,7 +162,7 @@ impl Shared {
             self.verifier.run(peer, move || {
                 let question = Question {
                     dns: answer.as_ref(),
-                    ..Question::at(at)
+                    ..Question::of_relay(at)
                 };
                 verify(&document, &trust, &question)
             })
@@ -132,6 +184,14 @@ impl Shared {
         })
     }
 
+    /// Lists the senders of pinned keys: nobody else may send under a name that looks like one of them.
+    pub(super) fn list_pins(&self) {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut rules)
+            .listed
+            .set_pins(&self.believed.now());
+    }
+
     /// Whether a signature or a hop can show that a message of a stranger is from its sender: a key is pinned for that one,
     /// or is of its domain, or the message came through another relay. If not, nothing has to be checked.
     pub(super) fn may_be_proven(&self, document: &Document<'_>) -> bool {
@@ -140,7 +200,10 @@ impl Shared {
         };
         let trust = self.believed.now();
         let replaced = document.envelope().key().and_then(|key| key.replaces);
-        let is_pinned = |id: &&str| *id == pkid || Some(*id) == replaced;
+        // A did:key has more than one spelling.
+        let is_did = |id: &str| id.starts_with("did:key:");
+        let is_pinned =
+            |id: &&str| *id == pkid || Some(*id) == replaced || (is_did(id) && is_did(pkid));
         let is_of_own_domain = domain_to_ask(document).is_some() && is_of_domain(document);
         trust.ids_of_sender(document.sender()).iter().any(is_pinned)
             || is_of_own_domain
@@ -174,55 +237,105 @@ impl Shared {
         };
         let owned = document.clone().into_owned();
         let is_proven = move || keys.iter().any(|key| check_hop(&owned, key).is_ok());
-        let proven = self.verifier.run(peer, is_proven).await?;
-        proven.then(|| Peer {
+        if !self.verifier.run(peer, is_proven).await? {
+            return None;
+        }
+        // As SYSTEM it reports about what was sent to it, and says nothing else.
+        let may_report = self.has_sent(document, &hop.received_by).await;
+        let system = Pattern::parse(TELLER).ok().filter(|_| may_report);
+        Some(Peer {
             name: hop.received_by.clone(),
             // It never speaks for a person: only they themselves do, with their signature.
             role: Role::Agent,
-            addresses: Vec::new(),
+            addresses: system.into_iter().collect(),
             domain: Some(hop.received_by),
+            courier: Vec::new(),
             is_local: false,
         })
     }
 
+    /// Whether a message is the report of another domain about one that was sent there from here.
+    async fn has_sent(&self, document: &Document<'_>, domain: &str) -> bool {
+        let envelope = document.envelope();
+        let Some(parent) = envelope.parent.filter(|_| is_system(document.sender())) else {
+            return false;
+        };
+        let parent = parent.to_owned();
+        let find = move |store: &dyn RelayStore| {
+            let Some(sent) = store.taken_as(&parent)? else {
+                return Ok(None);
+            };
+            let ways = store.deliveries(&sent.id)?;
+            Ok(Some((sent, ways)))
+        };
+        match self.readers.ask(find).await {
+            Ok(Some((sent, ways))) => is_report_about(document, domain, &sent, &ways),
+            _ => false,
+        }
+    }
+
     /// Takes over what a message that was taken proves about keys, and pins one at first contact, if the configuration
-    /// says so and a credential speaks for its sender.
-    pub(super) fn learn(
+    /// says so and a credential speaks for its sender. What a domain said, and a first contact, may be lost: then the
+    /// domain is asked again, and the next contact is the first.
+    ///
+    /// # Errors
+    /// If the message announces or revokes a key, and that could not be recorded: then it must not be acknowledged.
+    pub(super) async fn learn(
         &self,
         document: &Document<'_>,
         judged: &Judged,
         peer: &Peer,
         at: Timestamp,
-    ) {
+    ) -> Result<(), NotRecorded> {
         let Judged { verdict, asked } = judged;
-        if let Some((domain, answer)) = asked {
-            self.update(&mut |trust| trust.remember(domain, answer, at));
-        }
-        let question = Question::at(at);
-        let mut trial = self.believed.now().as_ref().clone();
-        if learn(document, &mut trial, &question).is_ok() {
-            self.update(&mut |trust| {
-                // What others wrote meanwhile may say otherwise; then it is left as they say.
-                let _ = learn(document, trust, &question);
-            });
-        } else if verdict.word() == Word::FirstContact
+        let (trust, account) = (self.believed.now(), peer.account());
+        let is_news = |(domain, answer): &&(String, DnsAnswer)| trust.is_news(domain, answer, at);
+        let said = asked.as_ref().filter(is_news).cloned();
+        let is_first = verdict.word() == Word::FirstContact
             && self.config.first_contact == FirstContact::Pin
             && peer.speaks_for(document.sender())
-            && (peer.is_local || is_of_domain(document))
-            && let Some(pin) = pin_of(verdict, at)
-        {
-            self.update(&mut |trust| {
-                if let Err(error) = trust.pin(pin.clone()) {
-                    tracing::warn!(key = %pin.id, reason = ?error, "a first key was not pinned");
-                }
-            });
+            && (peer.is_local || is_of_domain(document));
+        let pin = pin_of(verdict, at).filter(|_| is_first);
+        let announced = announces(document).then(|| document.clone().into_owned());
+        // A flood of contacts stops here, before anything is written.
+        let pin = pin.filter(|_| announced.is_none() && trust.has_room_for(&account));
+        let must = announced.is_some();
+        if said.is_none() && pin.is_none() && !must {
+            return Ok(());
         }
-    }
-
-    fn update(&self, change: &mut dyn FnMut(&mut Trust)) {
-        match self.keyring.update(change) {
-            Ok(trust) => self.believed.set(trust),
-            Err(reason) => tracing::warn!(reason, "what was learned about keys is not kept"),
+        let change = move |trust: &mut Trust| {
+            if let Some((domain, answer)) = said {
+                trust.remember_contact(&domain, &answer, at);
+            }
+            if let Some(pin) = pin
+                && let Err(error) = trust.pin_contact(pin.clone(), &account)
+            {
+                tracing::debug!(key = %pin.id, reason = ?error, "a first key was not pinned");
+            }
+            let Some(announced) = announced else {
+                return Ok(());
+            };
+            let before = trust.clone();
+            // What others wrote meanwhile may say otherwise; then it is left as they say.
+            let _ = learn(&announced, trust, &Question::of_relay(at));
+            let charged = trust.charge(&before, &account);
+            charged.inspect_err(|_| *trust = before)
+        };
+        let changed = self.believed.update(change).await;
+        self.list_pins();
+        let reason = match changed {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => format!("{error:?}"),
+            Err(reason) => reason,
+        };
+        tracing::warn!(reason, "what was learned about keys is not kept");
+        match must {
+            true => Err(NotRecorded),
+            false => Ok(()),
         }
     }
 }
+
+/// A new or revoked key could not be recorded. The log says why.
+#[derive(Debug)]
+pub(super) struct NotRecorded;

@@ -4,13 +4,14 @@
 //! result that this relay keeps of it: there is no other state, and whoever has the envelopes can count again.
 
 use super::{Received, Relay};
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, TELLER, collate_named, is_result,
+    Call, Collation, Names, Paper, Proofs, QuorumView, TELLER, collate_named, is_result,
 };
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
@@ -19,77 +20,51 @@ const PORTION: usize = 256;
 /// How many answers of one who is asked are looked at; of all others together, as many.
 const ANSWERS: usize = 1_000;
 
-/// What came to polls since somebody looked.
+/// How many polls are remembered as they were counted last.
+const SUMMARIES: usize = 1024;
+
+/// Who is told that something came to a poll. Which polls have to be counted is known to the store.
+#[derive(Default)]
 pub(super) struct Polls {
-    known: Mutex<Known>,
+    /// Ids and threads of polls that are watched, and by how many.
+    watched: Mutex<HashMap<String, usize>>,
     bell: Notify,
     changes: watch::Sender<u64>,
+    counted: Mutex<HashMap<String, Counted>>,
     /// Verdicts about answers, from one count to the next.
     proofs: Arc<Proofs>,
 }
 
-#[derive(Default)]
-struct Known {
-    /// Whether those of before the start are known.
-    is_complete: bool,
-    /// The poll by its id and by its thread.
-    of: HashMap<String, String>,
-    touched: BTreeSet<String>,
-}
-
-impl Default for Polls {
-    fn default() -> Self {
-        Self {
-            known: Mutex::default(),
-            bell: Notify::new(),
-            changes: watch::Sender::new(0),
-            proofs: Arc::default(),
-        }
-    }
+/// A poll as it was counted, and the state of its thread then.
+struct Counted {
+    messages: u64,
+    last: String,
+    summary: Summary,
 }
 
 impl Polls {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn watched(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was taken: a poll, or an answer to one.
+    fn counted(&self) -> MutexGuard<'_, HashMap<String, Counted>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message was taken: a poll, or what may be an answer to one.
     pub(super) fn came(&self, arrival: &Arrival) {
-        match arrival.meaning {
-            Some(Intent::Poll) => self.put(arrival.id(), arrival.thread.as_deref(), true),
-            Some(Intent::Respond | Intent::Nack) => self.answered(arrival),
-            _ => {}
+        if !matches!(
+            arrival.meaning,
+            Some(Intent::Poll | Intent::Respond | Intent::Nack)
+        ) {
+            return;
         }
-    }
-
-    fn put(&self, id: &str, thread: Option<&str>, is_new: bool) {
-        let mut known = self.known();
-        known.of.insert(id.to_owned(), id.to_owned());
-        if let Some(thread) = thread {
-            known.of.insert(thread.to_owned(), id.to_owned());
-        }
-        if is_new {
-            known.touched.insert(id.to_owned());
-            drop(known);
-            self.ring();
-        }
-    }
-
-    fn answered(&self, arrival: &Arrival) {
+        self.bell.notify_one();
         let names = [arrival.answered(), arrival.thread.as_deref()];
-        let mut known = self.known();
-        let poll = names
-            .iter()
-            .flatten()
-            .find_map(|n| known.of.get(*n))
-            .cloned();
-        let poll = match known.is_complete {
-            true => poll,
-            false => poll.or_else(|| arrival.answered().map(str::to_owned)),
-        };
-        if let Some(poll) = poll {
-            known.touched.insert(poll);
-            drop(known);
+        let watched = self.watched();
+        let is_watched = names.iter().flatten().any(|n| watched.contains_key(*n));
+        drop(watched);
+        if is_watched {
             self.ring();
         }
     }
@@ -100,9 +75,58 @@ impl Polls {
     }
 
     fn ring(&self) {
-        self.bell.notify_one();
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
+}
+
+/// Somebody who watches a poll, until it is dropped.
+pub(crate) struct PollWatch {
+    relay: Relay,
+    names: [String; 2],
+    changes: watch::Receiver<u64>,
+}
+
+impl PollWatch {
+    /// What came before now is known.
+    pub(crate) fn mark_unchanged(&mut self) {
+        self.changes.mark_unchanged();
+    }
+
+    /// Waits until something comes to a poll, perhaps to another one. False when nothing will come any more.
+    pub(crate) async fn changed(&mut self) -> bool {
+        self.changes.changed().await.is_ok()
+    }
+}
+
+impl Drop for PollWatch {
+    fn drop(&mut self) {
+        let mut watched = self.relay.shared.polls.watched();
+        for name in &self.names {
+            if let Some(count) = watched.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    watched.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// A poll in a list.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// `open` or `closed`.
+    pub state: &'static str,
+    /// When it is closed at the latest.
+    pub ends_at: Option<Timestamp>,
+    /// Up to when answers counted, once it is closed.
+    pub closed_at: Option<Timestamp>,
+    /// How many are asked.
+    pub invited: usize,
+    /// How many have to answer.
+    pub quorum: QuorumView,
+    /// What came out, once it may be shown.
+    pub outcome: Option<String>,
 }
 
 /// How a poll stands.
@@ -239,6 +263,12 @@ impl Relay {
                 tracing::warn!(id, reason = %error, "the result of a poll could not be written")
             }
         }
+        let closed = DuePoll {
+            id: id.to_owned(),
+            touched: None,
+        };
+        self.write(move |store| store.count_poll(&closed, PollState::Closed(at)))
+            .await?;
         self.shared.polls.ring();
         Ok(Some(standing))
     }
@@ -260,21 +290,85 @@ impl Relay {
         Ok((records, more))
     }
 
-    /// Notes polls of before the start, so that answers to them are noticed.
-    pub(crate) fn knows_polls(&self, records: &[Record], is_all: bool) {
-        for record in records {
-            self.shared
-                .polls
-                .put(&record.id, Some(&record.thread), false);
+    /// A poll in a list. It is counted only if its thread has changed since it was counted last; nothing if this relay does
+    /// not count it.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn poll_summary(&self, record: &Record) -> Result<Option<Summary>, StoreError> {
+        let thread = record.thread.clone();
+        let thread = self.read(move |store| store.thread(&thread)).await?;
+        let (messages, last) = thread.map_or((0, String::new()), |t| (t.messages, t.last));
+        let polls = &self.shared.polls;
+        let is_same = |c: &&Counted| c.messages == messages && c.last == last;
+        if let Some(known) = polls.counted().get(&record.id).filter(is_same) {
+            return Ok(Some(known.summary.clone()));
         }
-        if is_all {
-            self.shared.polls.known().is_complete = true;
+        let Some(standing) = self.poll(&record.id).await? else {
+            return Ok(None);
+        };
+        let summary = Summary {
+            state: standing.state(),
+            ends_at: standing.ends_at,
+            closed_at: standing.closed_at,
+            invited: standing.collation.poll.invited.len(),
+            quorum: standing.collation.quorum,
+            outcome: standing.shown().outcome,
+        };
+        let counted = Counted {
+            messages,
+            last,
+            summary: summary.clone(),
+        };
+        let mut known = polls.counted();
+        if known.len() >= SUMMARIES {
+            known.clear();
         }
+        known.insert(record.id.clone(), counted);
+        Ok(Some(summary))
     }
 
-    /// The polls to which something came since the last call.
-    pub(crate) fn touched_polls(&self) -> BTreeSet<String> {
-        std::mem::take(&mut self.shared.polls.known().touched)
+    /// Counts the polls that have to be counted, at most so many, and closes those whose time has come. How many there
+    /// were.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn settle_polls(&self, most: usize) -> Result<usize, StoreError> {
+        let (now, within) = (self.now(), self.poll_within());
+        let due = self
+            .read(move |store| store.due_polls(now, within, most))
+            .await?;
+        let (count, mut trouble) = (due.len(), None);
+        for poll in due {
+            // One that can't be counted does not keep the others waiting.
+            if let Err(error) = self.count_poll(&poll).await {
+                tracing::warn!(id = poll.id, reason = %error, "a poll could not be counted");
+                trouble = Some(error);
+            }
+        }
+        trouble.map_or(Ok(count), Err)
+    }
+
+    async fn count_poll(&self, poll: &DuePoll) -> Result<(), StoreError> {
+        let state = match self.settle_poll(&poll.id).await? {
+            None => PollState::Elsewhere,
+            Some(standing) => match standing.closed_at {
+                Some(at) => PollState::Closed(at),
+                None => PollState::Open(standing.ends_at),
+            },
+        };
+        let poll = poll.clone();
+        self.write(move |store| store.count_poll(&poll, state))
+            .await
+    }
+
+    /// When the next open poll ends.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn next_poll_end(&self) -> Result<Option<Timestamp>, StoreError> {
+        let within = self.poll_within();
+        self.read(move |store| store.next_poll_end(within)).await
     }
 
     /// Waits until something comes to a poll.
@@ -282,9 +376,20 @@ impl Relay {
         self.shared.polls.bell.notified().await;
     }
 
-    /// Changes whenever something comes to a poll, or one is closed.
-    pub(crate) fn poll_changes(&self) -> watch::Receiver<u64> {
-        self.shared.polls.changes.subscribe()
+    /// Watches a poll: for what comes to it, and for its end.
+    pub(crate) fn watch_poll(&self, standing: &Standing) -> PollWatch {
+        let record = &standing.record;
+        let names = [record.id.clone(), record.thread.clone()];
+        let mut watched = self.shared.polls.watched();
+        for name in &names {
+            *watched.entry(name.clone()).or_default() += 1;
+        }
+        drop(watched);
+        PollWatch {
+            changes: self.shared.polls.changes.subscribe(),
+            relay: self.clone(),
+            names,
+        }
     }
 }
 
@@ -382,7 +487,7 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
                 true => party(&answer.sender),
                 false => String::new(),
             };
-            let is_told = answer.sender == TELLER;
+            let is_told = same_name(&answer.sender, TELLER);
             let number = heard.entry(speaker).or_default();
             *number += usize::from(!is_told);
             if *number > ANSWERS && !is_told {
@@ -412,7 +517,7 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
 /// passes on has a hop.
 fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
     is_result(document)
-        && record.sender == TELLER
+        && same_name(&record.sender, TELLER)
         && record.parent.as_deref() == Some(poll)
         && document.envelope().hops().next().is_none()
 }

@@ -16,7 +16,7 @@ pub type Open = Box<dyn Fn() -> Result<Handle, StoreError> + Send + Sync>;
 pub(super) struct Readers {
     open: Open,
     idle: Mutex<Vec<Handle>>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 impl Readers {
@@ -24,8 +24,13 @@ impl Readers {
         Self {
             open,
             idle: Mutex::default(),
-            turns: Semaphore::new(READERS),
+            turns: Arc::new(Semaphore::new(READERS)),
         }
+    }
+
+    /// Another handle of the store.
+    pub(super) fn open(&self) -> Result<Handle, StoreError> {
+        (self.open)()
     }
 
     /// Asks the store something, on a thread that may wait for the disk.
@@ -37,13 +42,12 @@ impl Readers {
             fault: StoreFault::Unavailable,
             message: "the relay is shutting down".into(),
         };
-        let _turn = self
-            .turns
-            .acquire()
-            .await
-            .map_err(|e| gone(e.to_string()))?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|e| gone(e.to_string()))?;
         let readers = Arc::clone(self);
         let work = move || {
+            // The caller may be gone before the work is done: the permit belongs to the work.
+            let _turn = turn;
             let idle = readers.lock().pop();
             let handle = idle.map_or_else(&readers.open, Ok)?;
             let answer = ask(handle.as_ref());

@@ -6,15 +6,19 @@ use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
+use crate::server::sight::Access;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, Timestamp, decode, limit};
 use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    Admission, Candidate, Peer, Receipted, Taken, acknowledgement, admit, check_sender,
+    Admission, Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Verdict, Word};
+use crosstalk_protocol::{Verdict, Word, announces};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -209,11 +213,10 @@ impl Relay {
         }
         // Checking a signature is work: not for a message that can't be accepted, whatever comes out of it.
         if peer.is_stranger() && !self.shared.may_be_proven(&document) {
-            let checked = check_sender(&document.envelope(), peer, &self.rules());
-            checked.map_err(|refusal| declined(&document, refusal, None))?;
+            return Err(unproven(&document));
         }
         let Some(judged) = self.shared.judge(&document, peer, at).await else {
-            return Err(temporary(&document, ErrorCode::Rate, &self.gone().message));
+            return Err(store_trouble(&document, &self.gone()));
         };
         let verdict = &judged.verdict;
         if verdict.retry() {
@@ -223,13 +226,19 @@ impl Relay {
                 &verdict.sentence(),
             ));
         }
+        let other = match self.rules().lets_speak(peer, document.sender()) {
+            true => None,
+            false => match self.shared.other_peer(&document, verdict, peer).await {
+                Some(other) => Some(other),
+                None => self.carried_chat(&document, peer).await,
+            },
+        };
+        if other.is_none() && peer.is_stranger() {
+            return Err(unproven(&document));
+        }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return Err(declined(&document, refusal, None));
         }
-        let other = match peer.speaks_for(document.sender()) {
-            true => None,
-            false => self.shared.other_peer(&document, verdict, peer).await,
-        };
         // The caller is on record, whoever signed the message.
         let peer = match other {
             None => peer.clone(),
@@ -250,16 +259,23 @@ impl Relay {
             peer: &peer,
             at,
         };
-        match admit(candidate, &self.rules()) {
-            Ok(admission) => Ok(Prepared {
-                document,
-                judged,
-                peer,
-                at,
-                admission: Box::new(admission),
-            }),
-            Err(refusal) => Err(declined(&document, refusal, None)),
+        let mut admission = match admit(candidate, &self.rules()) {
+            Ok(admission) => Box::new(admission),
+            Err(refusal) => return Err(declined(&document, refusal, None)),
+        };
+        if !admission.blobs.is_empty() {
+            match self.readable_blobs(&peer, &admission.blobs).await {
+                Ok(readable) => admission.readable = readable,
+                Err(error) => return Err(store_trouble(&document, &error)),
+            }
         }
+        Ok(Prepared {
+            document,
+            judged,
+            peer,
+            at,
+            admission,
+        })
     }
 
     /// Accepts a message: it is on disk when this returns, unless it is refused.
@@ -273,10 +289,10 @@ impl Relay {
         } = prepared;
         let (tell, told) = oneshot::channel();
         if self.jobs.send(Job::Take(admission, tell)).is_err() {
-            return temporary(&document, ErrorCode::Rate, &self.gone().message);
+            return store_trouble(&document, &self.gone());
         }
         let Ok(Answer { taken, admission }) = told.await else {
-            return temporary(&document, ErrorCode::Rate, &self.gone().message);
+            return store_trouble(&document, &self.gone());
         };
         let (seq, index, since, ids, is_new, is_held) = match taken {
             Ok(Taken::New {
@@ -305,9 +321,15 @@ impl Relay {
             Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
-        // A message that is held teaches nothing yet.
-        if is_new && !is_held && judged.verdict.pkid().is_some() {
-            self.shared.learn(&document, &judged, &peer, at);
+        // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
+        // first is recorded when it comes again.
+        let teaches = judged.verdict.pkid().is_some() && (is_new || announces(&document));
+        if teaches && !is_held {
+            let learned = self.shared.learn(&document, &judged, &peer, at).await;
+            if learned.is_err() {
+                let reason = "The relay could not record what the message says about a key";
+                return temporary(&document, ErrorCode::Rate, reason);
+            }
         }
         let receipt = Receipted {
             arrival: &admission.arrival,
@@ -325,23 +347,60 @@ impl Relay {
         }
     }
 
-    /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK.
-    /// What asks for nothing is not waited for.
-    pub async fn ask(&self, bytes: &[u8], peer: &Peer, until: Instant) -> Received {
+    /// Those of some attachments that whoever hands a message in can read.
+    async fn readable_blobs(
+        &self,
+        peer: &Peer,
+        blobs: &[Digest],
+    ) -> Result<Vec<Digest>, StoreError> {
+        // A message that was just taken may be the one that lets them read it.
+        self.write_filed(|_| Ok(())).await?;
+        let access = Access::of(&Arc::new(peer.clone()), self.rules());
+        let (blobs, now) = (blobs.to_vec(), self.now());
+        let ask = move |store: &dyn RelayStore| {
+            let mut readable = Vec::new();
+            for digest in blobs {
+                if access.can_read_blob(store, digest, now)? {
+                    readable.push(digest);
+                }
+            }
+            Ok(readable)
+        };
+        self.read(ask).await
+    }
+
+    /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK,
+    /// and whether it was waited for: not what asks for nothing, not the ballots of a secret poll, and not for a caller who
+    /// may not read for the sender. `is_valid` says whether the credential of the caller still counts when the answer is
+    /// there.
+    pub async fn ask(
+        &self,
+        bytes: &[u8],
+        peer: &Peer,
+        until: Instant,
+        is_valid: &(dyn Fn() -> bool + Send + Sync),
+    ) -> (Received, bool) {
         let Some(text) = decode(bytes)
             .ok()
             .filter(|_| bytes.len() <= limit::ENVELOPE_BYTES)
         else {
-            return self.receive(bytes, peer).await;
+            return (self.receive(bytes, peer).await, false);
         };
         let prepared = match self.prepare(text, peer).await {
             Ok(prepared) => prepared,
-            Err(refused) => return self.finish(text, peer, refused),
+            Err(refused) => return (self.finish(text, peer, refused), false),
+        };
+        let may_wait = |asked: &Asked| {
+            !is_secret(&prepared.document) && self.rules().lets_read(peer, &asked.by)
         };
         let asked = self.asked(&prepared.document.envelope());
+        let Some(asked) = asked.filter(may_wait) else {
+            let received = self.take(prepared).await;
+            return (self.finish(text, peer, received), false);
+        };
         // It waits from before it is accepted: an answer may come at once.
-        let wait = |id: &str| Some(self.shared.answers.wait_for(id, asked.clone()?));
         let first = prepared.admission.arrival.id().to_owned();
+        let wait = |id: &str| self.shared.answers.wait_for(id, asked.clone());
         let mut told = wait(&first);
         let received = self.take(prepared).await;
         let received = self.finish(text, peer, received);
@@ -352,41 +411,36 @@ impl Relay {
             answer,
         } = received
         else {
-            return received;
-        };
-        let Some(asked) = asked.clone() else {
-            return Received::Taken {
-                id,
-                is_new,
-                seq,
-                answer,
-            };
+            return (received, true);
         };
         if id != first {
             told = wait(&id);
         }
         let earlier = match is_new {
             true => None,
-            false => self.answer_before(&id, asked).await,
+            false => self.answer_before(&id, asked.clone()).await,
         };
-        let answered = match (earlier, &mut told) {
-            (Some(record), _) => Some(record),
-            (None, Some(told)) => self.answer(told, until).await,
-            (None, None) => None,
+        let answered = match earlier {
+            Some(record) => Some(record),
+            None => self.answer(&mut told, until).await,
         };
-        let left = answered.and_then(|record| {
+        let left = answered.filter(|_| is_valid()).and_then(|record| {
             let left = self.leaving(&record)?;
-            self.handed_out(&record.receiver, vec![record.id]);
+            // Looking is not delivering.
+            if peer.speaks_for(&record.receiver) {
+                self.handed_out(&record.receiver, vec![record.id]);
+            }
             Some(left)
         });
         let answer = left.unwrap_or(answer);
         drop(told);
-        Received::Taken {
+        let received = Received::Taken {
             id,
             seq,
             is_new,
             answer,
-        }
+        };
+        (received, true)
     }
 
     /// Who may answer a message, if it asks for something.
@@ -438,7 +492,10 @@ impl Relay {
 impl Shared {
     /// What the configuration says against a key that is seen for the first time.
     fn distrusts(&self, verdict: &Verdict) -> Option<Refusal> {
-        let is_new = matches!(verdict.word(), Word::FirstContact | Word::UnknownKey);
+        let is_new = matches!(
+            verdict.word(),
+            Word::FirstContact | Word::Unbound | Word::UnknownKey
+        );
         (is_new && self.config.first_contact == FirstContact::Refuse).then(|| {
             Refusal::new(
                 ErrorCode::Perm,
@@ -451,11 +508,25 @@ impl Shared {
     }
 }
 
+/// The answer to a message without a credential that does not prove itself whom it is from (HTP-060).
+fn unproven(document: &Document<'_>) -> Received {
+    let refusal = Refusal::new(
+        ErrorCode::Perm,
+        "A credential is needed here, because no key that is pinned for the sender or listed by its domain has signed this \
+         message.\nWhat to do: send `Authorization: Bearer` and a token of this relay, or sign the message with such a key.",
+    );
+    let mut received = declined(document, refusal, None);
+    if let Received::Refused { status, .. } = &mut received {
+        *status = 401;
+    }
+    received
+}
+
 /// What a sender is told when the store has trouble.
 fn store_trouble(document: &Document<'_>, error: &StoreError) -> Received {
     let reason = match error.fault {
         StoreFault::Full => "The disk of the relay is full",
-        StoreFault::Busy => "The store of the relay is busy",
+        StoreFault::Busy => "The relay is busy, or shutting down",
         StoreFault::Invalid | StoreFault::Newer | StoreFault::Damaged | StoreFault::Unavailable => {
             "The store of the relay can't be written"
         }

@@ -2,7 +2,6 @@
 
 use super::Relay;
 use crosstalk_protocol::consent::Withdrawn;
-use std::sync::atomic::Ordering;
 
 impl Relay {
     /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
@@ -20,7 +19,6 @@ impl Relay {
 
     /// Whatever has to be done after a REVOKE has taken effect.
     pub(super) fn follows_withdrawal(&self) {
-        self.shared.has_ended_tokens.store(true, Ordering::Release);
         self.shared.withdrawal.notify_one();
         self.owe();
         self.wake();
@@ -29,10 +27,5 @@ impl Relay {
     /// Waits until a consent was withdrawn since the last call.
     pub async fn withdrawal(&self) {
         self.shared.withdrawal.notified().await;
-    }
-
-    /// Whether a token may have been withdrawn since the last call.
-    pub fn has_ended_tokens(&self) -> bool {
-        self.shared.has_ended_tokens.swap(false, Ordering::AcqRel)
     }
 }

@@ -92,6 +92,16 @@ pub(super) fn run(
     Ok(())
 }
 
+/// The error of a writer that panicked: a defect of the program, after which nothing is written any more.
+pub(super) fn panicked() -> StoreError {
+    StoreError {
+        fault: StoreFault::Unavailable,
+        message: "the thread that writes to the store panicked; restart the relay and report the panic message \
+                  of its log as a defect"
+            .into(),
+    }
+}
+
 impl Writer {
     /// Does what is to be done next. False when there is nothing more.
     fn turn(&mut self) -> Result<bool, StoreError> {

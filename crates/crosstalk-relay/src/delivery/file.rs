@@ -8,6 +8,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Writes messages into folders.
@@ -38,7 +39,7 @@ impl Handler for File {
 fn drop_into(folder: &Path, id: &str, bytes: &[u8]) -> io::Result<()> {
     if !folder.is_dir() {
         // The last part is made; that more is missing is rather a disk that is not there.
-        fs::create_dir(folder)?;
+        fs::DirBuilder::new().mode(0o700).create(folder)?;
     }
     let temporary = folder.join(name::temporary()?);
     let written = write(&temporary, bytes).and_then(|()| {
@@ -71,6 +72,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

@@ -6,8 +6,10 @@ use crate::config::RouteEntry;
 use crate::outbound::{Answer, Call, Outbound, Url};
 use crate::port::Later;
 use bytes::Bytes;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};
+use crosstalk_protocol::poll::TELLER;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use std::path::Path;
@@ -110,7 +112,8 @@ fn taken(answer: &Answer) -> Outcome {
     if !text.starts_with("[[") || !document.is_accepted() {
         return plain(answer);
     }
-    if document.envelope().meaning() == Some(Intent::Error) && document.sender() == "SYSTEM" {
+    if document.envelope().meaning() == Some(Intent::Error) && same_name(document.sender(), TELLER)
+    {
         return refused(refusal(answer));
     }
     Outcome::Delivered {
@@ -140,6 +143,9 @@ pub(super) fn refused(refused: Refused) -> Outcome {
         detail,
         retry_after,
     } = refused;
+    // What an ERROR says is for the sender; any other page may be about the inside of a server.
+    let public =
+        code.map(|code| format!("the other side refused it ({}: {reason})", code.as_str()));
     let reason = match code {
         Some(code) => format!("status {status}, {}: {reason}", code.as_str()),
         None => format!("status {status}: {}", one_line(&detail)),
@@ -151,11 +157,13 @@ pub(super) fn refused(refused: Refused) -> Outcome {
                 _ => ErrorCode::Route,
             },
             reason,
+            public,
             after: retry_after,
         },
         _ => Outcome::Failed {
             code: code.unwrap_or(ErrorCode::Route),
             reason,
+            public,
         },
     }
 }

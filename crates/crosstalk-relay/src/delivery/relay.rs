@@ -32,7 +32,7 @@ impl Federation {
             route.is_some_and(|r| r.allow_private) || self.relay.config().federation.allow_private;
         let hops = hops_of(&Document::parse(&job.text, Reading::Strict)).len();
         if hops > HOPS {
-            return Outcome::failed(
+            return Outcome::refused(
                 ErrorCode::Route,
                 format!("the message has been through {HOPS} relays: it goes round in circles"),
             );
@@ -122,7 +122,7 @@ impl Federation {
                 None => "no TXT record".to_owned(),
                 Some(reason) => format!("no record that counts ({reason})"),
             };
-            return Err(Outcome::failed(
+            return Err(Outcome::refused(
                 ErrorCode::Route,
                 format!("{domain} names no relay: there is {why} at _crosstalk.{domain}"),
             ));

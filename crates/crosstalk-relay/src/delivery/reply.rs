@@ -82,6 +82,7 @@ pub(super) async fn take(
             .filter_map(|a| Pattern::parse(a).ok())
             .collect(),
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     match relay.take_in(&text, &peer).await {

@@ -7,9 +7,10 @@ use crate::core::Relay;
 use crate::metrics::Metrics;
 use crate::outbound::Url;
 use crate::rate::Rates;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority, public_reason,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -364,7 +365,7 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
     let (id, to) = (id.to_owned(), to.to_owned());
     let find = move |store: &dyn RelayStore| {
         let deliveries = store.deliveries(&id)?;
-        let is_queued = |d: &Delivery| d.to == to && d.state == State::Queued;
+        let is_queued = |d: &Delivery| same_name(&d.to, &to) && d.state == State::Queued;
         match deliveries.iter().any(is_queued) {
             true => store.taken_as(&id),
             false => Ok(None),
@@ -376,7 +377,7 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
 /// Hands a job to its handler, and takes its answer in.
 async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
     if job.text.is_empty() {
-        return Outcome::failed(
+        return Outcome::refused(
             ErrorCode::Consent,
             "the consent of the message ended before it could be delivered",
         );
@@ -385,7 +386,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
         return Outcome::failed(ErrorCode::Route, "there is nobody to bring it there");
     };
     if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
-        return Outcome::failed(
+        return Outcome::refused(
             ErrorCode::TooLarge,
             "there is no room in the message for the hop of this relay, without which a loop would not be noticed",
         );
@@ -413,7 +414,7 @@ fn has_hop(job: &Job) -> bool {
 async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     let metrics = relay.metrics();
     let (id, to) = (&job.record.id, &job.to);
-    let (code, reason, after_wait, effect) = match outcome {
+    let (code, reason, public, after_wait, effect) = match outcome {
         Outcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
@@ -423,6 +424,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         Outcome::Later {
             code,
             reason,
+            public,
             after,
         } => {
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
@@ -432,9 +434,13 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
             // As long as the other side asks for, within reason.
             let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));
             let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
-            (code, reason, wait, Effect::Fails)
+            (code, reason, public, wait, Effect::Fails)
         }
-        Outcome::Failed { code, reason } => (code, reason, None, Effect::Works),
+        Outcome::Failed {
+            code,
+            reason,
+            public,
+        } => (code, reason, public, None, Effect::Works),
     };
     let now = relay.now();
     if let Some(wait) = after_wait {
@@ -448,7 +454,8 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
-    report::undeliverable(relay, &job.record, to, (code, &reason), since).await;
+    let public = public.as_deref().unwrap_or(public_reason(code));
+    report::undeliverable(relay, &job.record, to, (code, public), since).await;
     let reason = format!("{}: {reason}", code.as_str());
     settle(relay, id, to, Attempt::Failed { reason }).await;
     effect
@@ -458,7 +465,9 @@ async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {
     let id = id.to_owned();
     let deliveries = relay.read(move |store| store.deliveries(&id)).await.ok()?;
     let mut deliveries = deliveries.into_iter();
-    deliveries.find(|d| d.to == to).map(|d| d.queued_at)
+    deliveries
+        .find(|d| same_name(&d.to, to))
+        .map(|d| d.queued_at)
 }
 
 async fn settle(relay: &Relay, id: &str, to: &str, attempt: Attempt) {

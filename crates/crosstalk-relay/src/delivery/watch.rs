@@ -32,6 +32,7 @@ pub(super) async fn run(relay: Relay, watch: Watch, mut stop: signal::Receiver<O
             .filter_map(|a| Pattern::parse(a).ok())
             .collect(),
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     let mut seen = Seen::new();

@@ -72,10 +72,7 @@ impl Fault {
 
     /// A credential is needed, and there is none that counts.
     pub(super) fn unknown_peer(detail: &str) -> Self {
-        let mut fault = Self::new(ErrorCode::Perm, detail).status(401);
-        let value = HeaderValue::from_static("Bearer");
-        fault.header = Some(Box::new((WWW_AUTHENTICATE, value)));
-        fault
+        Self::new(ErrorCode::Perm, detail).status(401)
     }
 
     /// Something that can't be done now.
@@ -189,6 +186,10 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
     *out.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if let Some(seconds) = retry_after {
         out.headers_mut().insert(RETRY_AFTER, (*seconds).into());
+    }
+    if status == 401 {
+        let how = HeaderValue::from_static("Bearer");
+        out.headers_mut().insert(WWW_AUTHENTICATE, how);
     }
     out
 }

@@ -29,10 +29,11 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
     };
     let (site, caller) = (call.site, &call.caller);
     let take = |piece: Bytes| async move {
-        if let Err(fault) = site.allow(caller) {
+        // Its credential may have been revoked while the batch came.
+        if let Err(fault) = site.allow(caller).and_then(|()| site.still(caller)) {
             return fault.envelope();
         }
-        match site.receive(&piece, &caller.peer).await {
+        match site.relay.receive(&piece, &caller.peer).await {
             Received::Taken { answer, .. } | Received::Refused { answer, .. } => answer,
         }
     };

@@ -3,13 +3,13 @@
 use super::answer::{self, Answer, Fault};
 use super::body::{Body, Bounds, Reader};
 use super::media::{self, Media};
-use super::sight::{self, Sight};
+use super::sight::Sight;
 use super::surface::Call;
 use crate::core::Relay;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::relay::{HeldMessage, RelayStore};
+use crosstalk_protocol::relay::{BLOB_BYTES_LEAST, HeldMessage, Peer, RelayStore, Upload};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Method, StatusCode};
@@ -17,6 +17,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -139,6 +140,12 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let mut reader = Reader::new(call.body, bounds)?;
     let blobs = &site.blobs;
     blobs.has_room(limits.free_bytes)?;
+    let quota = Quota {
+        relay: site.relay.clone(),
+        peer: Arc::clone(&call.caller.peer),
+        digest,
+    };
+    let room = quota.room().await?;
     let name = format!("{NEW}{}", crosstalk_envelope::id::new_ulid());
     let fresh = Fresh {
         path: blobs.folder.join(name),
@@ -149,12 +156,17 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     while let Some(part) = reader.next().await? {
         hash.update(&part);
         size += u64::try_from(part.len()).unwrap_or(0);
+        if size > room {
+            return Err(quota.exhausted());
+        }
         if size - looked >= LOOK {
             blobs.has_room(limits.free_bytes)?;
             looked = size;
         }
         file.write_all(&part).await.map_err(trouble)?;
     }
+    // The credential may have been revoked while they came.
+    site.still(&call.caller)?;
     let found = Digest(hash.finalize().into());
     if found != digest {
         return Err(Fault::format(format!(
@@ -169,17 +181,61 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     drop(file);
     let to = blobs.path(&digest);
     let _changing = blobs.changing().await;
+    // Others of this credential may have come meanwhile; from here on, none does.
+    if size > quota.room().await? {
+        return Err(quota.exhausted());
+    }
     let kept = tokio::task::spawn_blocking(move || fresh.keep(&to)).await;
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
-    let at = site.relay.now();
-    let add = move |store: &mut dyn RelayStore| store.add_blob(digest, size, at);
-    let is_new = site.relay.write(add).await?;
+    let (at, peer) = (site.relay.now(), Arc::clone(&call.caller.peer));
+    let add = move |store: &mut dyn RelayStore| {
+        let by = peer.name.as_str();
+        store.add_blob(&Upload { digest, size, by }, at)
+    };
+    site.relay.write(add).await?;
+    // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
     let mut answer = answer::json(&json!({"digest": digest.to_string(), "size": size}));
-    if is_new {
-        *answer.status_mut() = StatusCode::CREATED;
-    }
+    *answer.status_mut() = StatusCode::CREATED;
     Ok(answer)
+}
+
+/// How much one credential may upload besides what it has here.
+struct Quota {
+    relay: Relay,
+    peer: Arc<Peer>,
+    digest: Digest,
+}
+
+impl Quota {
+    /// How many bytes an attachment may have. What this credential has of it already does not count twice.
+    async fn room(&self) -> Result<u64, Fault> {
+        let quota = self.relay.config().limits.token_blob_bytes;
+        if quota == 0 || self.peer.is_local {
+            return Ok(u64::MAX);
+        }
+        let (peer, digest) = (Arc::clone(&self.peer), self.digest);
+        let ask = move |store: &dyn RelayStore| store.uploaded_bytes(&peer.name, digest);
+        let used = self.relay.read(ask).await?;
+        let room = quota.saturating_sub(used);
+        match room < BLOB_BYTES_LEAST {
+            true => Err(self.exhausted()),
+            false => Ok(room),
+        }
+    }
+
+    fn exhausted(&self) -> Fault {
+        let quota = self.relay.config().limits.token_blob_bytes;
+        Fault::new(
+            ErrorCode::TooLarge,
+            format!(
+                "The attachments of the credential `{}` would have more than {quota} bytes.\nWhat to do: wait until \
+                 messages with older attachments are erased, or ask the relay operator for more \
+                 (`token_blob_bytes`).",
+                self.peer.name
+            ),
+        )
+    }
 }
 
 pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -255,24 +311,14 @@ struct Asking {
 }
 
 impl Asking {
-    /// Whether they may have it: a message that they see refers to it, and its time is not over; or none has done so yet.
+    /// Whether they may have it (HTP-051).
     async fn may_have(&self) -> Result<bool, StoreError> {
         let (sight, digest, now) = (self.sight.clone(), self.digest, self.relay.now());
         let ask = move |store: &dyn RelayStore| {
-            if store.is_loose(digest)? {
+            if sight.can_read_blob(store, digest, now)? {
                 return Ok(true);
             }
-            let mut after = 0;
-            loop {
-                let some = store.referring(digest, after, sight::PORTION)?;
-                let Some(last) = some.last() else { break };
-                after = last.seq;
-                for record in some.iter().filter(|r| !r.has_run_out(now)) {
-                    if sight.finds(store, record)? || sight.carries(store, record)? {
-                        return Ok(true);
-                    }
-                }
-            }
+            // Who decides about a message that waits sees what is attached to it.
             let held = store.held_referring(digest)?;
             let is_shown = |h: &HeldMessage| h.text(now).is_some() && sight.sees_held(h);
             Ok(held.iter().any(is_shown))

@@ -80,8 +80,12 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Ok(Some((Consent::of(&grant, now), messages, told)))
     };
     let found = call.site.relay.read(ask).await?;
+    let is_operator = call.caller.peer.is_admin();
     let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
-    let told: Vec<DeliveryView> = told.into_iter().map(Into::into).collect();
+    let told: Vec<DeliveryView> = told
+        .into_iter()
+        .map(|d| DeliveryView::of(d, is_operator))
+        .collect();
     Ok(answer::json(&View {
         consent,
         messages,

@@ -3,26 +3,35 @@
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
 use super::media::Media;
-use super::message::status_of;
+use super::message::status_view;
 use super::query::{self, TEXT};
 use super::surface::Call;
 use super::view::{LetterView, MessageView};
 use crate::delivery::report;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::relay::{Attempt, Delivery, Handler, RelayStore, State};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::{Attempt, Delivery, RelayStore, State};
 use crosstalk_protocol::store::is_same_party;
 use serde::Deserialize;
 use serde_json::json;
+use std::sync::Arc;
 
 /// How much text a listing has, at most one message more.
 const BYTES: usize = 4 << 20;
+/// Why a message could not be carried, as its sender is told in the name of its receiver: nothing that the courier wrote.
+const NOT_CARRIED: &str = "the person who carries messages could not bring it there";
 
 pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let limit = call.query()?.limit()?;
     call.site.settle().await;
     let relay = &call.site.relay;
-    let waiting = relay.read(move |store| store.courier(limit)).await?;
+    let (rules, peer) = (relay.rules(), Arc::clone(&call.caller.peer));
+    let find = move |store: &dyn RelayStore| {
+        let lets_carry = |sender: &str, to: &str| rules.lets_carry(&peer, sender, to);
+        store.courier(&lets_carry, limit)
+    };
+    let waiting = relay.read(find).await?;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
         let Some(view) = MessageView::of(relay, &courier.record) else {
@@ -51,15 +60,17 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let id = call.name()?;
     let carried: Carried = read_json(call).await?;
     query::checked("to", &carried.to, TEXT)?;
+    let caller = Arc::clone(&call.caller.peer);
     let reason = match carried.reason.as_deref().unwrap_or("") {
-        "" => "the person who carries messages could not bring it there",
-        reason => query::checked("reason", reason, TEXT)?,
+        "" => NOT_CARRIED.to_owned(),
+        reason => {
+            let reason = query::checked("reason", reason, TEXT)?;
+            format!("the courier `{}` says: {}", caller.name, escape(reason))
+        }
     };
     let attempt = match carried.state.as_str() {
         "carried" => Attempt::Delivered,
-        "failed" => Attempt::Failed {
-            reason: reason.to_owned(),
-        },
+        "failed" => Attempt::Failed { reason },
         _ => {
             return Err(Fault::format(
                 "`state` is neither `carried` nor `failed`.\nWhat to do: give one of them.",
@@ -68,26 +79,33 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let relay = &call.site.relay;
     let (at, rules) = (relay.now(), relay.rules());
-    let (wanted, to) = (id.clone(), carried.to.clone());
     let has_failed = attempt != Attempt::Delivered;
+    let (is_operator, wanted) = (caller.is_admin(), carried.to.clone());
     let change = move |store: &mut dyn RelayStore| {
-        let to = rules.routes.named(&to);
-        let deliveries = store.deliveries(&wanted)?;
-        let waits = |d: &&Delivery| d.by == Handler::CopyPaste && is_same_party(&d.to, to);
-        let since = deliveries.iter().find(waits).map(|d| d.queued_at);
-        let is_there = since.is_some() && store.attempted(&wanted, to, &attempt, at)?;
-        let record = store.taken_as(&wanted)?;
-        Ok(record.zip(since).filter(|_| is_there))
+        let to = rules.routes.named(&wanted);
+        let Some(record) = store.taken_as(&id)? else {
+            return Ok(None);
+        };
+        let find = |store: &mut dyn RelayStore| {
+            let mut deliveries = store.deliveries(&id)?.into_iter();
+            Ok(deliveries.find(|d| is_same_party(&d.to, to)))
+        };
+        // Who may is asked before anything changes.
+        let is_errand = |d: &Delivery| rules.is_errand_of(&caller, &record, d);
+        let before = find(store)?.filter(is_errand);
+        if before.is_none() || !store.attempted(&id, to, &attempt, at)? {
+            return Ok(None);
+        }
+        Ok(find(store)?.map(|delivery| (record, delivery)))
     };
     let found = relay.write_filed(change).await?;
-    let (record, since) =
-        found.ok_or_else(|| Fault::missing("message that waits to be carried there"))?;
+    let (record, delivery) =
+        found.ok_or_else(|| Fault::missing("message that waits for you to carry it there"))?;
     if has_failed {
-        let reason = crosstalk_envelope::unicode::escape(reason);
-        let why = (ErrorCode::Route, reason.as_ref());
-        report::undeliverable(relay, &record, &carried.to, why, since).await;
+        let why = (ErrorCode::Route, NOT_CARRIED);
+        report::undeliverable(relay, &record, &carried.to, why, delivery.queued_at).await;
     }
-    status_of(call, &id).await
+    Ok(status_view(&record, vec![delivery], is_operator))
 }
 
 pub(super) async fn dead(call: &mut Call<'_>) -> Result<Answer, Fault> {

@@ -1,15 +1,17 @@
 //! Who is asking: a token, the person at this machine, or nobody in particular.
 
 use super::answer::Fault;
+use crate::core::Relay;
 use crate::rate::Whose;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{Pattern, Peer, TokenRecord};
+use crosstalk_protocol::relay::{Binding, Pattern, Peer, RelayStore, TokenCounts, TokenRecord};
+use crosstalk_protocol::store::StoreError;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Somebody who asks for something.
 #[derive(Clone, Debug)]
@@ -29,13 +31,25 @@ impl Caller {
     }
 }
 
-/// The tokens, as of the last look at the store.
+/// The tokens of the store. Each look asks the store whether they changed, since this or another process may make and
+/// revoke some at any time: from the moment that somebody was told so, it counts.
 pub(super) struct Credentials {
-    known: RwLock<Arc<HashMap<[u8; 32], Token>>>,
+    relay: Relay,
+    last: Mutex<Last>,
     /// Whether everybody is the person at this machine as long as there are no tokens.
     is_loopback: bool,
     local: Arc<Peer>,
     stranger: Arc<Peer>,
+}
+
+/// The tokens as of the last look, by the hash of the secret.
+type Known = Arc<HashMap<[u8; 32], Token>>;
+
+/// The last look.
+struct Last {
+    store: Box<dyn RelayStore + Send>,
+    counts: TokenCounts,
+    known: Known,
 }
 
 #[derive(Debug)]
@@ -60,52 +74,51 @@ impl Token {
 }
 
 impl Credentials {
-    pub(super) fn new(is_loopback: bool, tokens: Vec<TokenRecord>) -> Self {
+    pub(super) fn new(is_loopback: bool, relay: Relay) -> Result<Self, StoreError> {
+        let last = Last {
+            store: relay.open_store()?,
+            counts: TokenCounts::default(),
+            known: Known::default(),
+        };
         let credentials = Self {
-            known: RwLock::default(),
+            relay,
+            last: Mutex::new(last),
             is_loopback,
             local: Arc::new(Peer::local()),
             stranger: Arc::new(Peer::stranger()),
         };
-        credentials.set(tokens);
-        credentials
+        credentials.look()?;
+        Ok(credentials)
     }
 
-    /// These are the tokens now.
-    pub(super) fn set(&self, tokens: Vec<TokenRecord>) {
-        let known = tokens.into_iter().map(|token| {
-            let addresses = token.addresses.iter();
-            let peer = Peer {
-                name: token.name,
-                role: token.role,
-                addresses: addresses.filter_map(|a| Pattern::parse(a).ok()).collect(),
-                domain: None,
-                is_local: false,
-            };
-            (
-                token.hash.0,
-                Token {
-                    peer: Arc::new(peer),
-                    expires_at: token.expires_at,
-                    revoked_at: token.revoked_at,
-                },
-            )
-        });
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known.collect());
+    /// The tokens now. One looks at a time, so that an older list never takes the place of a newer one.
+    fn known(&self) -> Result<Known, StoreError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.store.token_counts()? != last.counts {
+            let tokens = last.store.tokens()?;
+            self.relay.change_rules(|rules| {
+                rules.routes.bindings = Binding::of(&tokens);
+                rules.listed.set_tokens(&tokens);
+            });
+            last.counts = TokenCounts::of(&tokens);
+            last.known = Arc::new(tokens.into_iter().map(of_record).collect());
+        }
+        Ok(Arc::clone(&last.known))
+    }
+
+    /// Looks at the tokens: the rules of the relay go by them, too.
+    pub(super) fn look(&self) -> Result<(), StoreError> {
+        self.known().map(drop)
     }
 
     /// The addresses that a token with this name is bound to, and not all that begin so, if it is that of a person.
-    pub(super) fn addresses_of(&self, name: &str) -> Vec<String> {
-        let known = self.known();
+    pub(super) fn addresses_of(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        let known = self.known()?;
         let peers = known.values().map(|token| &token.peer);
         let named = peers.filter(|peer| peer.name == name && peer.is_person());
         let addresses = named.flat_map(|peer| peer.addresses.iter().map(Pattern::as_str));
         let whole = addresses.filter(|a| !a.ends_with('*'));
-        whole.map(str::to_owned).collect()
-    }
-
-    fn known(&self) -> Arc<HashMap<[u8; 32], Token>> {
-        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+        Ok(whole.map(str::to_owned).collect())
     }
 
     /// Somebody who was not asked for a credential.
@@ -121,9 +134,14 @@ impl Credentials {
         self.is_loopback && !is_forwarded(headers)
     }
 
+    /// Whether there are no tokens.
+    pub(super) fn are_none(&self) -> Result<bool, StoreError> {
+        Ok(self.known()?.is_empty())
+    }
+
     /// Whether nobody could get in.
-    pub(super) fn is_shut(&self) -> bool {
-        !self.is_loopback && self.known().is_empty()
+    pub(super) fn is_shut(&self) -> Result<bool, StoreError> {
+        Ok(!self.is_loopback && self.are_none()?)
     }
 
     /// Who sends a request with these headers from this address.
@@ -136,7 +154,7 @@ impl Credentials {
         from: IpAddr,
         now: Timestamp,
     ) -> Result<Caller, Fault> {
-        let known = self.known();
+        let known = self.known()?;
         let Some(value) = headers.get(AUTHORIZATION) else {
             let open = known.is_empty() && self.is_at_home(headers);
             let peer = if open { &self.local } else { &self.stranger };
@@ -169,7 +187,7 @@ impl Credentials {
 
     /// Whether somebody who waited for something may still have it.
     pub(super) fn still(&self, caller: &Caller, now: Timestamp) -> Result<(), Fault> {
-        let known = self.known();
+        let known = self.known()?;
         match caller.whose {
             Whose::Token(hash) => match known.get(&hash) {
                 Some(token) => token.fault(now).map_or(Ok(()), Err),
@@ -187,6 +205,26 @@ pub(super) fn needed() -> Fault {
         "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, which who runs the relay \
          makes with `crosstalk token create`.",
     )
+}
+
+fn of_record(token: TokenRecord) -> ([u8; 32], Token) {
+    let patterns = |texts: &[String]| {
+        let patterns = texts.iter().filter_map(|a| Pattern::parse(a).ok());
+        patterns.collect()
+    };
+    let peer = Peer {
+        role: token.role,
+        addresses: patterns(&token.addresses),
+        courier: patterns(&token.courier),
+        name: token.name,
+        ..Peer::stranger()
+    };
+    let known = Token {
+        peer: Arc::new(peer),
+        expires_at: token.expires_at,
+        revoked_at: token.revoked_at,
+    };
+    (token.hash.0, known)
 }
 
 fn bearer(value: &str) -> Option<&str> {

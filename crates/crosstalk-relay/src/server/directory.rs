@@ -7,6 +7,7 @@ use super::query::{self, TEXT};
 use super::surface::Call;
 use crate::core::Relay;
 use crosstalk_envelope::Address;
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::dns::{AddressAnswer, host_fault};
 use crosstalk_protocol::relay::{Agent, RelayStore};
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 /// How long the DNS may take.
 const DNS: Duration = Duration::from_secs(10);
-/// How many capabilities an agent may declare, and how long each may be.
+/// How many capabilities an agent may declare, and how many characters each may have.
 const CAPABILITIES: usize = 64;
 const CAPABILITY: usize = 200;
 /// How many agents there may be for which one credential speaks.
@@ -51,12 +52,13 @@ pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     if address.is_none() {
         let rules = relay.rules();
-        let agents = rules.directory.agents().iter().map(|a| a.address.as_str());
-        let fits = |a: &&str| !Address::split(a).is_name() && may_answer(a, &resolution.result);
-        let found: Vec<&str> = agents.filter(fits).collect();
+        // Only agents of the configuration: nobody takes a name over by declaring an address that fits it.
+        let agents = rules.directory.agents().map(|a| a.address);
+        let fits = |a: &String| !Address::split(a).is_name() && may_answer(a, &resolution.result);
+        let found: Vec<String> = agents.filter(fits).collect();
         steps.push(json!({"step": "directory", "addresses": found}));
         if let [only] = found.as_slice() {
-            (by, address) = ("directory", Some((*only).to_owned()));
+            (by, address) = ("directory", Some(only.clone()));
         }
     }
     Ok(answer::json(
@@ -120,14 +122,20 @@ struct AgentView {
 pub(super) fn agents(call: &Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let rules = call.site.relay.rules();
-    let agents = rules.directory.agents().iter().map(|a| AgentView {
-        address: a.address.clone(),
-        capabilities: a.capabilities.clone(),
-    });
-    let agents: Vec<AgentView> = agents.collect();
+    let agents: Vec<AgentView> = rules.directory.agents().map(AgentView::from).collect();
     Ok(answer::json(&json!({ "agents": agents })))
 }
 
+impl From<Agent> for AgentView {
+    fn from(agent: Agent) -> Self {
+        Self {
+            address: agent.address,
+            capabilities: agent.capabilities,
+        }
+    }
+}
+
+/// Notes what an agent offers. The answer says what it can do now: what was assigned to it, as far as it offers it.
 pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let view: AgentView = read_json(call).await?;
     query::checked("address", &view.address, TEXT)?;
@@ -158,11 +166,13 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     }
     let relay = &call.site.relay;
     let rules = relay.rules();
-    let agents = rules.directory.agents();
-    let mut others = agents
+    let declared = rules.directory.declared();
+    let mut others = declared
         .iter()
         .filter(|a| call.caller.peer.speaks_for(&a.address));
-    let is_known = agents.iter().any(|a| a.address == view.address);
+    let is_known = declared
+        .iter()
+        .any(|a| same_name(&a.address, &view.address));
     if !is_known && others.nth(AGENTS - 1).is_some() {
         return Err(Fault::new(
             ErrorCode::TooLarge,
@@ -181,6 +191,13 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     relay
         .write(move |store: &mut dyn RelayStore| store.declare(&kept, at))
         .await?;
-    relay.change_rules(|rules| rules.directory.put(agent));
-    Ok(answer::json(&view))
+    relay.change_rules(|rules| rules.directory.declare(agent));
+    let agent = relay.rules().directory.get(&view.address);
+    Ok(answer::json(&agent.map_or(
+        AgentView {
+            capabilities: Vec::new(),
+            ..view
+        },
+        AgentView::from,
+    )))
 }

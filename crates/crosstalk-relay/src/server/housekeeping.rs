@@ -41,7 +41,7 @@ pub(super) async fn run(site: Arc<Site>) {
     loop {
         let (what, done) = tokio::select! {
             _ = log.tick() => ("the log", site.relay.tend_log().await),
-            _ = tokens.tick() => ("tokens", site.look_at_tokens().await),
+            _ = tokens.tick() => ("tokens", site.credentials.look()),
             _ = keys.tick() => {
                 let relay = site.relay.clone();
                 // It reads a file. If it panics, the next look says more.

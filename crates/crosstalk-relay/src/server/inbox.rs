@@ -62,12 +62,14 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
             &json!({"messages": messages, "cursor": place}),
         ));
     }
-    reading.handed_out(&entries);
     let place = reading.after.unwrap_or(0).to_string();
     let relay = &call.site.relay;
-    let mut answer = answer::text(file(
-        entries.iter().filter_map(|e| relay.leaving(&e.record)),
-    ));
+    let leaving = entries
+        .iter()
+        .filter_map(|e| Some((e, relay.leaving(&e.record)?)));
+    let (given, texts): (Vec<&Entry>, Vec<String>) = leaving.unzip();
+    reading.handed_out(given);
+    let mut answer = answer::text(file(texts.into_iter()));
     if let Ok(place) = HeaderValue::from_str(&place) {
         let name = HeaderName::from_static("crosstalk-cursor");
         answer.headers_mut().insert(name, place);
@@ -127,23 +129,25 @@ impl Reading {
             entries.extend(more);
         }
         // Whoever waited may have lost the right to it meanwhile.
-        self.site.credentials.still(&self.caller, relay.now())?;
+        self.site.still(&self.caller)?;
         Ok(entries)
     }
 
     /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and
     /// what a person carries only to the one it is for.
-    pub(super) fn handed_out(&self, entries: &[Entry]) {
+    pub(super) fn handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
         let peer = &self.caller.peer;
+        let rules = self.sight.rules();
         let is_here = |e: &&Entry| {
+            let is_inbox = e.by == Handler::Inbox || rules.routes.is_bound(&e.to);
             let counts = match e.by {
-                Handler::Inbox => peer.speaks_for(&e.to),
+                Handler::Inbox | Handler::CopyPaste if is_inbox => peer.speaks_for(&e.to),
                 Handler::CopyPaste => peer.role == Role::Agent,
                 _ => false,
             };
             e.state == State::Queued && counts
         };
-        let mut entries = entries.iter().filter(is_here).peekable();
+        let mut entries = entries.into_iter().filter(is_here).peekable();
         if let Some(first) = entries.peek() {
             let to = first.to.clone();
             let ids = entries.map(|e| e.record.id.clone()).collect();
@@ -154,19 +158,20 @@ impl Reading {
     /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They
     /// count as handed out.
     async fn views(&mut self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
-        let (mut views, mut bytes) = (Vec::with_capacity(entries.len()), 0);
+        let (mut views, mut given, mut bytes) = (Vec::with_capacity(entries.len()), Vec::new(), 0);
         for entry in entries {
             let Some(view) = self.view(entry).await? else {
                 continue;
             };
             bytes += view.size();
             views.push(view);
+            given.push(entry);
             if bytes > BYTES || self.trails.is_full() {
                 self.after = Some(entry.record.seq);
                 break;
             }
         }
-        self.handed_out(entries.get(..views.len()).unwrap_or(entries));
+        self.handed_out(given);
         Ok(views)
     }
 
@@ -329,6 +334,8 @@ pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Resul
     media::json(&call.parts.headers)?;
     let time = Duration::from_secs(call.site.relay.config().limits.body_seconds.max(1));
     let bytes = body::collect(call.body, Bounds { bytes: JSON, time }).await?;
+    // The credential may have been revoked while the body came.
+    call.site.still(&call.caller)?;
     serde_json::from_slice(&bytes).map_err(|e| {
         let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
         Fault::format(format!(

@@ -5,7 +5,8 @@ use super::media::Media;
 use super::sight::{self, Shown, Sight};
 use super::surface::Call;
 use super::view::{DeliveryView, MessageView};
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::report::speaker;
+use crosstalk_protocol::relay::{Delivery, RelayStore};
 use crosstalk_protocol::store::{Page, Record, Search};
 use serde_json::json;
 
@@ -46,14 +47,8 @@ pub(super) async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
 
 pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
-    let id = call.name()?;
-    status_of(call, &id).await
-}
-
-/// How far a message is, as its sender and its recipients see it.
-pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault> {
+    let (id, sight) = (call.name()?, Sight::of(call));
     call.site.settle_all().await;
-    let (id, sight) = (id.to_owned(), Sight::of(call));
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
             let held = store.held(&id)?.filter(|held| !held.is_approved());
@@ -75,13 +70,25 @@ pub(super) async fn status_of(call: &Call<'_>, id: &str) -> Result<Answer, Fault
     };
     let found = call.site.relay.read(ask).await?;
     let (record, deliveries) = found.ok_or_else(|| Fault::missing("such message"))?;
-    let deliveries: Vec<DeliveryView> = deliveries.into_iter().map(Into::into).collect();
-    Ok(answer::json(&json!({
+    Ok(status_view(
+        &record,
+        deliveries,
+        call.caller.peer.is_admin(),
+    ))
+}
+
+/// How far a message is, for the operator or for others.
+pub(super) fn status_view(record: &Record, deliveries: Vec<Delivery>, is_operator: bool) -> Answer {
+    let deliveries = deliveries.into_iter();
+    let deliveries: Vec<DeliveryView> = deliveries
+        .map(|d| DeliveryView::of(d, is_operator))
+        .collect();
+    answer::json(&json!({
         "id": record.id,
         "thread": record.thread,
-        "sender": record.sender,
+        "sender": speaker(&record.sender, &record.text, 0),
         "deliveries": deliveries,
-    })))
+    }))
 }
 
 pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {

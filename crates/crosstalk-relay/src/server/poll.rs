@@ -49,19 +49,18 @@ pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
     }
     let mut list = Vec::with_capacity(seen.len());
     for record in seen {
-        if let Some(standing) = relay.poll(&record.id).await? {
-            let quorum = standing.collation.quorum;
+        if let Some(poll) = relay.poll_summary(&record).await? {
             list.push(json!({
                 "message": record.id,
                 "thread": record.thread,
                 "from": record.sender,
                 "context": record.context,
-                "state": standing.state(),
-                "ends_at": standing.ends_at.map(|t| t.to_string()),
-                "closed_at": standing.closed_at.map(|t| t.to_string()),
-                "invited": standing.collation.poll.invited.len(),
-                "quorum": quorum,
-                "outcome": standing.shown().outcome,
+                "state": poll.state,
+                "ends_at": poll.ends_at.map(|t| t.to_string()),
+                "closed_at": poll.closed_at.map(|t| t.to_string()),
+                "invited": poll.invited,
+                "quorum": poll.quorum,
+                "outcome": poll.outcome,
             }));
         }
     }
@@ -153,17 +152,15 @@ impl Reading {
     /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
     async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
         let relay = &self.site.relay;
-        let mut changes = relay.poll_changes();
+        let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
+        let mut changes = relay.watch_poll(&standing);
         let say = |text: String| async { send.send(text.into()).await.ok() };
         say("retry: 2000\n: crosstalk\n\n".into()).await?;
         let (mut last, mut number) = (String::new(), 0_u64);
         while !self.site.is_closing() && !relay.is_stopping() {
             changes.mark_unchanged();
             // Whoever waited may have lost the right to it meanwhile.
-            self.site
-                .credentials
-                .still(&self.caller, relay.now())
-                .ok()?;
+            self.site.still(&self.caller).ok()?;
             let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
             let data = json_text(&view(&standing, &self.sight));
             if data != last {
@@ -175,7 +172,7 @@ impl Reading {
                 return Some(());
             }
             tokio::select! {
-                changed = changes.changed() => changed.ok()?,
+                is_more = changes.changed() => is_more.then_some(())?,
                 () = self.site.closed() => return Some(()),
                 () = send.closed() => return None,
                 () = tokio::time::sleep(HEARTBEAT) => say(": still here\n\n".into()).await?,

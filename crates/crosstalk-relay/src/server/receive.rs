@@ -26,18 +26,26 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
         time,
     };
     let bytes = body::collect(call.body, bounds).await?;
-    let peer = &call.caller.peer;
+    let (site, caller) = (call.site, &call.caller);
+    let peer = &caller.peer;
+    // The credential may have been revoked while the message came.
+    site.still(caller)?;
     let Some(wait) = wait_of(headers) else {
-        let received = call.site.receive(&bytes, peer).await;
+        let received = relay.receive(&bytes, peer).await;
         return Ok(answer::received(received, media::prefers_json(headers)));
     };
     let until = Instant::now() + Duration::from_secs(wait);
-    let received = tokio::select! {
-        received = relay.ask(&bytes, peer, until) => received,
+    let is_valid = || site.still(caller).is_ok();
+    let (received, has_waited) = tokio::select! {
+        asked = relay.ask(&bytes, peer, until, &is_valid) => asked,
         // The same message again gets its ACK.
-        () = call.site.closed() => call.site.receive(&bytes, peer).await,
+        () = site.closed() => (relay.receive(&bytes, peer).await, true),
     };
     let mut answer = answer::received(received, media::prefers_json(headers));
+    if !has_waited {
+        return Ok(answer);
+    }
+    site.still(caller)?;
     if let Ok(applied) = HeaderValue::from_str(&format!("wait={wait}")) {
         let name = HeaderName::from_static("preference-applied");
         answer.headers_mut().insert(name, applied);

@@ -7,26 +7,42 @@
 use super::Site;
 use super::surface::Call;
 use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::KnownKey;
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{self, Claim};
 use crosstalk_protocol::relay::{
-    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules, State,
+    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// How many messages of a thread are looked at in one go.
 pub(super) const PORTION: usize = 64;
 
-/// The eyes of somebody.
+/// What a caller may read, by its credential and the rules of the relay.
+#[derive(Clone)]
+pub(crate) struct Access {
+    peer: Arc<Peer>,
+    rules: Arc<Rules>,
+}
+
+/// The same for a caller of the server, who may also decide about messages that wait for a person.
 #[derive(Clone)]
 pub(super) struct Sight {
     site: Arc<Site>,
-    peer: Arc<Peer>,
-    rules: Arc<Rules>,
+    access: Access,
+}
+
+impl Deref for Sight {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
+    }
 }
 
 /// What ESCALATEs and HANDOFFs show, for each who sent some: what came before, as far as its sender has a part in it.
@@ -120,9 +136,76 @@ impl Sight {
     pub(super) fn of(call: &Call<'_>) -> Self {
         Self {
             site: Arc::clone(call.site),
-            peer: Arc::clone(&call.caller.peer),
-            rules: call.site.relay.rules(),
+            access: Access::of(&call.caller.peer, call.site.relay.rules()),
         }
+    }
+
+    /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
+    pub(super) fn sees_held(&self, held: &HeldMessage) -> bool {
+        self.is_sender_of(held) || self.may_decide(held).is_ok()
+    }
+
+    /// Whether somebody may decide about a message that waits (CON-062).
+    pub(super) fn may_decide(&self, held: &HeldMessage) -> Result<(), Refusal> {
+        let (record, routes) = (&held.record, &self.rules.routes);
+        let trust = self.site.relay.trust();
+        let pkid = record.pkid.iter();
+        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
+        // Without a look at the tokens, nobody decides.
+        let people = self.site.credentials.addresses_of(&held.peer);
+        let mut people = people.map_err(|error| {
+            tracing::error!(reason = %error, "the tokens can't be read");
+            Refusal::new(
+                ErrorCode::Rate,
+                "The store of the relay can't be used.\nWhat to do: try again later.",
+            )
+        })?;
+        people.push(record.sender.clone());
+        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
+        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
+        held.may_be_decided_by(&self.peer, &own)
+    }
+}
+
+impl Access {
+    pub(crate) fn of(peer: &Arc<Peer>, rules: Arc<Rules>) -> Self {
+        Self {
+            peer: Arc::clone(peer),
+            rules,
+        }
+    }
+
+    /// Whether an attachment can be read (HTP-051): this credential uploaded it and has not referred to it yet, or a message
+    /// that is seen, and whose time is not over, refers to it so that it grants access.
+    pub(crate) fn can_read_blob(
+        &self,
+        store: &dyn RelayStore,
+        digest: Digest,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let by = (!self.is_admin()).then_some(self.peer.name.as_str());
+        if store.is_unused(digest, by)? {
+            return Ok(true);
+        }
+        let mut after = 0;
+        loop {
+            let some = store.referring(digest, after, PORTION)?;
+            let Some(last) = some.last() else { break };
+            after = last.seq;
+            for record in some.iter().filter(|r| !r.has_run_out(now)) {
+                if self.finds(store, record)? || self.carries(store, record)? {
+                    return Ok(true);
+                }
+            }
+        }
+        let held = store.held_referring(digest)?;
+        let is_shown = |h: &HeldMessage| h.text(now).is_some() && self.is_sender_of(h);
+        Ok(held.iter().any(is_shown))
+    }
+
+    /// Whether a message that waits for a person is by somebody for whom this credential reads.
+    fn is_sender_of(&self, held: &HeldMessage) -> bool {
+        self.is_admin() || self.reads(&held.record.sender)
     }
 
     /// Whether everything is seen.
@@ -152,38 +235,20 @@ impl Sight {
         if self.sees(store, record)? {
             return Ok(true);
         }
-        let shown = self.shown(store, &record.thread)?;
+        // Only what was handed over later shows it.
+        let shown = self.shown_after(store, &record.thread, record.seq)?;
         let seen = self.filter(store, vec![record.clone()], &shown)?;
         Ok(!seen.is_empty())
     }
 
-    /// Whether a message waits for a person to carry it, and this is one.
+    /// Whether a message waits for this person to carry it.
     pub(super) fn carries(
         &self,
         store: &dyn RelayStore,
         record: &Record,
     ) -> Result<bool, StoreError> {
-        let waits = |d: &Delivery| d.by == Handler::CopyPaste && d.state == State::Queued;
-        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(waits))
-    }
-
-    /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
-    pub(super) fn sees_held(&self, held: &HeldMessage) -> bool {
-        let sender = &held.record.sender;
-        self.is_admin() || self.reads(sender) || self.may_decide(held).is_ok()
-    }
-
-    /// Whether somebody may decide about a message that waits (CON-062).
-    pub(super) fn may_decide(&self, held: &HeldMessage) -> Result<(), Refusal> {
-        let (record, routes) = (&held.record, &self.rules.routes);
-        let trust = self.site.relay.trust();
-        let is_signer = |k: &&KnownKey| record.pkid.as_ref() == Some(&k.id);
-        let signers = trust.keys().iter().filter(is_signer);
-        let mut people = self.site.credentials.addresses_of(&held.peer);
-        people.push(record.sender.clone());
-        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
-        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
-        held.may_be_decided_by(&self.peer, &own)
+        let is_errand = |d: &Delivery| self.rules.is_errand_of(&self.peer, record, d);
+        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(is_errand))
     }
 
     /// Whether a message is for somebody whose messages are seen.
@@ -193,23 +258,35 @@ impl Sight {
 
     /// What a thread shows besides the messages that are seen anyway.
     pub(super) fn shown(&self, store: &dyn RelayStore, thread: &str) -> Result<Shown, StoreError> {
+        self.shown_after(store, thread, 0)
+    }
+
+    /// The same, by what was handed over after a place. The cost is that of the ESCALATEs and HANDOFFs alone: whoever is
+    /// denied a message must not make the relay read its thread.
+    fn shown_after(
+        &self,
+        store: &dyn RelayStore,
+        thread: &str,
+        mut after: u64,
+    ) -> Result<Shown, StoreError> {
         let mut shown = Shown::new();
         if self.is_admin() {
             return Ok(shown);
         }
-        let mut after = None;
         loop {
-            let listing = store.messages(thread, after, PORTION)?;
-            after = listing.items.last().map(|r| r.seq);
-            for record in listing.items {
-                if passes_on(&record) && self.gets(store, &record)? {
-                    let sender = self.rules.routes.named(&record.sender);
-                    let handover = shown.entry(sender.to_owned()).or_default();
-                    handover.add(store, &record)?;
-                }
-            }
-            if !listing.more || after.is_none() {
+            let some = store.handovers(thread, after, PORTION)?;
+            let Some((last, _)) = some.last() else {
                 return Ok(shown);
+            };
+            after = *last;
+            let own = some
+                .iter()
+                .filter(|(_, to)| to.iter().any(|a| self.reads(a)));
+            let places: Vec<u64> = own.map(|(seq, _)| *seq).collect();
+            for record in store.taken(&places)? {
+                let sender = self.rules.routes.named(&record.sender);
+                let handover = shown.entry(sender.to_owned()).or_default();
+                handover.add(store, &record)?;
             }
         }
     }

@@ -21,6 +21,8 @@ struct Wanted {
     name: String,
     role: String,
     addresses: Vec<String>,
+    #[serde(default)]
+    courier: Vec<String>,
     expires_at: Option<String>,
 }
 
@@ -44,7 +46,6 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
             token.name
         )));
     }
-    call.site.look_at_tokens().await?;
     let mut view = TokenView::from(token);
     view.token = Some(secret);
     let mut answer = answer::json(&view);
@@ -58,7 +59,6 @@ pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
     if !call.site.relay.write(revoke).await? {
         return Err(Fault::missing("such token"));
     }
-    call.site.look_at_tokens().await?;
     Ok(answer::nothing(StatusCode::NO_CONTENT))
 }
 
@@ -80,22 +80,24 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
             "`addresses` is not a list of 1 to {ADDRESSES} addresses.\nWhat to do: name those it is for, or `*`."
         )));
     }
-    let mut addresses = Vec::with_capacity(wanted.addresses.len());
-    for address in &wanted.addresses {
-        query::checked("An address", address, TEXT)?;
-        let pattern = Pattern::parse(address)
-            .map_err(|e| {
-                Fault::format(format!(
-                    "One of the `addresses` is none: {e}.\nWhat to do: give one, or the beginning of some and `*`."
-                ))
-            })?;
-        if role == Role::Agent && is_human(pattern.as_str().trim_end_matches('*')) {
-            return Err(Fault::forbidden(
-                "An agent does not speak for a person.\nWhat to do: leave the human:// addresses out, or make a token \
-                 for a person.",
-            ));
-        }
-        addresses.push(pattern.to_string());
+    let addresses = patterns("addresses", &wanted.addresses)?;
+    let is_person = |a: &String| is_human(a.trim_end_matches('*'));
+    if role == Role::Agent && addresses.iter().any(is_person) {
+        return Err(Fault::forbidden(
+            "An agent does not speak for a person.\nWhat to do: leave the human:// addresses out, or make a token for a \
+             person.",
+        ));
+    }
+    if wanted.courier.len() > ADDRESSES {
+        return Err(Fault::format(format!(
+            "`courier` has more than {ADDRESSES} addresses.\nWhat to do: give the beginning of some and `*`."
+        )));
+    }
+    let courier = patterns("courier", &wanted.courier)?;
+    if role == Role::Agent && !courier.is_empty() {
+        return Err(Fault::forbidden(
+            "An agent does not carry messages.\nWhat to do: leave `courier` out, or make a token for a person.",
+        ));
     }
     let expires_at = match wanted.expires_at.as_deref().map(Timestamp::parse) {
         None => None,
@@ -111,10 +113,25 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         hash: Digest::of(secret.as_bytes()),
         role,
         addresses,
+        courier,
         created_at: now,
         expires_at,
         revoked_at: None,
     })
+}
+
+/// Patterns of addresses, as they are kept.
+fn patterns(key: &str, wanted: &[String]) -> Result<Vec<String>, Fault> {
+    let parse = |address: &String| {
+        query::checked("An address", address, TEXT)?;
+        let pattern = Pattern::parse(address).map_err(|e| {
+            Fault::format(format!(
+                "One of the `{key}` is none: {e}.\nWhat to do: give one, or the beginning of some and `*`."
+            ))
+        })?;
+        Ok(pattern.to_string())
+    };
+    wanted.iter().map(parse).collect()
 }
 
 /// A new secret: 256 random bits.

@@ -2,6 +2,7 @@
 
 use crate::core::Relay;
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{DeadLetter, Delivery, HeldMessage, State, TokenRecord};
 use crosstalk_protocol::store::{Record, Thread};
 use serde::Serialize;
@@ -46,7 +47,7 @@ impl MessageView {
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
-            from: record.sender.clone(),
+            from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
             intent: meaning.or_else(|| record.intent.clone()),
             state: None,
@@ -136,7 +137,7 @@ impl ApprovalView {
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
-            from: record.sender.clone(),
+            from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
             intent: meaning.or_else(|| record.intent.clone()),
             received_at: record.at.to_string(),
@@ -195,8 +196,13 @@ pub(super) struct DeliveryView {
     next_at: Option<String>,
 }
 
-impl From<Delivery> for DeliveryView {
-    fn from(delivery: Delivery) -> Self {
+impl DeliveryView {
+    /// A delivery as the operator sees it, or others: why it failed may say something about the machine.
+    pub(super) fn of(delivery: Delivery, is_operator: bool) -> Self {
+        let reason = match is_operator {
+            true => delivery.reason.clone(),
+            false => delivery.public_reason(),
+        };
         Self {
             to: delivery.to,
             by: delivery.by.as_str(),
@@ -207,7 +213,7 @@ impl From<Delivery> for DeliveryView {
             read_at: time(delivery.read_at),
             acknowledged_at: time(delivery.acknowledged_at),
             failed_at: time(delivery.failed_at),
-            reason: delivery.reason,
+            reason,
             next_at: time(delivery.next_at),
         }
     }
@@ -246,6 +252,7 @@ pub(super) struct TokenView {
     name: String,
     role: &'static str,
     addresses: Vec<String>,
+    courier: Vec<String>,
     created_at: String,
     expires_at: Option<String>,
     revoked_at: Option<String>,
@@ -260,6 +267,7 @@ impl From<TokenRecord> for TokenView {
             name: token.name,
             role: token.role.as_str(),
             addresses: token.addresses,
+            courier: token.courier,
             created_at: token.created_at.to_string(),
             expires_at: time(token.expires_at),
             revoked_at: time(token.revoked_at),

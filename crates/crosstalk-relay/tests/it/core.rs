@@ -124,7 +124,7 @@ async fn what_a_domain_says_about_a_refused_message_is_not_kept() {
             .sign(&Document::parse(&text, Reading::Strict))
             .unwrap();
         let received = relay.receive(text.as_bytes(), &Peer::stranger()).await;
-        assert_eq!(received.status(), 403, "{}", received.answer());
+        assert_eq!(received.status(), 401, "{}", received.answer());
     }
     assert_eq!(writes.load(Ordering::SeqCst), 0);
     relay.stop().await;
@@ -234,7 +234,10 @@ async fn who_waits_for_an_answer_or_a_message_gets_it() {
     let asking = relay.clone();
     let asked = tokio::spawn(async move {
         let text = message("Q-1", "agent://x/bob", "REQUEST", "");
-        asking.ask(text.as_bytes(), &Peer::local(), soon()).await
+        asking
+            .ask(text.as_bytes(), &Peer::local(), soon(), &|| true)
+            .await
+            .0
     });
     let got = relay.next("agent://x/bob", None, 10, soon()).await.unwrap();
     assert_eq!(got[0].record.id, "Q-1");
@@ -248,12 +251,16 @@ async fn who_waits_for_an_answer_or_a_message_gets_it() {
     assert!(document.block("audit").is_some(), "it left with its hop");
     // Asked again, the answer is there at once; nobody answers something else in time.
     let text = message("Q-1", "agent://x/bob", "REQUEST", "");
-    let again = relay.ask(text.as_bytes(), &Peer::local(), soon()).await;
+    let again = relay
+        .ask(text.as_bytes(), &Peer::local(), soon(), &|| true)
+        .await
+        .0;
     assert_eq!(answer(&again).envelope().message, Some("A-1"));
     let text = message("Q-2", "agent://x/bob", "REQUEST", "");
     let unanswered = relay
-        .ask(text.as_bytes(), &Peer::local(), Instant::now())
-        .await;
+        .ask(text.as_bytes(), &Peer::local(), Instant::now(), &|| true)
+        .await
+        .0;
     assert_eq!(answer(&unanswered).envelope().parent, Some("Q-2"));
     relay.stop().await;
 }
@@ -362,5 +369,52 @@ async fn what_was_not_filed_is_seen_at_the_next_start() {
         after = page.last().map(|e| e.record.seq);
         there += page.len();
     }
+    relay.stop().await;
+}
+
+/// A reader whose caller has gone still uses the disk: it counts among those that read at once until it is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_keeps_its_permit_until_it_is_done() {
+    const READERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let (begin, began) = std::sync::mpsc::channel();
+    let mut release = Vec::new();
+    let mut reads = Vec::new();
+    for _ in 0..READERS {
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        release.push(go);
+        let (relay, begin) = (relay.clone(), begin.clone());
+        reads.push(tokio::spawn(async move {
+            let ask = move |_: &dyn RelayStore| {
+                begin.send("gone").unwrap();
+                let _ = wait.recv();
+                Ok(())
+            };
+            relay.read(ask).await
+        }));
+    }
+    for _ in 0..READERS {
+        assert_eq!(began.recv().unwrap(), "gone");
+    }
+    // Their callers close the connection.
+    for read in reads {
+        read.abort();
+        assert!(read.await.unwrap_err().is_cancelled());
+    }
+    let other = relay.clone();
+    let late = tokio::spawn(async move {
+        other
+            .read(move |_| {
+                begin.send("late").unwrap();
+                Ok(())
+            })
+            .await
+    });
+    let early = began.recv_timeout(Duration::from_millis(500));
+    assert!(early.is_err(), "one more than {READERS} reads at once");
+    drop(release);
+    late.await.unwrap().unwrap();
+    assert_eq!(began.recv().unwrap(), "late");
     relay.stop().await;
 }

@@ -42,6 +42,8 @@ pub struct Plan {
     tls: Option<Arc<rustls::ServerConfig>>,
     listen: Option<String>,
     key: Option<PrivateKey>,
+    keyring: Option<Box<dyn Keyring>>,
+    tick: i64,
 }
 
 #[derive(Default)]
@@ -73,6 +75,7 @@ pub fn token(name: &str, role: Role, addresses: &[&str]) -> TokenRecord {
         addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
         created_at: Timestamp::from_millis(START),
         expires_at: None,
+        courier: Vec::new(),
         revoked_at: None,
     }
 }
@@ -88,6 +91,14 @@ impl Plan {
         self.record(token(name, role, addresses))
     }
 
+    /// A person who also carries messages of others to some addresses.
+    pub fn courier(self, name: &str, addresses: &[&str], to: &[&str]) -> Self {
+        self.record(TokenRecord {
+            courier: to.iter().map(|a| (*a).to_owned()).collect(),
+            ..token(name, Role::Person, addresses)
+        })
+    }
+
     pub fn record(mut self, token: TokenRecord) -> Self {
         self.tokens.push(token);
         self
@@ -96,6 +107,12 @@ impl Plan {
     /// The key that it signs hops and checkpoints with.
     pub fn key(mut self, key: PrivateKey) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// The clock moves on by so many milliseconds whenever somebody looks at it.
+    pub fn ticking(mut self, millis: i64) -> Self {
+        self.tick = millis;
         self
     }
 
@@ -114,9 +131,24 @@ impl Plan {
         self
     }
 
+    /// What keeps the keys, instead of the memory; pins are for the memory only.
+    pub fn keyring(mut self, keyring: Box<dyn Keyring>) -> Self {
+        self.keyring = Some(keyring);
+        self
+    }
+
     /// A key that is pinned for a sender.
-    pub fn pin(mut self, id: &str, key: &PrivateKey, sender: &str) -> Self {
-        self.trust.pin(pinned(id, key, sender)).unwrap();
+    pub fn pin(self, id: &str, key: &PrivateKey, sender: &str) -> Self {
+        self.pin_as(Origin::Manual, id, key, sender)
+    }
+
+    /// A key that is pinned for a sender, and came in a way.
+    pub fn pin_as(mut self, how: Origin, id: &str, key: &PrivateKey, sender: &str) -> Self {
+        let pin = KnownKey {
+            how,
+            ..pinned(id, key, sender)
+        };
+        self.trust.pin(pin).unwrap();
         self
     }
 
@@ -134,15 +166,19 @@ impl Plan {
         for token in &self.tokens {
             assert!(writer.add_token(token).unwrap());
         }
-        let hand = Arc::clone(clock);
+        let (hand, tick) = (Arc::clone(clock), self.tick);
         let setup = Setup {
             config,
             writer: Box::new(writer),
             open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
             resolver: self.resolver,
-            keyring: Box::new(Keys(Mutex::new(self.trust))),
+            keyring: self
+                .keyring
+                .unwrap_or_else(|| Box::new(Keys(Mutex::new(self.trust)))),
             key: self.key,
-            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::Relaxed))),
+            clock: Box::new(move || {
+                Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed))
+            }),
         };
         Relay::start(setup).unwrap()
     }
@@ -222,6 +258,16 @@ impl House {
     /// The time goes on.
     pub fn later(&self, seconds: i64) {
         self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    /// How many messages were accepted.
+    pub fn store_count(&self) -> u64 {
+        self.relay.metrics().taken.load(Ordering::Relaxed)
+    }
+
+    /// Sets the clock to so many milliseconds after the start.
+    pub fn set_clock(&self, millis: i64) {
+        self.clock.store(START + millis, Ordering::Relaxed);
     }
 
     /// Another handle of the store, as another process has it.
@@ -308,6 +354,7 @@ pub fn pinned(id: &str, key: &PrivateKey, sender: &str) -> KnownKey {
         by: None,
         senders: vec![sender.into()],
         standing: Standing::Active,
+        credential: None,
     }
 }
 

@@ -19,4 +19,5 @@ mod house;
 mod http;
 mod replay;
 mod server;
+mod trust;
 mod variant;

@@ -14,7 +14,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
     let mut find = db.prepare_cached(
         "SELECT seq FROM message WHERE thread = ?1 UNION ALL \
-         SELECT q.seq FROM quarantine q JOIN intake i ON i.seq = q.seq WHERE i.thread = ?1",
+         SELECT i.seq FROM quarantine CROSS JOIN intake i ON i.seq = quarantine.seq WHERE i.thread = ?1",
     )?;
     let rows = find.query_map(params![thread], |row| row.get(0))?;
     let (mut count, mut answered, now) = (0, BTreeSet::new(), log::now(db)?);

@@ -1,5 +1,6 @@
 //! Versions of the store: numbered steps, each from the version before. A new store takes all of them.
 
+use crosstalk_envelope::name::name_key;
 use crosstalk_protocol::store::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fs::File;
@@ -19,13 +20,14 @@ const STEPS: [&str; 7] = [
     schema::LOG,
     schema::CONSENT,
     schema::HOLD,
-    schema::QUARANTINE,
+    schema::BOUNDARY,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
 /// Before this version a relay kept no log.
 const LOGGING: u32 = 4;
-/// Before this version kept texts were read as pastes when they were indexed.
+/// Before this version kept texts were read as pastes when they were indexed, names were the same in any ASCII case only, and
+/// URLs byte for byte.
 const STRICT: u32 = 7;
 
 /// The version that this program reads and writes.
@@ -108,6 +110,7 @@ fn step(db: &Connection, from: u32) -> Step<()> {
     }
     // With the columns of today.
     if from < STRICT {
+        refold(db)?;
         derive::rebuild(db)?;
         db.execute_batch(schema::REOPENED)?;
     }
@@ -119,6 +122,41 @@ fn step(db: &Connection, from: u32) -> Step<()> {
     }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)
+}
+
+/// Brings the keys of names and addresses that are not derived to the form of today ([`name_key`]). Parties that are the same
+/// by now become one.
+fn refold(db: &Connection) -> Step<()> {
+    let changed = |table: &str| -> Step<Vec<(String, String)>> {
+        let mut find = db.prepare(&format!("SELECT DISTINCT party FROM {table}"))?;
+        let keys = find.query_map([], |row| row.get::<_, String>(0))?;
+        let keys = keys.collect::<Step<Vec<String>>>()?.into_iter();
+        let pairs = keys.map(|old| (name_key(&old), old));
+        Ok(pairs.filter(|(new, old)| new != old).collect())
+    };
+    for (new, old) in changed("delivery")? {
+        // A message that was sent to two spellings of one party is there once.
+        db.execute(
+            "DELETE FROM delivery WHERE party = ?1 AND seq IN (SELECT seq FROM delivery WHERE party = ?2)",
+            params![old, new],
+        )?;
+        db.execute(
+            "UPDATE delivery SET party = ?2 WHERE party = ?1",
+            params![old, new],
+        )?;
+    }
+    for (new, old) in changed("agent")? {
+        // What was declared last counts.
+        db.execute(
+            "DELETE FROM agent WHERE party IN (?1, ?2) AND at < (SELECT max(at) FROM agent WHERE party IN (?1, ?2))",
+            params![old, new],
+        )?;
+        db.execute(
+            "UPDATE OR REPLACE agent SET party = ?2 WHERE party = ?1",
+            params![old, new],
+        )?;
+    }
+    Ok(())
 }
 
 /// A copy of the store as it is, beside it, on disk, for the owner alone. It stands in nobody's place.

@@ -16,6 +16,7 @@ mod inbox;
 pub(super) mod keep;
 mod log;
 mod owed;
+mod poll;
 pub(super) mod progress;
 pub(super) mod retire;
 pub(super) mod route;
@@ -24,8 +25,9 @@ mod take;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, Entry, Filing,
-    HandedOut, Inbox, RelayStore, Retention, Retired, State, Taken, TokenRecord,
+    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, DuePoll, Entry, Filing,
+    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, Taken, TokenCounts,
+    TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 
@@ -182,8 +184,12 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::release(db, id, to, at))
     }
 
-    fn courier(&self, most: usize) -> Result<Vec<Courier>, StoreError> {
-        self.read(|db| due::courier(db, most))
+    fn courier(
+        &self,
+        lets_carry: &dyn Fn(&str, &str) -> bool,
+        most: usize,
+    ) -> Result<Vec<Courier>, StoreError> {
+        self.read(|db| due::courier(db, lets_carry, most))
     }
 
     fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
@@ -218,6 +224,10 @@ impl RelayStore for SqliteStore {
         self.write(|db| keep::add_token(db, token))
     }
 
+    fn token_counts(&self) -> Result<TokenCounts, StoreError> {
+        self.read(keep::token_counts)
+    }
+
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         self.read(keep::tokens)
     }
@@ -234,12 +244,16 @@ impl RelayStore for SqliteStore {
         self.read(keep::agents)
     }
 
-    fn add_blob(&mut self, digest: Digest, size: u64, at: Timestamp) -> Result<bool, StoreError> {
-        self.write(|db| keep::add_blob(db, digest, size, at))
+    fn add_blob(&mut self, upload: &Upload<'_>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(|db| keep::add_blob(db, upload, at))
     }
 
-    fn is_loose(&self, digest: Digest) -> Result<bool, StoreError> {
-        self.read(|db| keep::is_loose(db, digest))
+    fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError> {
+        self.read(|db| keep::uploaded_bytes(db, by, besides))
+    }
+
+    fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError> {
+        self.read(|db| keep::is_unused(db, digest, by))
     }
 
     fn referring(
@@ -256,6 +270,32 @@ impl RelayStore for SqliteStore {
 
     fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError> {
         self.write(|db| keep::drop_blobs(db, before, most))
+    }
+
+    fn handovers(
+        &self,
+        thread: &str,
+        after: u64,
+        most: usize,
+    ) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
+        self.read(|db| inbox::handovers(db, thread, number(after), most))
+    }
+
+    fn due_polls(
+        &self,
+        now: Timestamp,
+        within: Option<i64>,
+        most: usize,
+    ) -> Result<Vec<DuePoll>, StoreError> {
+        self.read(|db| poll::due(db, now, within, most))
+    }
+
+    fn next_poll_end(&self, within: Option<i64>) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|db| poll::next_end(db, within))
+    }
+
+    fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError> {
+        self.write(|db| poll::count(db, poll, state))
     }
 
     fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError> {

@@ -333,13 +333,53 @@ CREATE TABLE held_consent (
 CREATE INDEX held_consent_seq ON held_consent (seq);
 ";
 
-/// Messages that could not be indexed, and why. Not derived: a repair tries them again.
-pub(super) const QUARANTINE: &str = "
+/// Messages that could not be indexed, who uploaded which attachment, which references to attachments grant access, which polls
+/// have to be counted, and where a thread was handed over. Only the last is derived.
+///
+/// A repair tries the messages in `quarantine` again. `courier` of a token has to whom its owner may carry messages of others,
+/// one pattern a line.
+///
+/// `upload` has a row for each credential that sent the bytes of an attachment, as long as the attachment is kept for it.
+/// `grants` is 1 where whoever handed a message in had uploaded the attachment that it refers to, or could read it;
+/// references of before this version grant access as they did.
+///
+/// `poll` has the polls that a relay took. `ends` is when one is closed at the latest, as far as it is known; `touched` the
+/// last message to it that was not counted; `closed` when it was closed. Those of before this version are counted once.
+pub(super) const BOUNDARY: &str = "
 CREATE TABLE quarantine (
     seq INTEGER PRIMARY KEY REFERENCES intake (seq),
     reason TEXT NOT NULL
 ) STRICT;
 CREATE INDEX intake_session ON intake (session) WHERE session IS NOT NULL;
+ALTER TABLE token ADD COLUMN courier TEXT NOT NULL DEFAULT '';
+
+CREATE TABLE upload (
+    peer TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (peer, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX upload_digest ON upload (digest);
+ALTER TABLE blob_use ADD COLUMN grants INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE held_blob ADD COLUMN grants INTEGER NOT NULL DEFAULT 1;
+
+CREATE TABLE poll (
+    seq INTEGER PRIMARY KEY REFERENCES intake (seq),
+    thread TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    ends INTEGER,
+    touched INTEGER,
+    closed INTEGER
+) STRICT;
+CREATE INDEX poll_thread ON poll (thread);
+CREATE INDEX poll_touched ON poll (touched) WHERE touched IS NOT NULL;
+CREATE INDEX poll_ends ON poll (ends) WHERE closed IS NULL AND ends IS NOT NULL;
+CREATE INDEX poll_endless ON poll (at) WHERE closed IS NULL AND ends IS NULL;
+INSERT INTO poll (seq, thread, at, ends, touched)
+SELECT seq, thread, at, answer_by, seq FROM intake WHERE meaning = 'POLL' AND peer IS NOT NULL AND text <> '';
+
+CREATE INDEX message_handover ON message (thread, seq) WHERE meaning IN ('ESCALATE', 'HANDOFF');
 ";
 
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.

@@ -25,6 +25,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         answer_by: None,
         expires: None,
         blobs: Vec::new(),
+        readable: Vec::new(),
         claim: None,
         proof: Proof::default(),
         is_authority: false,

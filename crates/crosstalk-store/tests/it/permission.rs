@@ -36,6 +36,7 @@ fn written() {
         by: None,
         senders: Vec::new(),
         standing: Standing::Active,
+        credential: None,
     };
     let update = TrustFile::new(&home).update(|trust| {
         trust.pin(pin).unwrap();

@@ -194,6 +194,7 @@ macro_rules! relay_suite {
         relay_suite! { $make; keeping:
             tokens_are_kept_and_revoked
             what_agents_can_do_is_kept
+            references_grant_access_to_what_their_sender_has
             attachments_stay_as_long_as_messages_refer_to_them
             what_is_too_old_is_erased
             what_has_run_out_is_erased

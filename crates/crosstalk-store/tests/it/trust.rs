@@ -16,6 +16,7 @@ fn pin(id: &str) -> KnownKey {
         by: None,
         senders: Vec::new(),
         standing: Standing::Active,
+        credential: None,
     }
 }
 
@@ -189,4 +190,134 @@ fn a_link_to_the_file_stays_a_link() {
     assert!(file.path().is_symlink());
     let text = std::fs::read_to_string(elsewhere.join("t.toml")).unwrap();
     assert!(text.contains("alice"));
+}
+
+fn contact(id: &str, sender: &str) -> KnownKey {
+    KnownKey {
+        senders: vec![sender.to_owned()],
+        how: Origin::FirstContact,
+        ..pin(id)
+    }
+}
+
+#[test]
+fn contacts_are_kept_apart_from_decisions() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    let beside = file.path().with_file_name("contacts.toml");
+    add(&file, "alice");
+    let decided = std::fs::read_to_string(file.path()).unwrap();
+    assert!(!beside.exists());
+    file.update(|trust| {
+        let met = trust.pin_contact(contact("hr", "bot://x"), "token:x");
+        met.unwrap();
+        Ok::<_, TrustStoreError>(())
+    })
+    .unwrap();
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), decided);
+    let met = std::fs::read_to_string(&beside).unwrap();
+    assert!(
+        met.contains("crosstalk.contacts/1") && met.contains("bot://x"),
+        "{met}"
+    );
+    let trust = file.read().unwrap();
+    assert_eq!(trust.keys().len(), 2);
+    assert_eq!(trust.keys()[1].credential.as_deref(), Some("token:x"));
+    // A decision about it moves it.
+    let key = trust.keys()[1].key;
+    file.update(|trust| {
+        let standing = Standing::Distrusted {
+            at: at(1),
+            reason: None,
+        };
+        trust.mark("hr", &key, at(1), standing);
+        Ok::<_, TrustStoreError>(())
+    })
+    .unwrap();
+    assert!(
+        std::fs::read_to_string(file.path())
+            .unwrap()
+            .contains("bot://x")
+    );
+    assert!(
+        !std::fs::read_to_string(&beside)
+            .unwrap()
+            .contains("bot://x")
+    );
+    // What is not understood stays as it is.
+    for broken in [
+        "schema = \"crosstalk.trust/1\"\n",
+        "schema = \"crosstalk.contacts/1\"\nkeys = 1\n",
+    ] {
+        std::fs::write(&beside, broken).unwrap();
+        let fault = file.read().unwrap_err();
+        assert!(fault.to_string().contains("contacts.toml"), "{fault}");
+    }
+}
+
+#[test]
+fn revocation_finds_room_where_a_pin_does_not() {
+    const MIB: usize = 1024 * 1024;
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    let large = |id: &str| KnownKey {
+        senders: vec!["x".repeat(MIB)],
+        ..pin(id)
+    };
+    let try_pin = |pin: KnownKey| {
+        file.update(|trust| {
+            trust.pin_anyway(pin).unwrap();
+            Ok::<_, TrustStoreError>(())
+        })
+    };
+    // The room is for revocations alone, also in a file that was filled before there was any.
+    let mut trust = Trust::default();
+    for number in 0..13 {
+        trust.pin_anyway(large(&format!("k{number}"))).unwrap();
+    }
+    std::fs::write(file.path(), trust.to_text()).unwrap();
+    let full = try_pin(pin("small")).unwrap_err();
+    assert!(matches!(full, TrustStoreError::TooLarge { .. }), "{full}");
+    let key = trust.keys()[3].key;
+    file.update(|trust| {
+        let standing = Standing::Revoked {
+            at: at(1),
+            reason: Some("it was stolen".into()),
+            by: None,
+        };
+        trust.mark("k3", &key, at(1), standing);
+        Ok::<_, TrustStoreError>(())
+    })
+    .unwrap();
+    let standing = file.read().unwrap().keys()[3].standing.clone();
+    assert!(matches!(standing, Standing::Revoked { .. }));
+}
+
+/// Written by a relay of the time when everything was in one file.
+const BEFORE: &str = include_str!("../data/trust-before-contacts.toml");
+
+#[test]
+fn trust_file_of_before_opens_as_it_is() {
+    let place = Place::new();
+    let file = TrustFile::new(&place.home());
+    std::fs::write(file.path(), BEFORE).unwrap();
+    let trust = file.read().unwrap();
+    assert_eq!(trust.to_text(), BEFORE);
+    assert_eq!((trust.keys().len(), trust.domains().len()), (5, 1));
+    // A change keeps every entry, and a pin of a first contact is still one for its senders.
+    add(&file, "new");
+    let after = file.read().unwrap();
+    assert_eq!(&after.keys()[..5], trust.keys());
+    assert_eq!(
+        after
+            .keys_for("hr-department", "bot://here.example/hr")
+            .len(),
+        1
+    );
+    assert!(
+        after
+            .keys_for("hr-department", "bot://here.example/x")
+            .is_empty()
+    );
+    assert!(!file.path().with_file_name("contacts.toml").exists());
 }

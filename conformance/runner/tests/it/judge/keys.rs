@@ -215,10 +215,13 @@ fn word<'v>(verdict: &'v Value, field: &str) -> &'v str {
 /// What is true of every verdict.
 fn well_formed(verdict: &Value) -> Result<(), String> {
     equal("crosstalk.verify/1", word(verdict, "schema"))?;
-    let is_shown = matches!(word(verdict, "verdict"), "verified" | "first-contact");
+    let is_shown = matches!(
+        word(verdict, "verdict"),
+        "verified" | "first-contact" | "unbound"
+    );
     if is_shown != verdict["envelope"].is_string() {
         return Err(format!(
-            "expected a rebuilt envelope with `verified` and `first-contact` alone\ncame {verdict}"
+            "expected a rebuilt envelope with `verified`, `first-contact` and `unbound` alone\ncame {verdict}"
         ));
     }
     let told = ["sentence", "next"]

@@ -200,6 +200,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     verifier("believes the time that a message gives itself", |t, a| each(t, a, |v| if v["rule"] == "TRU-012" && v["signed_at"].as_str() < Some("2025-10-09") { accept(v, t); })),
     verifier("revokes a key under its own id alone", |t, a| each(t, a, |v| if v["rule"] == "TRU-012" && !a.trust.contains(&format!("{:?}", v["pkid"].as_str().unwrap())) { accept(v, t); })),
     verifier("trusts the key in the message over the pin", |t, a| if contains(t, "meta: key") { Ours.verify(t, &asked_so(a, |a| a.trust = "")) } else { Ours.verify(t, a) }),
+    verifier("lets a domain vouch for any sender", |t, a| each(t, a, |v| if v["verdict"] == "unbound" { v["verdict"] = "verified".into(); v["rule"] = Value::Null; })),
+    verifier("takes look-alikes for others", |t, a| each(t, a, |v| if v["rule"] == "TRU-009" { v["verdict"] = "verified".into(); v["rule"] = Value::Null; })),
     verifier("takes a first contact as verified", |t, a| each(t, a, |v| if v["verdict"] == "first-contact" { v["verdict"] = "verified".into(); })),
     verifier("lets a known sender change the key id", |t, a| without("TRU-006", t, a)),
     verifier("lets a key id change its key", |t, a| without("TRU-005", t, a)),

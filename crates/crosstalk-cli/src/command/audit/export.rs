@@ -7,12 +7,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::count;
+use crate::relay::data::make_folder;
 use crate::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::bundle::{Contents, write};
 use crosstalk_protocol::audit::{Checkpoint, EventKind, Hash, LogEntry, LogQuery, Note, NoteKey};
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,10 +125,10 @@ impl Export {
         });
         let messages = entries.iter().filter(|e| e.text.is_some()).count();
         let folder = self.out.join("messages");
-        std::fs::create_dir_all(&folder).map_err(|e| at(&folder, e))?;
+        make_folder(&folder).map_err(|e| at(&folder, e))?;
         for (done, (name, text)) in (1..).zip(&files) {
             let path = self.out.join(name);
-            std::fs::write(&path, text).map_err(|e| at(&path, e))?;
+            write_private(&path, text).map_err(|e| at(&path, e))?;
             progress.at(done, files.len() as u64);
         }
         progress.end();
@@ -156,9 +158,18 @@ fn at(path: &Path, fault: std::io::Error) -> Failure {
     Failure::Io(path.to_string_lossy().into_owned(), fault)
 }
 
+/// Writes a file for its owner alone: it may hold the text of a message.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
 /// Nothing else is in the folder: what is there would count as part of the bundle.
 fn empty(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| at(folder, e))?;
+    make_folder(folder).map_err(|e| at(folder, e))?;
     let mut entries = std::fs::read_dir(folder).map_err(|e| at(folder, e))?;
     match entries.next() {
         Some(_) => Err(Failure::Failed(format!(

@@ -88,7 +88,7 @@ impl Trace {
         document: &Document<'_>,
         steps: &[Step],
     ) -> Result<Exit, Failure> {
-        let exit = steps.iter().map(judged).max().unwrap_or_default();
+        let exit = steps.iter().map(judged).fold(Exit::SUCCESS, Exit::worst);
         if self.json {
             let file = self.files.several().then_some(input.name.as_str());
             console.data(json::line(&report(document, steps, file))?)?;

@@ -15,6 +15,8 @@ pub(super) const ANN: &str = "human://demo.example/ann";
 pub(super) const SCOUT: &str = "agent://demo.example/scout";
 /// The agent that looks at them twice.
 pub(super) const CRITIC: &str = "agent://demo.example/critic";
+/// What the operator assigned to Critic, and a hand-off asks for.
+pub(super) const ABLE: &str = "letters";
 
 /// Somebody who takes part.
 pub(super) struct Participant {
@@ -63,6 +65,7 @@ impl Participant {
             by: None,
             senders: vec![self.address.to_owned()],
             standing: Standing::Active,
+            credential: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where the story happens: a folder, and a relay on a port of this machine that nobody else knows of.
 
-use super::cast::{ANN, CRITIC, Participant, SCOUT};
+use super::cast::{ABLE, ANN, CRITIC, Participant, SCOUT};
 use crate::clock;
 use crate::command::{serve, token};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
 use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
 use crosstalk_protocol::{Question, Trust, Word, verify};
 use crosstalk_relay::client::{Client, ClientError, Message, Receipt};
-use crosstalk_relay::config::Config;
+use crosstalk_relay::config::{AgentEntry, Config};
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::outbound::{Outbound, Roots};
@@ -124,6 +124,7 @@ impl World {
                 addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
                 created_at: clock::now(),
                 expires_at: None,
+                courier: Vec::new(),
                 revoked_at: None,
             })?;
             Ok::<String, Failure>(secret)
@@ -136,6 +137,10 @@ impl World {
         let config = Config {
             name: NAME.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            agents: vec![AgentEntry {
+                address: CRITIC.to_owned(),
+                capabilities: vec![ABLE.to_owned()],
+            }],
             ..Config::default()
         };
         let relay = serve::start(&data, config, store)?;

@@ -2,9 +2,11 @@
 
 use super::Given;
 use crate::failure::Failure;
+use crate::passphrase;
 use crate::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::program_prompt;
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::Record;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -39,7 +41,14 @@ impl Program {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match self.given {
             Given::Envelope => waiting.envelope.clone(),
-            Given::Prompt => program_prompt(&waiting.to, record),
+            Given::Prompt => {
+                let sender = speaker(&record.sender, &record.text, 1).into_owned();
+                let record = Record {
+                    sender,
+                    ..record.clone()
+                };
+                program_prompt(&waiting.to, &record)
+            }
             Given::Body => format!("{}\n", document.body_text()),
         }
     }
@@ -49,6 +58,9 @@ impl Program {
         let name = &self.name;
         let mut child = Command::new(name)
             .args(&self.arguments)
+            // Its surroundings are those of the person who started it, and what opens their keys is not part of them.
+            .env_remove(passphrase::VARIABLE)
+            .env_remove(passphrase::NEW_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

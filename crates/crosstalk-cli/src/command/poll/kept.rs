@@ -6,7 +6,7 @@ use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 use crosstalk_protocol::poll::{Collation, Paper, TELLER, collate, is_result};
-use crosstalk_protocol::store::{Record, Way};
+use crosstalk_protocol::store::{Record, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.
@@ -83,7 +83,7 @@ impl KeptPoll {
         self.records.iter().rev().find_map(|record| {
             // Made here, or fetched from a relay: anybody can write one and have it pasted.
             let is_own = matches!(record.way, Way::Sent | Way::Relayed)
-                && record.sender == TELLER
+                && is_same_party(&record.sender, TELLER)
                 && record.parent.as_deref() == Some(&self.id);
             let document = record.document();
             let at = document.meta("collation", "At").and_then(Timestamp::parse);

@@ -51,6 +51,7 @@ impl Fetch {
                     count(bytes.len(), "byte")
                 ))?;
             }
+            None if console.is_terminal() => console.text(&String::from_utf8_lossy(&bytes))?,
             None => console.data(&bytes)?,
         }
         Ok(Exit::SUCCESS)

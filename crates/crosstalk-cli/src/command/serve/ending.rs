@@ -28,7 +28,9 @@ pub(super) async fn run(
     let reloads = relay.clone();
     let shutdown = async move {
         while signals.next().await == Signal::Reload {
-            reloads.look_at_keys();
+            let relay = reloads.clone();
+            // It reads files. If it panics, the next look says more.
+            let _ = tokio::task::spawn_blocking(move || relay.look_at_keys()).await;
             tracing::info!("read again whom to believe");
         }
         tracing::info!(

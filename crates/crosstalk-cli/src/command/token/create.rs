@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// shown again.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
 )]
 pub(super) struct Create {
     /// What it is called in lists and logs
@@ -33,6 +33,10 @@ pub(super) struct Create {
     /// For which addresses it speaks and reads: one, or the beginning of some and `*`; may be given again
     #[arg(long = "for", value_name = "ADDR", num_args = 1.., value_parser = pattern, required_if_eq_any = [("role", "agent"), ("role", "person")])]
     addresses: Vec<String>,
+    /// To whom its owner may carry messages of others by copy and paste: an address, or the beginning of some and `*`; may
+    /// be given again. A person carries their own messages without it
+    #[arg(long, value_name = "PATTERN", num_args = 1.., value_parser = pattern)]
+    courier: Vec<String>,
     /// When it ends: 90d, 12h, 8w, or a date; without it, never
     #[arg(long, value_name = "TIME", value_parser = clock::until)]
     expires: Option<Timestamp>,
@@ -101,6 +105,11 @@ fn new_file(path: &Path) -> Result<File, Failure> {
 
 impl Create {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if self.role == RoleWord::Agent && !self.courier.is_empty() {
+            return Err(Failure::Usage(
+                "an agent does not carry messages: leave --courier out, or make a token for a person".into(),
+            ));
+        }
         let data = self.data.folder()?;
         let mut store = data.open()?;
         let is_first = store.tokens()?.is_empty();
@@ -112,6 +121,7 @@ impl Create {
             hash: Digest::of(secret.as_bytes()),
             role: self.role.into(),
             addresses: self.addresses,
+            courier: self.courier,
             created_at: clock::now(),
             expires_at: self.expires,
             revoked_at: None,

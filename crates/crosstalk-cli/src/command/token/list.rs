@@ -55,7 +55,11 @@ impl List {
                 ("active", None) => "without end".to_owned(),
                 (state, _) => state.to_owned(),
             };
-            let addresses = token.addresses.join(", ");
+            let mut addresses = token.addresses.join(", ");
+            if !token.courier.is_empty() {
+                addresses.push_str("; carries to ");
+                addresses.push_str(&token.courier.join(", "));
+            }
             console.show(&format!(
                 "{}  {}  {}  {}\n",
                 styled(BOLD, &escape(&token.name)),
@@ -73,6 +77,7 @@ fn report(token: &TokenRecord, now: Timestamp) -> Value {
         "name": token.name,
         "role": token.role.as_str(),
         "for": token.addresses,
+        "courier": token.courier,
         "state": state(token, now),
         "created_at": token.created_at.to_string(),
         "expires_at": token.expires_at.map(|t| t.to_string()),

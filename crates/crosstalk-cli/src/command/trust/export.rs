@@ -29,7 +29,7 @@ impl Export {
         let trust = Rooms::open()?.trust()?;
         let text = trust.to_export();
         if self.file.as_os_str() == "-" {
-            console.data(text)?;
+            console.text(&text)?;
             return Ok(Exit::SUCCESS);
         }
         let name = self.file.to_string_lossy();

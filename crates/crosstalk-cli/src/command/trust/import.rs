@@ -11,9 +11,7 @@ use crate::paragraph::{count, wrap};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode};
-use crosstalk_protocol::{
-    KnownKey, Learned, PinError, Question, Trust, Unlearned, Verdict, Word, learn,
-};
+use crosstalk_protocol::{KnownKey, Learned, PinError, Question, Trust, Unlearned, Verdict, learn};
 use crosstalk_store::TrustStoreError;
 use std::path::PathBuf;
 
@@ -144,7 +142,7 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
 
 fn unproven(verdict: &Verdict) -> String {
     match verdict.word() {
-        Word::Verified | Word::FirstContact => {
+        word if word.is_signed() => {
             "It does not prove what it says about the key: whoever signed it is not known here as the old key, the \
              key itself or its successor."
                 .to_owned()

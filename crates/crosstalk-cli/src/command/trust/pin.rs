@@ -78,6 +78,7 @@ impl Pin {
             by: None,
             senders: self.sender.clone(),
             standing: Standing::Active,
+            credential: None,
         })
     }
 
@@ -116,7 +117,7 @@ impl Pin {
                 let text = format!("{} {}", verdict.sentence(), advice(&verdict));
                 console.talk(&format!("{word}: {}\n", wrap(&escape(&text), 12, 0)))?;
                 Ok(match verdict.word() {
-                    Word::Verified | Word::FirstContact => Exit::FAILURE,
+                    word if word.is_signed() => Exit::FAILURE,
                     word => word.into(),
                 })
             }
@@ -184,26 +185,30 @@ fn change(trust: &mut Trust, mut pin: KnownKey, replace: bool) -> Result<(), Pin
 /// What --replace does not change.
 fn is_final(fault: &PinError) -> bool {
     match fault {
-        PinError::Denied(_) => true,
+        PinError::Denied(_) | PinError::NoRoom => true,
         PinError::Refused(standing) => !matches!(**standing, Standing::Replaced { .. }),
-        PinError::Changed(_) | PinError::SenderChanged(_) => false,
+        PinError::Changed(_) | PinError::SenderChanged(_) | PinError::LooksLike(..) => false,
     }
 }
 
 /// Whether a person may pin the key of such a message: it is whole, and nothing speaks against the key itself.
 fn is_for_a_person(verdict: &Verdict) -> bool {
     match verdict.word() {
-        Word::Verified | Word::FirstContact => true,
-        Word::NotVerified => verdict
-            .rule()
-            .is_some_and(|r| *r == rule::KEY_CHANGED || *r == rule::SENDER_CHANGED),
-        _ => false,
+        Word::NotVerified => {
+            let rules = [
+                &rule::KEY_CHANGED,
+                &rule::SENDER_CHANGED,
+                &rule::SENDER_LOOKS_LIKE,
+            ];
+            verdict.rule().is_some_and(|r| rules.contains(&r))
+        }
+        word => word.is_signed(),
     }
 }
 
 fn advice(verdict: &Verdict) -> String {
     match verdict.word() {
-        Word::Verified | Word::FirstContact => {
+        word if word.is_signed() => {
             "The message does not bring its key along: pin it with --key.".to_owned()
         }
         _ => verdict.next(),

@@ -171,6 +171,7 @@ fn remark_object(remark: &Remark) -> Value {
 pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
     let id = &pin.id;
     match fault {
+        PinError::NoRoom => format!("there is no room for another first contact like {id}"),
         PinError::Denied(reason) => format!("the key of {id} counts for nobody: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\
@@ -183,6 +184,11 @@ pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
              ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` takes it",
             pin.senders.join(", "),
             ids.join(" or "),
+            pin.key.fingerprint()
+        ),
+        PinError::LooksLike(name, like) => format!(
+            "{name} looks like {like}, who signs with another key\n  other key  {}\n\
+             compare the names letter by letter; if {name} is somebody else, `crosstalk trust pin FILE --replace` takes it",
             pin.key.fingerprint()
         ),
         PinError::Refused(standing) => format!(

@@ -99,7 +99,7 @@ fn badge(word: Word) -> String {
 const fn style(word: Word) -> Style {
     match word {
         Word::Verified => GREEN,
-        Word::FirstContact | Word::Unsigned | Word::UnknownKey => YELLOW,
+        Word::FirstContact | Word::Unbound | Word::Unsigned | Word::UnknownKey => YELLOW,
         Word::Damaged | Word::NotVerified | Word::Revoked => RED,
     }
 }

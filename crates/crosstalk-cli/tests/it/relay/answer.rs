@@ -250,3 +250,38 @@ fn a_message_without_an_id_has_the_one_of_the_relay() {
     );
     relay.stop();
 }
+
+/// A program gets the message and its own surroundings, and not the passphrase of the person's keys.
+#[test]
+fn program_does_not_get_the_passphrase() {
+    let kalle = Person::new("passphrase", "kalle");
+    let agent = Person::new("passphrase", "agent");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["send", "claude://bot", "Work?", "--relay", &relay.url]);
+    let words = [
+        "listen",
+        "--relay",
+        &relay.url,
+        "--for",
+        "claude://bot",
+        "--once",
+        "--exec",
+        "env",
+    ];
+    let variables = [
+        ("CROSSTALK_USER", "agent"),
+        ("CROSSTALK_CLIPBOARD", "none"),
+        ("CROSSTALK_PASSPHRASE", "correct horse"),
+        ("CROSSTALK_NEW_PASSPHRASE", "battery staple"),
+        ("OF_THE_PROGRAM", "yes"),
+    ];
+    let listened = agent.home.run_with(&variables, &words, "");
+    assert_eq!(listened.code, 0, "{}", listened.err);
+    let got = waiting(&kalle, &relay.url, "KALLE");
+    let answer = got[0]["envelope"].as_str().unwrap();
+    assert!(answer.contains("OF_THE_PROGRAM=yes"), "{answer}");
+    for secret in ["PASSPHRASE", "correct horse", "battery staple"] {
+        assert!(!answer.contains(secret), "{answer}");
+    }
+    relay.stop();
+}

@@ -324,3 +324,35 @@ fn checkpoints_are_checked_with_the_key_of_the_relay() {
         found.out
     );
 }
+
+/// A bundle holds the texts of messages: it is for its owner, who passes it on.
+#[cfg(unix)]
+#[test]
+fn bundle_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let kalle = Person::new("bundle", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["send", "BOT", "Secret?", "--relay", &relay.url]);
+    let out = kalle.home.path("bundle");
+    let words = ["audit", "export", "--relay", &relay.url, "--out"];
+    let words = [&words[..], &[out.to_str().unwrap()]].concat();
+    until("the log is signed", || kalle.run(&words).code == 0);
+    let mut folders = vec![out];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    assert_eq!(mode(&path), 0o600, "{}", path.display());
+                    files += 1;
+                }
+            }
+        }
+    }
+    assert!(files > 3, "{files}");
+    relay.stop();
+}

@@ -98,6 +98,101 @@ fn messages_are_carried_step_by_step() {
     relay.stop();
 }
 
+/// With tokens, a person carries their own messages, and those of others where the operator said so; the answer of the chat
+/// comes back either way. A token counts as soon as it is made, and no longer once it is revoked.
+#[test]
+fn messages_are_carried_with_tokens() {
+    let kalle = Person::new("tokens", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let token = |name: &str, more: &[&str]| {
+        let file = kalle.home.path(&format!("{name}.token"));
+        let file = file.to_str().unwrap().to_owned();
+        let words = [
+            "token",
+            "create",
+            name,
+            "--data",
+            relay.data(),
+            "--out",
+            &file,
+        ];
+        kalle.does(&[&words[..], more].concat());
+        file
+    };
+    let own = token("kalle", &["--role", "person", "--for", "KALLE"]);
+    let bot = token("bot", &["--role", "agent", "--for", "claude://code/api"]);
+    let errand = ["--role", "person", "--for", "CARL", "--courier", "CHATGPT"];
+    let carl = token("carl", &errand);
+    let with = |token: &str, words: &[&str], input: &str| {
+        let through = ["--relay", &relay.url, "--token-file", token];
+        kalle.say(&[words, &through[..]].concat(), input)
+    };
+    let send = |token: &str, from: &str, to: &str, text: &str| {
+        let sent = with(token, &["send", to, text, "--from", from], "");
+        assert_eq!(sent.code, 0, "{}", sent.err);
+        header(&sent.out, "message")
+    };
+    let mine = send(&own, "KALLE", "GEMINI", "Mine?");
+    let theirs = send(&bot, "claude://code/api", "CHATGPT", "Theirs?");
+    for (token, sees, other) in [(&own, "Mine?", "Theirs?"), (&carl, "Theirs?", "Mine?")] {
+        let next = with(token, &["carry", "--next"], "");
+        assert!(
+            next.out.contains(sees) && !next.out.contains(other),
+            "{}",
+            next.out
+        );
+    }
+    for (token, id, to) in [
+        (&own, &mine, "KALLE"),
+        (&carl, &theirs, "claude://code/api"),
+    ] {
+        let done = with(
+            token,
+            &["carry", "--done", id, "--paste"],
+            "Said the chat.\n",
+        );
+        assert_eq!(done.code, 0, "{}", done.err);
+        let reader = if to == "KALLE" { &own } else { &bot };
+        let inbox = with(reader, &["inbox", "--for", to], "");
+        assert!(
+            inbox.out.contains("Said the chat."),
+            "{}{}",
+            inbox.out,
+            inbox.err
+        );
+        let left = with(token, &["carry", "--next"], "");
+        assert!(
+            left.err.contains("nothing waits"),
+            "{}{}",
+            left.out,
+            left.err
+        );
+    }
+    let listed = kalle.does(&["token", "list", "--data", relay.data(), "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(
+        listed["tokens"][1]["courier"],
+        serde_json::json!(["CHATGPT"])
+    );
+    kalle.does(&["token", "revoke", "carl", "--data", relay.data()]);
+    let refused = with(&carl, &["carry", "--next"], "");
+    assert_eq!(refused.code, i32::from(exit::PERM), "{}", refused.err);
+    let agent = [
+        "token",
+        "create",
+        "x",
+        "--role",
+        "agent",
+        "--for",
+        "X",
+        "--courier",
+        "*",
+    ];
+    let agent = kalle.run(&[&agent[..], &["--data", relay.data()]].concat());
+    assert_eq!(agent.code, i32::from(exit::USAGE), "{}", agent.err);
+    relay.stop();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn messages_are_carried_with_the_clipboard() {

@@ -400,7 +400,7 @@ fn relay_of_an_earlier_version_starts_again() {
     let kalle = Person::new("fsck-old", "kalle");
     let data = kalle.home.path("old");
     std::fs::create_dir(&data).unwrap();
-    let before = include_bytes!("../../../../crosstalk-store/tests/fixtures/relay-v6.db");
+    let before = include_bytes!("../../../../crosstalk-store/tests/it/fixture/relay.v6.db");
     std::fs::write(data.join("relay.db"), before).unwrap();
     let fsck = ["fsck", "--data", data.to_str().unwrap(), "--json"];
     let repaired = kalle.run(&[&fsck[..], &["--repair"]].concat());

@@ -19,7 +19,7 @@ pub trait HoldStore {
     /// If the store can't be read.
     fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
 
-    /// What waits for a decision and refers to an attachment.
+    /// What waits for a decision and refers to an attachment so that it grants access.
     ///
     /// # Errors
     /// If the store can't be read.

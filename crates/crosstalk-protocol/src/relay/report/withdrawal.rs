@@ -7,15 +7,18 @@ use crate::poll::TELLER;
 use crate::store::Arrival;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Builder, unicode};
+use crosstalk_envelope::{Builder, Document, Reading, unicode};
 
 /// How many erased messages a confirmation lists; the rest is counted.
 const LISTED: usize = 1000;
 
-/// Everything that is said after a REVOKE.
+/// Everything that is said after a REVOKE. One that another relay passed on is confirmed by its receipt: no relay takes the
+/// word of another one's SYSTEM for what was erased.
 pub fn withdrawn(revoke: &Arrival, withdrawn: &Withdrawn) -> Vec<String> {
     let errors = withdrawn.cancelled.iter().map(|c| error(c, revoke));
-    let all = errors.chain([confirmation(revoke, withdrawn)]);
+    let passed_on = Document::parse(&revoke.text, Reading::Strict);
+    let is_ours = passed_on.envelope().hops().next().is_none();
+    let all = errors.chain(is_ours.then(|| confirmation(revoke, withdrawn)));
     all.filter_map(|builder| builder.build().ok()).collect()
 }
 

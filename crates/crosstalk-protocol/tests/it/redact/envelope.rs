@@ -30,7 +30,7 @@ fn free_text_is_redacted_and_all_else_stays() {
         .replace("DE89 3704 0044 0532 0130 00", "[IBAN]")
         .replace(
             "\r\nbody: |",
-            "\r\n\r\nmeta: privacy\r\nPII: redacted\r\nRedacted-Fields: iban, nin, email, ip, phone\r\n\r\nbody: |",
+            "\r\nmeta: privacy\r\nPII: redacted\r\nRedacted-Fields: iban, nin, email, ip, phone\r\n\r\nbody: |",
         );
     assert_eq!(redacted.text, expected);
     assert_eq!(redacted.count(), 5);
@@ -95,7 +95,7 @@ fn a_signed_envelope_is_redacted_only_without_its_signature() {
         "{redacted}"
     );
     assert!(
-        redacted.contains("meta: custom\nK: v\n\n\nmeta: privacy\nPII: redacted\n"),
+        redacted.contains("meta: custom\nK: v\n\nmeta: privacy\nPII: redacted\n"),
         "{redacted}"
     );
     assert!(strict(&redacted).is_accepted());

@@ -2,18 +2,19 @@
 
 use super::case;
 use crate::conform::Case;
-use crate::conform::probe::{Probe, Step, need, object, refused, same, word};
+use crate::conform::probe::{Probe, Step, by, need, object, receive, refused, same, word};
 use crate::conform::wire::Request;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, rule};
 
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    case!("blob-new", &rule::HTTP_BLOB_PUT, "bytes with the right digest are taken: 201, then 200", put),
+    case!("blob-new", &rule::HTTP_BLOB_PUT, "bytes with the right digest are taken: 201, known or not", put),
     case!("blob-wrong", &rule::HTTP_BLOB_PUT, "bytes with another digest are E-FORMAT, and not kept", wrong),
     case!("blob-name", &rule::HTTP_BLOB_PUT, "a name that is no digest is refused", name),
     case!("blob-bytes", &rule::HTTP_BLOB_GET, "an attachment is given out as it came", bytes),
     case!("blob-harmless", &rule::HTTP_BLOB_GET, "a browser only saves it, whatever it is", harmless),
+    case!("blob-named", &rule::HTTP_BLOB_GET, "naming a digest does not grant access to the attachment", named),
     case!("blob-head", &rule::HTTP_BLOB_GET, "HEAD says whether it is there", head),
 ];
 
@@ -32,8 +33,8 @@ fn upload(path: &str, bytes: &[u8]) -> Request {
 
 async fn put(p: &Probe) -> Step {
     let (bytes, path) = fresh(p);
-    for status in [201, 200, 200] {
-        let answer = object(&p.send(upload(&path, &bytes)).await?, status)?;
+    for _ in 0..3 {
+        let answer = object(&p.send(upload(&path, &bytes)).await?, 201)?;
         same(
             "digest",
             &Digest::of(&bytes).to_string(),
@@ -119,6 +120,24 @@ async fn harmless(p: &Probe) -> Step {
         &format!("\"{}\"", Digest::of(&bytes)),
         answer.header("etag"),
     )
+}
+
+/// Somebody else uploads it; one who knows its digest sends themselves a message that names it.
+async fn named(p: &Probe) -> Step {
+    let (bytes, path) = fresh(p);
+    let own = p.address("a");
+    let (name, token) = super::who::make(p, "blob", "agent", &own).await?;
+    object(&p.send(upload(&path, &bytes)).await?, 201)?;
+    let letter = p.letter("NOTE", &own, &own, |b| {
+        let value = format!("text/plain;name=a.txt;digest={}", Digest::of(&bytes));
+        b.meta("attachments", "A1", value)
+    })?;
+    let sent = p.send(by(&token, receive(letter.text))).await?;
+    let got = p.send(by(&token, Request::get(path))).await?;
+    p.send(Request::new("DELETE", format!("/crosstalk/tokens/{name}")))
+        .await?;
+    need(sent.status == 200, "200 for the message", sent.shown())?;
+    need(got.status == 404, "404 for the attachment", got.shown())
 }
 
 async fn head(p: &Probe) -> Step {

@@ -1,9 +1,11 @@
 //! Ways of delivery, the courier's queue and dead letters (HTP-045 to HTP-047).
 
 use super::case;
+use super::who::{end, make};
 use crate::conform::Case;
 use crate::conform::probe::{
-    Letter, Probe, Step, acked, allowed, ids, need, object, refused, same, skipped, strict, word,
+    Letter, Probe, Step, acked, allowed, by as credential, ids, inbox_path, need, object, refused,
+    same, skipped, strict, word,
 };
 use crate::conform::wire::Request;
 use crosstalk_envelope::CoreHeader;
@@ -15,6 +17,8 @@ pub(super) const CASES: &[Case] = &[
     case!("courier-asked", &rule::HTTP_COURIER, "X-Delivery: copy_paste waits for a person", courier_asked),
     case!("courier-name", &rule::HTTP_COURIER, "so does a simple name that leads nowhere", courier_name),
     case!("courier-carried", &rule::HTTP_COURIER, "what was carried is delivered, and waits no more", carried),
+    case!("courier-inbox", &rule::HTTP_COURIER, "a name that a token is bound to is an inbox, and nothing to carry", inbox_of_token),
+    case!("courier-words", &rule::HTTP_COURIER, "a courier's words are not told in the name of the receiver", words),
     case!("way-inbox", &rule::HTTP_DELIVERY_WAY, "X-Delivery: inbox puts a message into the inbox", way_inbox),
     case!("way-missing", &rule::HTTP_DELIVERY_WAY, "a way that there is no route for is E-ROUTE", way_missing),
     case!("way-unknown", &rule::HTTP_DELIVERY_WAY, "a way that the relay does not know is E-UNSUPPORTED", way_unknown),
@@ -66,6 +70,29 @@ async fn courier_name(p: &Probe) -> Step {
     )
 }
 
+async fn inbox_of_token(p: &Probe) -> Step {
+    let address = p.word("bound");
+    let (name, token) = make(p, "bound", "agent", &address).await?;
+    let letter = p.request(&p.address("a"), &address)?;
+    let sent = p.post(letter.text).await?;
+    let waits = waits(p, &letter.id).await;
+    let inbox = Request::get(inbox_path(&address, "")).accept("application/json");
+    let inbox = p.send(credential(&token, inbox)).await?;
+    end(p, &name).await?;
+    acked(&sent)?;
+    need(
+        !waits?,
+        "a courier's queue without the message",
+        "it is there",
+    )?;
+    let ids = ids(&object(&inbox, 200)?);
+    need(
+        ids.contains(&letter.id),
+        "the message in the inbox of the token",
+        ids.join(", "),
+    )
+}
+
 async fn carry(p: &Probe, id: &str, said: &Value) -> Step {
     let request = Request::new("POST", format!("/crosstalk/courier/{id}")).json(said);
     let answer = p.send(request.accept("application/json")).await?;
@@ -107,11 +134,14 @@ async fn way_unknown(p: &Probe) -> Step {
     Ok(())
 }
 
+/// What a courier says.
+const GONE: &str = "the chat is gone";
+
 /// A message that a person could not carry.
 async fn given_up(p: &Probe) -> Step<Letter> {
     let letter = by(p, "copy_paste").await?;
     p.take(&letter).await?;
-    let said = json!({"to": p.address("b"), "state": "failed", "reason": "the chat is gone"});
+    let said = json!({"to": p.address("b"), "state": "failed", "reason": GONE});
     carry(p, &letter.id, &said).await?;
     Ok(letter)
 }
@@ -131,7 +161,8 @@ async fn dead(p: &Probe) -> Step {
         .find(|l| word(l, "id") == letter.id);
     let own = own.cloned().unwrap_or_default();
     same("to", &to, word(&own, "to"))?;
-    same("reason", "the chat is gone", word(&own, "reason"))?;
+    let reason = word(&own, "reason");
+    need(reason.contains(GONE), format!("{GONE} in `reason`"), reason)?;
     let path = format!("/crosstalk/dead/{}/requeue", letter.id);
     let answer = p.json(Request::new("POST", path)).await?;
     need(
@@ -142,9 +173,22 @@ async fn dead(p: &Probe) -> Step {
     p.need_state(&letter.id, &to, "queued").await.map(drop)
 }
 
+async fn words(p: &Probe) -> Step {
+    given_up(p).await?;
+    let path = inbox_path(&p.address("a"), "&wait=10");
+    let inbox = p.json(Request::get(path)).await?;
+    let entry = inbox.pointer("/messages/0").cloned().unwrap_or_default();
+    let text = word(&entry, "envelope");
+    need(
+        !text.contains(GONE),
+        "an ERROR without what the courier wrote",
+        text,
+    )
+}
+
 async fn told(p: &Probe) -> Step {
     let letter = given_up(p).await?;
-    let path = crate::conform::probe::inbox_path(&p.address("a"), "&wait=30");
+    let path = inbox_path(&p.address("a"), "&wait=30");
     let inbox = p.json(Request::get(path)).await?;
     let entry = inbox.pointer("/messages/0").cloned().unwrap_or_default();
     need(

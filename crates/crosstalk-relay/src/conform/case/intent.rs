@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
     case!("close-stranger", &rule::HTTP_CLOSE_BY_PARTY, "who takes no part can't close a conversation", stranger),
     case!("close-receiver", &rule::HTTP_CLOSE_BY_PARTY, "the other side can close it", other_side),
     case!("broadcast-answer", &rule::HTTP_BROADCAST_ANSWER, "a RESPOND to a BROADCAST is E-PERM", broadcast),
-    case!("system-name", &rule::HTTP_SYSTEM_SENDER, "nobody else speaks as SYSTEM", system),
+    case!("system-name", &rule::HTTP_SYSTEM_SENDER, "nobody else speaks as SYSTEM, or under a name that looks like it", system),
 ];
 
 async fn consent_no(p: &Probe) -> Step {
@@ -237,7 +237,15 @@ async fn broadcast(p: &Probe) -> Step {
 }
 
 async fn system(p: &Probe) -> Step {
-    for name in ["SYSTEM", "System"] {
+    // In another case, with a long s, with a Cyrillic letter, in another font, with a soft hyphen.
+    for name in [
+        "SYSTEM",
+        "System",
+        "ſystem",
+        "ЅYSTEM",
+        "𝐒YSTEM",
+        "SY\u{ad}STEM",
+    ] {
         let letter = p.request(name, &p.address("b"))?;
         refused(&p.post(letter.text).await?, 403, ErrorCode::Perm)?;
     }

@@ -3,7 +3,7 @@
 use super::case;
 use crate::conform::Case;
 use crate::conform::probe::{
-    Letter, Probe, Step, encoded, envelope, need, same, strict, word, words,
+    Letter, Probe, Step, encoded, envelope, need, same, skipped, strict, word, words,
 };
 use crate::conform::wire::Request;
 use crosstalk_envelope::registry::rule;
@@ -22,7 +22,8 @@ pub(super) const CASES: &[Case] = &[
     case!("search-words", &rule::HTTP_SEARCH, "a message is found by its words", search),
     case!("search-nothing", &rule::HTTP_SEARCH, "words that stand nowhere find nothing", search_nothing),
     case!("resolve-nobody", &rule::HTTP_RESOLVE, "a name that leads nowhere is said to", resolve_nobody),
-    case!("agents-declared", &rule::HTTP_AGENTS, "what an agent declares is listed, and replaced by what it declares next", agents),
+    case!("agents-narrow", &rule::HTTP_AGENTS, "an agent narrows what the operator assigned to it, and takes it back", agents_narrow),
+    case!("agents-widen", &rule::HTTP_AGENTS, "an agent that declares what nobody assigned to it does not have it", agents_widen),
 ];
 
 /// A question and its answer.
@@ -211,25 +212,51 @@ async fn resolve_nobody(p: &Probe) -> Step {
     need(good, "no address, and the steps", found.to_string())
 }
 
-async fn agents(p: &Probe) -> Step {
-    let address = p.address("agent");
-    for capabilities in [vec!["one", "two"], vec!["three"]] {
-        let agent = json!({"address": address, "capabilities": capabilities});
-        p.json(Request::new("PUT", "/crosstalk/agents").json(&agent))
-            .await?;
-        let all = p.json(Request::get("/crosstalk/agents")).await?;
-        let list = all.get("agents").and_then(Value::as_array);
-        let own: Vec<&Value> = list
-            .into_iter()
-            .flatten()
-            .filter(|a| word(a, "address") == address)
-            .collect();
-        let good = own.len() == 1 && own.iter().all(|a| words(a, "capabilities") == capabilities);
+/// What the listing says that an agent can do.
+async fn capabilities(p: &Probe, address: &str) -> Step<Vec<Vec<String>>> {
+    let all = p.json(Request::get("/crosstalk/agents")).await?;
+    let list = all.get("agents").and_then(Value::as_array);
+    let own = list
+        .into_iter()
+        .flatten()
+        .filter(|a| word(a, "address") == address);
+    Ok(own.map(|a| words(a, "capabilities")).collect())
+}
+
+async fn declare(p: &Probe, address: &str, capabilities: &[&str]) -> Step<Vec<String>> {
+    let agent = json!({"address": address, "capabilities": capabilities});
+    let said = p
+        .json(Request::new("PUT", "/crosstalk/agents").json(&agent))
+        .await?;
+    Ok(words(&said, "capabilities"))
+}
+
+/// A relay that is to be tested with agents assigns these to this one, and nothing to others.
+async fn agents_narrow(p: &Probe) -> Step {
+    let (address, both) = ("claude://conform/narrowed", ["conform-one", "conform-two"]);
+    if declare(p, address, &both).await? != both {
+        return skipped(format!("this relay does not assign {both:?} to {address}"));
+    }
+    for wanted in [&both[..1], &[], &both] {
+        let said = declare(p, address, wanted).await?;
+        need(said == wanted, format!("{wanted:?}"), format!("{said:?}"))?;
+        let listed = capabilities(p, address).await?;
         need(
-            good,
-            format!("{address} once, with {capabilities:?}"),
-            format!("{own:?}"),
+            listed == [wanted],
+            format!("{address} once, with {wanted:?}"),
+            format!("{listed:?}"),
         )?;
     }
     Ok(())
+}
+
+async fn agents_widen(p: &Probe) -> Step {
+    let (address, skill) = (p.address("agent"), p.word("skill"));
+    let said = declare(p, &address, &[&skill]).await?;
+    let listed = capabilities(p, &address).await?;
+    need(
+        said.is_empty() && listed.iter().all(Vec::is_empty),
+        "no capability that the operator did not assign",
+        format!("{said:?}, then {listed:?}"),
+    )
 }

@@ -1,4 +1,7 @@
 //! Who gets a message, and what the recipient says to it (HTP-026 to HTP-029).
+//!
+//! What agents can do is a matter of the operator. A relay that is to be tested with agents assigns `conform-skill` to
+//! `claude://conform/able`, and nothing to others.
 
 use super::case;
 use crate::conform::Case;
@@ -16,10 +19,10 @@ pub(super) const CASES: &[Case] = &[
     case!("targets-limit", &rule::HTTP_TARGETS, "more than 256 Targets are E-TOO-LARGE", too_many),
     case!("escalate-person", &rule::HTTP_ESCALATE_TO_PERSON, "an ESCALATE to a person has the thread so far", escalate),
     case!("escalate-elsewhere", &rule::HTTP_ESCALATE_TO_PERSON, "an ESCALATE to somebody else goes to a person, or is E-ROUTE", elsewhere),
-    case!("handoff-undeclared", &rule::HTTP_HANDOFF_CAPABLE, "a HANDOFF to who has not declared what it needs is E-UNSUPPORTED", undeclared),
-    case!("handoff-declared", &rule::HTTP_HANDOFF_CAPABLE, "a HANDOFF to who has declared it is taken, with the thread so far", declared),
-    case!("handoff-any", &rule::HTTP_HANDOFF_CAPABLE, "for ANY the relay picks one who can do it", any),
-    case!("handoff-nobody", &rule::HTTP_HANDOFF_CAPABLE, "for ANY with nobody who can do it the answer is E-ROUTE", nobody),
+    case!("handoff-unassigned", &rule::HTTP_HANDOFF_CAPABLE, "a HANDOFF to an agent without the capability is E-UNSUPPORTED, whatever it declares", unassigned),
+    case!("handoff-assigned", &rule::HTTP_HANDOFF_CAPABLE, "a HANDOFF to an agent with the capability is taken, with the thread so far", assigned),
+    case!("handoff-any", &rule::HTTP_HANDOFF_CAPABLE, "for ANY the relay picks an agent with the capability", any),
+    case!("handoff-nobody", &rule::HTTP_HANDOFF_CAPABLE, "for ANY with a capability that agents only declare the answer is E-ROUTE", nobody),
     case!("handoff-steward", &rule::HTTP_HANDOFF_CAPABLE, "only the steward hands a thread on", steward),
     case!("ack-intent", &rule::HTTP_ACK_STATE, "an ACK from the recipient makes the delivery acknowledged", ack),
     case!("nack-intent", &rule::HTTP_ACK_STATE, "a NACK from the recipient makes the delivery failed", nack),
@@ -129,38 +132,56 @@ async fn declare(p: &Probe, address: &str, capability: &str) -> Step {
         .map(drop)
 }
 
-async fn undeclared(p: &Probe) -> Step {
+/// The agent that a relay assigns a capability to, and the capability.
+async fn able(p: &Probe) -> Step<(String, &'static str)> {
+    let (address, skill) = ("claude://conform/able", "conform-skill");
+    let all = p.json(Request::get("/crosstalk/agents")).await?;
+    let list = all.get("agents").and_then(Value::as_array);
+    let mut list = list.into_iter().flatten();
+    let is_able = |a: &Value| word(a, "address") == address && words(a, "capabilities") == [skill];
+    match list.any(is_able) {
+        true => Ok((p.noted(address.into()), skill)),
+        false => skipped(format!("this relay does not assign `{skill}` to {address}")),
+    }
+}
+
+async fn unassigned(p: &Probe) -> Step {
+    declare(p, &p.address("b"), &p.word("skill")).await?;
     let letter = p.letter("HANDOFF", &p.address("a"), &p.address("b"), |b| {
         b.meta("routing", "X-Capabilities-Required", p.word("skill"))
     })?;
     refused(&p.post(letter.text).await?, 422, ErrorCode::Unsupported).map(drop)
 }
 
-async fn declared(p: &Probe) -> Step {
-    let (from, to, next) = (p.address("a"), p.address("b"), p.address("c"));
-    declare(p, &next, &p.word("skill")).await?;
+async fn assigned(p: &Probe) -> Step {
+    let (from, to) = (p.address("a"), p.address("b"));
+    let (next, skill) = able(p).await?;
     let first = p.request(&from, &to)?;
     p.take(&first).await?;
     let letter = p.letter("HANDOFF", &to, &next, |b| {
         b.thread(&first.thread)
-            .meta("routing", "X-Capabilities-Required", p.word("skill"))
+            .meta("routing", "X-Capabilities-Required", skill)
     })?;
     p.take(&letter).await?;
-    need_history(&p.entry(&next, &letter.id).await?, &first.id)
+    need_history(&entry(p, &next, &letter.id).await?, &first.id)
 }
 
 async fn any(p: &Probe) -> Step {
-    let able = p.address("able");
-    declare(p, &able, &p.word("skill")).await?;
-    declare(p, &p.address("other"), "something else").await?;
+    let (able, skill) = able(p).await?;
+    declare(p, &p.address("other"), skill).await?;
     let letter = p.letter("HANDOFF", &p.address("a"), "ANY", |b| {
-        b.meta("routing", "X-Capabilities-Required", p.word("skill"))
+        b.meta("routing", "X-Capabilities-Required", skill)
     })?;
     p.take(&letter).await?;
-    p.entry(&able, &letter.id).await.map(drop)
+    let path = format!("/crosstalk/messages/{}/status", letter.id);
+    let status = p.json(Request::get(path)).await?;
+    let list = status.get("deliveries").and_then(Value::as_array);
+    let good = list.is_some_and(|l| matches!(l.as_slice(), [d] if word(d, "to") == able));
+    need(good, format!("one delivery, to {able}"), status.to_string())
 }
 
 async fn nobody(p: &Probe) -> Step {
+    declare(p, &p.address("other"), &p.word("skill")).await?;
     let letter = p.letter("HANDOFF", &p.address("a"), "ANY", |b| {
         b.meta("routing", "X-Capabilities-Required", p.word("skill"))
     })?;

@@ -34,6 +34,7 @@ pub(super) const CASES: &[Case] = &[
     case!("wait-inbox", &rule::HTTP_PREFER_WAIT, "a RESPOND that was the answer is in the inbox as well", wait_inbox),
     case!("wait-over", &rule::HTTP_PREFER_WAIT, "when nobody answers in time the ACK comes", wait_over),
     case!("wait-long", &rule::HTTP_PREFER_WAIT, "a longer wait than 60 seconds is one of 60", wait_long),
+    case!("wait-secret", &rule::HTTP_PREFER_WAIT, "the ballot of a secret poll is never the answer", wait_secret),
     case!("wait-nonsense", &rule::HTTP_PREFER_WAIT, "a wait that is no number counts as none", wait_nonsense),
 ];
 
@@ -414,6 +415,24 @@ async fn wait_long(p: &Probe) -> Step {
         "wait=60",
         answer.header("preference-applied"),
     )
+}
+
+async fn wait_secret(p: &Probe) -> Step {
+    let (from, to) = (p.address("a"), p.address("b"));
+    let poll = p.letter("POLL", &from, &to, |b| {
+        b.meta("routing", "Targets", format!("[\"{to}\"]"))
+            .meta("poll", "Options", "Yes | No")
+            .meta("poll", "Secrecy", "until close")
+    })?;
+    p.take(&poll).await?;
+    let ballot = p.letter("RESPOND", &to, &from, |b| {
+        b.thread(&poll.thread)
+            .parent(&poll.id)
+            .meta("vote", "Choice", "No")
+    })?;
+    p.take(&ballot).await?;
+    let request = receive(poll.text).header("Prefer", "wait=1");
+    acked(&p.send(request).await?).map(drop)
 }
 
 async fn wait_nonsense(p: &Probe) -> Step {

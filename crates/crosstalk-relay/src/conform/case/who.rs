@@ -16,6 +16,7 @@ use std::time::Duration;
 pub(super) const CASES: &[Case] = &[
     case!("credential-wrong", &rule::HTTP_CREDENTIAL, "a token that nobody made is 401", wrong_token),
     case!("credential-none", &rule::HTTP_CREDENTIAL, "no token where one is needed is 401", no_token),
+    case!("credential-message", &rule::HTTP_CREDENTIAL, "an unsigned message without a token is 401", no_token_sent),
     case!("speaks-for", &rule::HTTP_SPEAKS_FOR, "a token does not speak for other addresses", speaks_for),
     case!("reads-for", &rule::HTTP_SPEAKS_FOR, "a token does not read for other addresses", reads_for),
     case!("agent-no-person", &rule::HTTP_SPEAKS_FOR, "an agent's token does not speak for a person", no_person),
@@ -53,6 +54,15 @@ async fn no_token(p: &Probe) -> Step {
     need_challenge(&p.send(private(p).by(Credential::None)).await?)
 }
 
+async fn no_token_sent(p: &Probe) -> Step {
+    if !p.wire.has_token() {
+        return skipped("no token was given, so this relay seems to need none");
+    }
+    let letter = p.request(&p.address("a"), &p.address("b"))?;
+    let request = receive(letter.text).by(Credential::None);
+    need_challenge(&p.send(request).await?)
+}
+
 /// A new token; the name and the secret.
 pub(super) async fn make(
     p: &Probe,
@@ -79,7 +89,7 @@ pub(super) async fn make(
     Ok((name, token))
 }
 
-async fn end(p: &Probe, name: &str) -> Step<Answer> {
+pub(super) async fn end(p: &Probe, name: &str) -> Step<Answer> {
     p.send(Request::new("DELETE", format!("/crosstalk/tokens/{name}")))
         .await
 }

@@ -5,6 +5,8 @@ use crate::delivery::Job;
 use crosstalk_envelope::unicode::visible;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::program_prompt;
+use crosstalk_protocol::relay::report::speaker;
+use crosstalk_protocol::store::Record;
 
 /// The input for a command.
 pub(super) fn input(job: &Job, form: ExecInput) -> String {
@@ -17,6 +19,13 @@ pub(super) fn input(job: &Job, form: ExecInput) -> String {
             body.push('\n');
             body
         }
-        ExecInput::Prompt => program_prompt(&job.to, record),
+        ExecInput::Prompt => {
+            let sender = speaker(&record.sender, &record.text, 0).into_owned();
+            let record = Record {
+                sender,
+                ..record.clone()
+            };
+            program_prompt(&job.to, &record)
+        }
     }
 }

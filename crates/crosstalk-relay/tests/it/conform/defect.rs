@@ -36,6 +36,7 @@ pub(super) enum Defect {
     OnlyFirstTarget,
     NoHistory,
     IgnoresCapabilities,
+    TrustsDeclarations,
     IgnoresAcks,
     IntentAsWritten,
     NewestFirst,
@@ -52,6 +53,8 @@ pub(super) enum Defect {
     SilentFailures,
     UncheckedBlobs,
     BlobsAsPages,
+    TellsKnownBlobs,
+    OpenBlobs,
     NoAllow,
     NoChallenge,
     AnybodySpeaks,
@@ -75,6 +78,10 @@ pub(super) enum Defect {
     ClosesAgain,
     AnybodyClosesPolls,
     ShowsPolls,
+    StrangersAre403,
+    CarriesForInboxes,
+    CourierSpeaks,
+    ShowsBallots,
 }
 
 /// Whether only the heavy cases see it.
@@ -116,6 +123,7 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::OnlyFirstTarget, &["HTP-026"]),
     (Defect::NoHistory, &["HTP-027", "HTP-028"]),
     (Defect::IgnoresCapabilities, &["HTP-028"]),
+    (Defect::TrustsDeclarations, &["HTP-028", "HTP-044"]),
     (Defect::IgnoresAcks, &["HTP-029"]),
     (Defect::IntentAsWritten, &["HTP-031"]),
     (Defect::NewestFirst, &["HTP-015", "HTP-031", "HTP-032", "HTP-033", "HTP-034"]),
@@ -132,6 +140,8 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::SilentFailures, &["HTP-047"]),
     (Defect::UncheckedBlobs, &["HTP-050"]),
     (Defect::BlobsAsPages, &["HTP-051"]),
+    (Defect::TellsKnownBlobs, &["HTP-050"]),
+    (Defect::OpenBlobs, &["HTP-051"]),
     (Defect::NoAllow, &["HTP-005"]),
     (Defect::NoChallenge, &["HTP-060", "HTP-063"]),
     (Defect::AnybodySpeaks, &["HTP-061"]),
@@ -155,4 +165,8 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::ClosesAgain, &["HTP-049"]),
     (Defect::AnybodyClosesPolls, &["HTP-049"]),
     (Defect::ShowsPolls, &["HTP-049"]),
+    (Defect::StrangersAre403, &["HTP-060"]),
+    (Defect::CarriesForInboxes, &["HTP-045"]),
+    (Defect::CourierSpeaks, &["HTP-045"]),
+    (Defect::ShowsBallots, &["HTP-014"]),
 ];

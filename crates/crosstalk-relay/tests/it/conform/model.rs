@@ -9,13 +9,14 @@ use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
+use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Candidate, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
+    Admission, Agent, Candidate, Directory, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
     acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 pub(super) const NAME: &str = "relay.test";
@@ -84,8 +85,8 @@ pub(super) struct Model {
     pub(super) messages: Vec<Message>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) rules: Rules,
-    pub(super) agents: Vec<Agent>,
-    pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    /// Attachments, and which credentials uploaded them.
+    pub(super) blobs: BTreeMap<String, (Vec<u8>, BTreeSet<String>)>,
     pub(super) grants: BTreeMap<String, Grant>,
     /// Which messages are kept under which consent.
     pub(super) under: Vec<(String, String)>,
@@ -183,7 +184,12 @@ impl Model {
         };
         match self.take(admission, at) {
             Ok(text) => {
-                let asks = matches!(document.envelope().meaning(), Some(Intent::Request));
+                let is_open = !is_secret(&document) || self.has(Defect::ShowsBallots);
+                let asks = match document.envelope().meaning() {
+                    Some(Intent::Request) => true,
+                    Some(Intent::Poll) => is_open,
+                    _ => false,
+                };
                 let is_named = document.envelope().message.is_some();
                 let asks = asks && (is_named || !self.has(Defect::WaitsForNamed));
                 let ack = Document::parse(&text, Reading::Strict);
@@ -375,7 +381,7 @@ impl Model {
     }
 
     /// Puts an ERROR into the inbox of the sender of a message.
-    fn report(&mut self, number: usize, code: ErrorCode) {
+    fn report(&mut self, number: usize, code: ErrorCode, detail: &str) {
         let message = &self.messages[number];
         let text = message.admission.arrival.text.clone();
         let ids = ReceivedIds {
@@ -383,7 +389,7 @@ impl Model {
             message: message.id().into(),
         };
         let document = Document::parse(&text, Reading::Strict);
-        let refusal = Refusal::new(code, "It did not work out.");
+        let refusal = Refusal::new(code, detail);
         let error = reply::error(&document.envelope(), &ids, &refusal)
             .build()
             .unwrap();
@@ -402,7 +408,7 @@ impl Model {
             .collect();
         for number in late {
             self.messages[number].is_answered = true;
-            self.report(number, ErrorCode::Timeout);
+            self.report(number, ErrorCode::Timeout, "It did not work out.");
         }
     }
 
@@ -548,9 +554,11 @@ impl Model {
             now(),
             Defect::None,
         );
-        own.reason = reason;
+        own.reason.clone_from(&reason);
         if !is_carried && !self.has(Defect::SilentFailures) {
-            self.report(number, ErrorCode::Route);
+            let told = reason.filter(|_| self.has(Defect::CourierSpeaks));
+            let told = told.as_deref().unwrap_or("It did not work out.");
+            self.report(number, ErrorCode::Route, told);
         }
     }
 
@@ -578,17 +586,23 @@ impl Model {
     }
 
     pub(super) fn declare(&mut self, agent: Agent) {
-        self.agents.retain(|a| a.address != agent.address);
-        self.agents.push(agent.clone());
-        self.rules.directory.put(agent);
+        if self.has(Defect::TrustsDeclarations) {
+            let agents = self.rules.directory.agents().chain([agent.clone()]);
+            self.rules.directory = Directory::new(agents.collect::<Vec<_>>());
+        }
+        self.rules.directory.declare(agent);
     }
 
-    pub(super) fn put(&mut self, name: &str, bytes: &[u8]) -> Result<bool, Refusal> {
+    pub(super) fn put(&mut self, name: &str, bytes: &[u8], peer: &Peer) -> Result<bool, Refusal> {
         if name != Digest::of(bytes).to_string() && !self.has(Defect::UncheckedBlobs) {
             let detail = "These bytes have another digest.\nWhat to do: send the right ones.";
             return Err(Refusal::new(ErrorCode::Format, detail));
         }
-        Ok(self.blobs.insert(name.into(), bytes.to_vec()).is_none())
+        let is_new = !self.blobs.contains_key(name);
+        let (kept, by) = self.blobs.entry(name.into()).or_default();
+        *kept = bytes.to_vec();
+        by.insert(peer.name.clone());
+        Ok(is_new)
     }
 
     /// The RESPOND to a message.

@@ -7,7 +7,7 @@ use super::model::{Model, Outcome};
 use bytes::Bytes;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_protocol::relay::{Pattern, Peer, Role};
+use crosstalk_protocol::relay::{Agent, Directory, Pattern, Peer, Role};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -175,6 +175,7 @@ pub(super) async fn start(defect: Defect) -> String {
         role: Role::Admin,
         addresses: vec![Pattern::all()],
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     let mut model = Model {
@@ -182,6 +183,14 @@ pub(super) async fn start(defect: Defect) -> String {
         ..Model::default()
     };
     model.rules.escalate_to = Some("human://localhost/queue".into());
+    let agent = |address: &str, capabilities: &[&str]| Agent {
+        address: address.into(),
+        capabilities: capabilities.iter().map(|c| (*c).to_owned()).collect(),
+    };
+    model.rules.directory = Directory::new([
+        agent("claude://conform/able", &["conform-skill"]),
+        agent("claude://conform/narrowed", &["conform-one", "conform-two"]),
+    ]);
     let server = Arc::new(Server {
         model: Mutex::new(model),
         defect,
@@ -299,7 +308,12 @@ impl Server {
         let peer = token.and_then(|t| Some(self.tokens.lock().unwrap().get(&t)?.1.clone()));
         let Some(peer) = peer else {
             let challenge = vec![("WWW-Authenticate", "Bearer".to_owned())];
-            return Err(Fault(perm("No token").0, Some(401), challenge));
+            let is_sent = head.uri.path().ends_with("/receive");
+            let status = match is_sent && self.has(Defect::StrangersAre403) {
+                true => 403,
+                false => 401,
+            };
+            return Err(Fault(perm("No token").0, Some(status), challenge));
         };
         let count = {
             let mut count = self.count.lock().unwrap();

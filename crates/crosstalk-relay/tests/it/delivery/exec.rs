@@ -408,3 +408,56 @@ async fn who_asks_too_many_is_stopped() {
         assert_eq!(post.inbox("BOB0").await.len(), usize::from(!is_told));
     }
 }
+
+/// The operator finds out what a program said and where it is; the sender hears that it did not work.
+#[tokio::test(flavor = "multi_thread")]
+async fn sender_learns_nothing_about_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let routes = [
+        ("stderr", route("stderr://*", "echo 'password: hunter2' >&2; exit 3", "")),
+        (
+            "path",
+            "[[route]]\nto = \"path://*\"\nby = \"exec\"\ncommand = [\"/srv/hunter2/run\"]\n".into(),
+        ),
+        (
+            "folder",
+            format!("[[route]]\nto = \"folder://*\"\nby = \"file\"\nfolder = \"{place}/hunter2/no/such\"\n"),
+        ),
+        (
+            "address",
+            "[[route]]\nto = \"address://*\"\nby = \"http\"\nurl = \"http://127.0.0.9:1/hunter2\"\n".into(),
+        ),
+        (
+            "token",
+            format!(
+                "[[route]]\nto = \"token://*\"\nby = \"http\"\nurl = \"http://localhost:1/\"\nallow_private = true\n\
+                 token_file = \"{place}/hunter2\"\n"
+            ),
+        ),
+    ];
+    let all: String = routes.iter().map(|(_, r)| r.as_str()).collect();
+    let post = Post::start(&format!("{QUICK}{all}"));
+    for (count, (name, _)) in (1..).zip(&routes) {
+        let id = format!("M-{name}");
+        post.send(&request(&id, &format!("{name}://x"))).await;
+        let way = post.is(&id, State::Failed).await;
+        let reason = way.reason.clone().unwrap();
+        let details = ["hunter2", "127.0.0.9"];
+        assert!(
+            details.iter().any(|d| reason.contains(d)),
+            "{name}: {reason}"
+        );
+        let dead = post.dead().await;
+        assert!(dead.iter().any(|d| d.delivery == way), "{name}");
+        let told = post.gets("ANN", count).await.pop().unwrap().record.text;
+        assert_eq!(
+            meta(&told, "error", "Code").as_deref(),
+            Some("E-ROUTE"),
+            "{name}"
+        );
+        for detail in ["hunter2", "127.0.0.9", place, "exit", "command"] {
+            assert!(!told.contains(detail), "{name}: {told}");
+        }
+    }
+}

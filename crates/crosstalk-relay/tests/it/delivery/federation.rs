@@ -64,6 +64,7 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
         addresses: vec!["*".into()],
         created_at: Timestamp::from_millis(START),
         expires_at: None,
+        courier: Vec::new(),
         revoked_at: None,
     };
     crosstalk_protocol::relay::RelayStore::add_token(&mut writer, &token).unwrap();

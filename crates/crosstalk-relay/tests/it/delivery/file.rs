@@ -86,3 +86,16 @@ async fn a_folder_that_can_not_be_written_is_tried_again() {
     })
     .await;
 }
+
+/// A message is for its recipient, and not for everybody on the machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn file_and_its_folder_are_for_the_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let post = Post::start(&config());
+    post.send(&request("M1", "drop://box")).await;
+    post.is("M1", State::Delivered).await;
+    for (path, mode) in [("out", 0o700), ("out/M1.aict", 0o600)] {
+        let found = std::fs::metadata(post.path(path)).unwrap().permissions();
+        assert_eq!(found.mode() & 0o777, mode, "{path}");
+    }
+}

@@ -136,6 +136,7 @@ async fn answers_on_every_way_are_one_poll() {
         role: Role::Agent,
         addresses: vec![Pattern::parse(VOTERS[0]).unwrap()],
         domain: None,
+        courier: Vec::new(),
         is_local: false,
     };
     for from in ["human://acme.example/bo", "bot://review", "GEMINI"] {
@@ -150,7 +151,11 @@ async fn answers_on_every_way_are_one_poll() {
     ));
     // By a person who carries it: what waits, and the answer of the chat, pasted.
     let waits = eventually("a letter", async || {
-        let letters = post.relay.read(|s| s.courier(10)).await.unwrap();
+        let letters = post
+            .relay
+            .read(|s| s.courier(&|_, _| true, 10))
+            .await
+            .unwrap();
         letters.into_iter().next()
     })
     .await;
@@ -475,4 +480,58 @@ async fn a_poll_whose_result_has_nowhere_to_go_is_refused() {
         let received = post.relay.take_in(&asked(to), &Peer::local()).await;
         assert_eq!(received.status(), status, "{}", received.answer());
     }
+}
+
+/// A poll that was closed is not counted again at each start. What the store says has changed behind the relay's back, so
+/// that another count would send another result.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_poll_is_not_counted_again_at_the_start() {
+    let voters = ["human://acme.example/bo", "human://acme.example/cy"];
+    let post = open(tempfile::tempdir().unwrap(), START);
+    post.send(&poll(&voters, &[("Deadline", &deadline(60))]))
+        .await;
+    post.send(&answer(voters[0], 1, Some("Monolith"), "x"))
+        .await;
+    post.later(60);
+    result(&post).await;
+    post.send(&answer(voters[1], 2, Some("Monolith"), "too late"))
+        .await;
+    let due = post.relay.now();
+    let is_due = async |post: &Post| {
+        let due = post.relay.read(move |s| s.due_polls(due, None, 9)).await;
+        (!due.unwrap().is_empty()).then_some(())
+    };
+    eventually("no poll has to be counted", async || {
+        match is_due(&post).await {
+            Some(()) => None,
+            None => Some(()),
+        }
+    })
+    .await;
+    post.stop(Duration::from_secs(5)).await;
+    post.relay.stop().await;
+    let Post { folder, .. } = post;
+    let db = rusqlite::Connection::open(folder.path().join("relay.db")).unwrap();
+    for table in ["intake", "message"] {
+        let sql = format!("UPDATE {table} SET at = ?1 WHERE meaning = 'RESPOND' AND at > ?1");
+        assert!(db.execute(&sql, [START + 1]).unwrap() > 0);
+    }
+    drop(db);
+    let post = open(folder, START + 120_000);
+    // A new poll is counted after all that there was to count at the start.
+    let other = poll(&voters[..1], &[])
+        .replace(POLL, "P2")
+        .replace(THREAD, "T2");
+    post.send(&other).await;
+    let vote = answer(voters[0], 3, Some("Monolith"), "x")
+        .replace(POLL, "P2")
+        .replace(THREAD, "T2");
+    post.send(&vote).await;
+    eventually("the result of another poll", async || {
+        post.relay.write_filed(|_| Ok(())).await.unwrap();
+        let read = post.relay.read(|s| s.messages("T2", None, 9)).await;
+        (read.unwrap().items.len() > 2).then_some(())
+    })
+    .await;
+    assert_eq!(results(&post).await.len(), 1);
 }

@@ -242,54 +242,6 @@ fn a_token_is_made_shown_once_and_ended() {
     );
 }
 
-/// What another process does to the tokens counts without a restart.
-#[test]
-fn a_token_that_another_process_ends_or_makes_counts_soon() {
-    let house = House::local();
-    let ask = Ask::get("/crosstalk/agents");
-    assert_eq!(house.ask(&ask).status, 200);
-    let mut store = house.store();
-    store
-        .add_token(&token("late", Role::Person, &["ANN"]))
-        .unwrap();
-    let soon = |wanted: u16, ask: &Ask| {
-        let mut tries = (0..600).map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            house.ask(ask).status
-        });
-        assert!(tries.any(|status| status == wanted));
-    };
-    // From now on, nobody is the person at this machine.
-    soon(401, &ask);
-    let with = ask.token(&secret("late"));
-    assert_eq!(house.ask(&with).status, 200);
-    store
-        .revoke_token("late", Timestamp::from_millis(crate::house::START))
-        .unwrap();
-    soon(401, &with);
-}
-
-#[test]
-fn a_stranger_may_send_what_proves_itself_and_nothing_else() {
-    let key = key();
-    let house = office().pin("bob@keys/1", &key, "claude://bob/1").open();
-    let sent = text("claude://bob/1", "chatgpt://thread/x", "M1");
-    let refused = house.ask(&Ask::send(&sent));
-    assert_eq!((refused.status, refused.code().as_str()), (403, "E-PERM"));
-    let good = signed(&sent, &key, "bob@keys/1");
-    assert_eq!(house.ask(&Ask::send(&good)).status, 200);
-    // Nobody else's name, and no other text.
-    let other = text("claude://code/api", "chatgpt://thread/x", "M2");
-    assert_eq!(
-        house
-            .ask(&Ask::send(signed(&other, &key, "bob@keys/1")))
-            .status,
-        403
-    );
-    let changed = good.replace("ripe", "rotten");
-    assert_eq!(house.ask(&Ask::send(changed)).status, 403);
-}
-
 /// A key id of a domain is not for whoever comes first: only for an address of that domain.
 #[test]
 fn nobody_takes_the_key_id_of_somebody_elsewhere() {
@@ -316,8 +268,15 @@ fn nobody_takes_the_key_id_of_somebody_elsewhere() {
     for message in ["M2", "M3"] {
         assert_eq!(send("human://acme.example/ann", message, &ann, "ann"), 200);
     }
-    // Now the id is hers.
-    assert_eq!(send("mal://x", "M4", &mal, "mal"), 403);
+    // It is hers, and only for her address. Mal's key is that of a first contact each time, and never speaks alone.
+    assert_eq!(send("mal://x", "M4", &mal, "mal"), 200);
+    let alone = |from: &str, message: &str, key: &PrivateKey| {
+        let sent = signed(&text(from, "BOB", message), key, id);
+        house.ask(&Ask::send(sent)).status
+    };
+    assert_ne!(alone("mal://x", "M5", &mal), 200);
+    assert_ne!(alone("human://acme.example/ann", "M6", &mal), 200);
+    assert_eq!(alone("human://acme.example/ann", "M7", &ann), 200);
 }
 
 /// Threat 38: a simple name that stands for a person is that person.
@@ -353,6 +312,38 @@ fn no_agent_is_a_person_under_another_name() {
     let ack = json!({"for": "ANN", "ids": ["M1"]});
     let ack = Ask::json("POST", "/crosstalk/ack", &ack).token(&secret("star"));
     assert_eq!(house.ask(&ack).status, 403);
+}
+
+/// Threat 38: a simple name that a person's token is bound to is that person's, whatever a pattern covers.
+#[test]
+fn agent_with_a_star_is_nobody_that_a_token_of_a_person_names() {
+    let house = Plan::default()
+        .token("star", Role::Agent, &["*"])
+        .token("begins", Role::Agent, &["a*"])
+        .token("both", Role::Agent, &["ANN"])
+        .token("ann", Role::Person, &["ANN"])
+        .open();
+    let sent = Ask::send(text("BOB", "ANN", "M1")).token(&secret("star"));
+    assert_eq!(house.ask(&sent).status, 200);
+    for (name, may) in [
+        ("star", false),
+        ("begins", false),
+        ("both", true),
+        ("ann", true),
+    ] {
+        let token = secret(name);
+        let status = if may { 200 } else { 403 };
+        for path in ["/crosstalk/inbox?for=ANN", "/crosstalk/inbox?for=ann"] {
+            let answer = house.ask(&Ask::get(path).token(&token));
+            assert_eq!(answer.status, status, "{name} {path}");
+        }
+        let ack = json!({"for": "ANN", "ids": ["M9"]});
+        let ack = Ask::json("POST", "/crosstalk/ack", &ack).token(&token);
+        assert_eq!(house.ask(&ack).status, status, "{name}");
+        let sent = text("ann", "CLAUDE", &format!("M-{name}"));
+        let answer = house.ask(&Ask::send(sent).token(&token));
+        assert_eq!(answer.status, status, "{name}: {}", answer.text());
+    }
 }
 
 /// Threat 19: names that lead here, and pages of other sites.

@@ -23,7 +23,7 @@ fn an_attachment_is_kept_under_its_digest() {
         answer.json(),
         json!({"digest": Digest::of(&bytes).to_string(), "size": 300_000})
     );
-    assert_eq!(house.ask(&put).status, 200);
+    assert_eq!(house.ask(&put).status, 201);
     let answer = house.get(&path);
     assert_eq!((answer.status, &answer.body), (200, &bytes));
     let etag = format!("\"{}\"", Digest::of(&bytes));
@@ -70,7 +70,7 @@ fn an_attachment_is_kept_under_its_digest() {
     let data = house.close();
     let house = House::open(Plan::default(), data).unwrap();
     assert_eq!(house.get(&path).body, bytes);
-    assert_eq!(house.ask(&put).status, 200);
+    assert_eq!(house.ask(&put).status, 201);
 }
 
 /// Threat 17: who sends slowly holds up nobody.
@@ -182,7 +182,8 @@ fn an_attachment_stays_as_long_as_a_message_refers_to_it() {
 fn an_attachment_is_for_those_who_see_a_message_with_it() {
     let house = Plan::default()
         .config("[[hold]]\nto = [\"chatgpt://held\"]")
-        .token("ann", Role::Person, &["human://acme.example/ann"])
+        .courier("ann", &["human://acme.example/ann"], &["SOMEBODY"])
+        .token("bob", Role::Person, &["human://acme.example/bob"])
         .token("one", Role::Agent, &["chatgpt://one"])
         .token("two", Role::Agent, &["chatgpt://two", "chatgpt://held"])
         .token("other", Role::Agent, &["chatgpt://other"])
@@ -195,12 +196,12 @@ fn an_attachment_is_for_those_who_see_a_message_with_it() {
             assert!(matches!(head, 200 | 404));
             head == 200
         };
-        let all = ["ann", "one", "two", "other", "ops"];
+        let all = ["ann", "bob", "one", "two", "other", "ops"];
         all.into_iter().filter(may).collect::<Vec<_>>()
     };
     let put = |bytes: &[u8]| as_("one", Ask::new("PUT", &path(bytes)).body(bytes)).status;
     assert_eq!((put(b"plum"), put(b"pear"), put(b"fig")), (201, 201, 201));
-    assert_eq!(who(b"plum").len(), 5, "nothing refers to it yet");
+    assert_eq!(who(b"plum"), ["one", "ops"], "nothing refers to it yet");
     let refer = |bytes: &[u8], to: &str, id: &str| {
         let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
         let sent = letter("chatgpt://one", to, id).meta("attachments", "A1", &attachment);
@@ -210,8 +211,132 @@ fn an_attachment_is_for_those_who_see_a_message_with_it() {
     refer(b"plum", "chatgpt://two", "M1");
     assert_eq!(who(b"plum"), ["one", "two", "ops"]);
     refer(b"pear", "chatgpt://held", "M2");
-    assert_eq!(who(b"pear"), ["ann", "one", "ops"]);
+    assert_eq!(who(b"pear"), ["ann", "bob", "one", "ops"]);
     // Who carries a message carries what is attached to it.
     refer(b"fig", "SOMEBODY", "M3");
     assert_eq!(who(b"fig"), ["ann", "one", "ops"]);
+}
+
+/// A relay, and what callers do there with attachments.
+struct Drawer(House);
+
+impl Drawer {
+    fn open(config: &str) -> Self {
+        let plan = Plan::default().config(config);
+        let plan = ["one", "two", "eve"].iter().fold(plan, |plan, name| {
+            plan.token(name, Role::Agent, &[&format!("chatgpt://{name}")])
+        });
+        Self(plan.token("ops", Role::Admin, &[]).open())
+    }
+
+    fn ask(&self, name: &str, ask: Ask) -> crate::http::Answer {
+        self.0.ask(&ask.token(&secret(name)))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> crate::http::Answer {
+        self.ask(name, Ask::new("PUT", &path(bytes)).body(bytes))
+    }
+
+    fn can_read(&self, name: &str, bytes: &[u8]) -> bool {
+        let answer = self.ask(name, Ask::get(&path(bytes)));
+        assert!(matches!(answer.status, 200 | 404), "{}", answer.status);
+        answer.status == 200
+    }
+
+    fn readers(&self, bytes: &[u8]) -> Vec<&'static str> {
+        let all = ["one", "two", "eve", "ops"];
+        all.into_iter()
+            .filter(|n| self.can_read(n, bytes))
+            .collect()
+    }
+
+    /// A message that refers to an attachment.
+    fn refer(&self, from: &str, to: &str, id: &str, bytes: &[u8]) {
+        let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
+        let sent = letter(&format!("chatgpt://{from}"), &format!("chatgpt://{to}"), id)
+            .thread(format!("T-{id}"))
+            .meta("attachments", "A1", &attachment);
+        let answer = self.ask(from, Ask::send(sent.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+}
+
+/// Threat 48: whoever knows a digest can't read the attachment by naming it.
+#[test]
+fn naming_a_digest_grants_no_access() {
+    let drawer = Drawer::open("");
+    // Before it is there, while nothing refers to it, and once a message to somebody else does.
+    drawer.refer("eve", "eve", "E1", b"plum");
+    assert_eq!(drawer.put("one", b"plum").status, 201);
+    drawer.refer("eve", "eve", "E2", b"plum");
+    assert_eq!(drawer.readers(b"plum"), ["one", "ops"]);
+    drawer.refer("one", "two", "M1", b"plum");
+    drawer.refer("eve", "eve", "E3", b"plum");
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"]);
+    // Whoever can read it may pass it on.
+    drawer.refer("two", "eve", "M2", b"plum");
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "eve", "ops"]);
+    // Whoever has the bytes may refer to them, in messages that were sent before as well.
+    assert_eq!(drawer.put("one", b"pear").status, 201);
+    drawer.refer("eve", "two", "E4", b"pear");
+    assert_eq!(drawer.readers(b"pear"), ["one", "ops"]);
+    assert_eq!(drawer.put("eve", b"pear").status, 201);
+    assert_eq!(drawer.readers(b"pear"), ["one", "two", "eve", "ops"]);
+}
+
+/// Threat 48: an upload says nothing about what others have.
+#[test]
+fn an_upload_is_answered_alike_whether_others_have_the_bytes_or_not() {
+    let drawer = Drawer::open("");
+    assert_eq!(drawer.put("one", b"known").status, 201);
+    drawer.refer("one", "two", "M1", b"known");
+    let (known, new) = (drawer.put("eve", b"known"), drawer.put("eve", b"fresh"));
+    assert_eq!((known.status, new.status), (201, 201));
+    let shape = |answer: &crate::http::Answer, bytes: &[u8]| {
+        let digest = Digest::of(bytes).to_string();
+        let mut headers = answer.headers.clone();
+        headers.retain(|(name, _)| name != "date" && !name.starts_with("ratelimit"));
+        (headers, answer.text().replace(&digest, ""))
+    };
+    assert_eq!(shape(&known, b"known"), shape(&new, b"fresh"));
+    // Both are as readable for whoever sent them.
+    assert!(drawer.can_read("eve", b"known") && drawer.can_read("eve", b"fresh"));
+}
+
+/// Threat 37: one token does not fill the disk of the relay with attachments.
+#[test]
+fn a_token_has_a_quota_of_attachments() {
+    let drawer = Drawer::open("[limits]\ntoken_blob_bytes = 20000");
+    let put = |name: &str, fill: u8, size: usize| drawer.put(name, &vec![fill; size]).status;
+    assert_eq!((put("one", 1, 9000), put("one", 2, 9001)), (201, 201));
+    // Nothing of less than a block fits any more.
+    let answer = drawer.put("one", &[3; 10]);
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "E-TOO-LARGE")
+    );
+    assert!(
+        answer.text().contains("token_blob_bytes"),
+        "{}",
+        answer.text()
+    );
+    assert!(!drawer.can_read("ops", &[3; 10]), "nothing is kept of it");
+    // What it has may come again, and others have a quota of their own, also for the same bytes.
+    assert_eq!((put("one", 1, 9000), put("two", 1, 9000)), (201, 201));
+    assert_eq!((put("two", 4, 11_001), put("two", 4, 11_000)), (413, 201));
+    // Without a length as well, and in many small ones.
+    let mut line = drawer.0.line();
+    line.send(format!(
+        "PUT {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+        path(&[5; 20_001]),
+        secret("eve"),
+        20_001
+    ));
+    line.send([5; 20_001]);
+    line.send("\r\n0\r\n\r\n");
+    assert_eq!(line.answer().status, 413);
+    let small = (10..20).filter(|n| put("eve", *n, 1) == 201).count();
+    assert_eq!(small, 4);
+    // They count until nothing refers to them any more and their time is over.
+    assert!(!has_file(&drawer.0.data.path().join("blobs"), "new-"));
 }

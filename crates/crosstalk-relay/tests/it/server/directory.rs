@@ -40,24 +40,44 @@ impl Resolver for Domain {
     }
 }
 
-fn declare(house: &House, address: &str, capabilities: &[&str]) {
+/// What an agent can do once it has declared something.
+fn declare(house: &House, address: &str, capabilities: &[&str]) -> Value {
     let agent = json!({"address": address, "capabilities": capabilities});
     let answer = house.ask(&Ask::json("PUT", "/crosstalk/agents", &agent));
-    assert_eq!((answer.status, answer.json()), (200, agent));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = answer.json();
+    assert_eq!(answer["address"], address);
+    answer["capabilities"].clone()
+}
+
+fn handoff(id: &str, to: &str) -> Ask {
+    let handoff = letter("claude://code/api", to, id)
+        .thread(format!("T-{id}"))
+        .intent("HANDOFF")
+        .meta("routing", "X-Capabilities-Required", "[\"rust\"]");
+    Ask::send(handoff.build().unwrap())
 }
 
 #[test]
 fn a_name_leads_somewhere() {
     let house = Plan::default()
         .config("name = \"relay.example\"\n[federation]\nenabled = true\n[names]\nBROTHER = \"claude://session/abc\"")
+        .config("[[agent]]\naddress = \"chatgpt://thread/x\"\ncapabilities = [\"x\"]")
+        .config("[[agent]]\naddress = \"cursor://one\"\ncapabilities = []")
+        .config("[[agent]]\naddress = \"cursor://two\"\ncapabilities = []")
         .resolver(Arc::new(Domain))
         .open();
-    declare(&house, "chatgpt://thread/x", &["x"]);
+    // Nobody takes a name over by declaring an address that fits it.
+    declare(&house, "chatgpt://thread/y", &["x"]);
+    declare(&house, "copilot://mine", &["x"]);
     for (name, address, by) in [
         ("brother", json!("claude://session/abc"), "names"),
         ("GEMINI", json!("gemini://from/dns"), "dns"),
         ("ChatGPT", json!("chatgpt://thread/x"), "directory"),
         ("NOBODY", Value::Null, "nobody"),
+        ("COPILOT", Value::Null, "nobody"),
+        // Two agents of one name lead nowhere.
+        ("CURSOR", Value::Null, "nobody"),
         ("mcp://already/there", json!("mcp://already/there"), "names"),
     ] {
         let found = house.get(&format!("/crosstalk/resolve?name={name}")).json();
@@ -76,50 +96,68 @@ fn a_name_leads_somewhere() {
         house.ask(&Ask::json("POST", "/crosstalk/ack", &ack)).json()["changed"],
         json!(["M1"])
     );
-    // Two agents of one name lead nowhere.
-    declare(&house, "chatgpt://thread/y", &[]);
-    assert_eq!(
-        house.get("/crosstalk/resolve?name=CHATGPT").json()["by"],
-        "nobody"
-    );
 }
 
+const ASSIGNED: &str = "[[agent]]\naddress = \"gemini://x/y\"\ncapabilities = [\"rust\", \"sql\"]";
+
+/// Threat 49: an agent has the capabilities that the operator assigned to it, and can only give some up.
 #[test]
-fn what_agents_declare_counts_at_once_and_after_a_restart() {
-    let house = House::local();
-    let handoff = |id: &str, to: &str| {
-        let handoff = letter("claude://code/api", to, id)
-            .thread(format!("T-{id}"))
-            .intent("HANDOFF");
-        Ask::send(
-            handoff
-                .meta("routing", "X-Capabilities-Required", "[\"rust\"]")
-                .build()
-                .unwrap(),
-        )
-    };
-    let refused = house.ask(&handoff("H1", "gemini://x/y"));
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (422, "E-UNSUPPORTED")
-    );
-    let refused = house.ask(&handoff("H2", "ANY"));
-    assert_eq!((refused.status, refused.code().as_str()), (404, "E-ROUTE"));
-    declare(&house, "gemini://x/y", &["Rust", "go"]);
+fn agents_narrow_what_they_were_assigned_at_once_and_after_a_restart() {
+    let plan = || Plan::default().config(ASSIGNED);
+    let house = plan().open();
     assert_eq!(house.ask(&handoff("H1", "gemini://x/y")).status, 200);
     assert_eq!(house.ask(&handoff("H2", "ANY")).status, 200);
     assert_eq!(house.inbox("gemini://x/y"), ["H1", "H2"]);
-    declare(&house, "gemini://x/y", &[]);
-    assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 422);
-    declare(&house, "gemini://x/y", &["rust"]);
+    // It gives one up, and declares one more, which it does not get.
+    let left = declare(&house, "gemini://x/y", &["SQL", "deploy"]);
+    assert_eq!(left, json!(["sql"]));
+    let refused = house.ask(&handoff("H3", "gemini://x/y"));
+    let code = refused.code();
+    assert_eq!((refused.status, code.as_str()), (422, "E-UNSUPPORTED"));
+    let refused = house.ask(&handoff("H3", "ANY"));
+    assert_eq!((refused.status, refused.code().as_str()), (404, "E-ROUTE"));
     let list = house.get("/crosstalk/agents").json();
-    assert_eq!(
-        list,
-        json!({"agents": [{"address": "gemini://x/y", "capabilities": ["rust"]}]})
-    );
-    let house = House::open(Plan::default(), house.close()).unwrap();
+    let expected = json!({"agents": [{"address": "gemini://x/y", "capabilities": ["sql"]}]});
+    assert_eq!(list, expected);
+    let house = House::open(plan(), house.close()).unwrap();
     assert_eq!(house.get("/crosstalk/agents").json(), list);
+    assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 422);
+    // It takes back what it gave up.
+    let whole = declare(&house, "gemini://x/y", &["rust", "sql"]);
+    assert_eq!(whole, json!(["rust", "sql"]));
     assert_eq!(house.ask(&handoff("H3", "gemini://x/y")).status, 200);
+}
+
+/// Threat 49: an agent that declares a capability does not get the HANDOFFs to ANY that need it.
+#[test]
+fn a_handoff_to_any_goes_to_no_agent_that_appointed_itself() {
+    let house = Plan::default()
+        .config(ASSIGNED)
+        .token("good", Role::Agent, &["claude://code/api"])
+        .token("able", Role::Agent, &["gemini://x/y"])
+        .token("evil", Role::Agent, &["aaa://evil"])
+        .open();
+    let agent = json!({"address": "aaa://evil", "capabilities": ["rust", "letters"]});
+    let declare = Ask::json("PUT", "/crosstalk/agents", &agent).token(&secret("evil"));
+    let answer = house.ask(&declare);
+    assert_eq!(answer.json()["capabilities"], json!([]));
+    let list = house.ask(&Ask::get("/crosstalk/agents").token(&secret("evil")));
+    assert!(!list.text().contains("evil"), "{}", list.text());
+    let send = |ask: Ask| house.ask(&ask.token(&secret("good")));
+    assert_eq!(send(handoff("H1", "ANY")).status, 200);
+    assert_eq!(send(handoff("H2", "aaa://evil")).status, 422);
+    // Without any requirement, it is nobody's either.
+    let open = letter("claude://code/api", "ANY", "H3")
+        .thread("T-H3")
+        .intent("HANDOFF");
+    assert_eq!(send(Ask::send(open.build().unwrap())).status, 200);
+    let inbox = |name: &str, address: &str| {
+        let path = format!("/crosstalk/inbox?for={address}");
+        let ask = Ask::get(&path).accept("application/json");
+        ids(&house.ask(&ask.token(&secret(name))).json()["messages"])
+    };
+    assert_eq!(inbox("evil", "aaa://evil"), [""; 0]);
+    assert_eq!(inbox("able", "gemini://x/y"), ["H1", "H3"]);
 }
 
 /// Threat 37: the list of the agents is bounded.
@@ -185,7 +223,10 @@ fn a_person_carries_what_has_no_way() {
     let delivery = &status["deliveries"][0];
     assert_eq!(
         (&delivery["state"], &delivery["reason"]),
-        (&json!("failed"), &json!("the chat is gone"))
+        (
+            &json!("failed"),
+            &json!("the courier `local` says: the chat is gone")
+        )
     );
     let told = house
         .ask(&Ask::get("/crosstalk/inbox?for=claude://code/api").accept("application/json"))
@@ -195,12 +236,8 @@ fn a_person_carries_what_has_no_way() {
         (&told["messages"][0]["intent"], &told["messages"][0]["from"]),
         (&json!("ERROR"), &json!("gemini://x/y"))
     );
-    assert!(
-        told["messages"][0]["envelope"]
-            .as_str()
-            .unwrap()
-            .contains("the chat is gone")
-    );
+    let told = told["messages"][0]["envelope"].as_str().unwrap();
+    assert!(told.contains("could not bring it there"), "{told}");
     let dead = house.get("/crosstalk/dead").json();
     let letter = &dead["letters"][0];
     assert_eq!(
@@ -213,7 +250,10 @@ fn a_person_carries_what_has_no_way() {
     );
     assert_eq!(
         (&letter["by"], &letter["reason"]),
-        (&json!("copy_paste"), &json!("the chat is gone"))
+        (
+            &json!("copy_paste"),
+            &json!("the courier `local` says: the chat is gone")
+        )
     );
     assert!(letter["failed_at"].is_string());
     let again = house.ask(&Ask::new("POST", "/crosstalk/dead/M2/requeue").body(""));

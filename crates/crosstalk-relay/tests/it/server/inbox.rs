@@ -1,7 +1,8 @@
 //! Inboxes: text, JSON, streams, long polls, acknowledgements.
 
-use crate::house::{House, ids, letter, text};
+use crate::house::{House, Plan, START, ids, letter, text};
 use crate::http::{Ask, strict};
+use crosstalk_protocol::relay::{RelayStore as _, State};
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -398,4 +399,32 @@ fn a_listing_is_bounded_by_its_size() {
         after = page["cursor"].as_str().unwrap().to_owned();
     }
     assert!(seen.is_sorted());
+}
+
+/// Messages that expire while an answer is written are not in it, and only those that are in it count as handed out.
+#[test]
+fn only_the_messages_of_the_answer_count_as_handed_out() {
+    for accept in ["application/json", "text/plain"] {
+        let house = Plan::default().ticking(1).open();
+        let end = crosstalk_envelope::Timestamp::from_millis(START + 60_000).to_string();
+        let short: Vec<String> = (0..40).map(|n| format!("S{n:02}")).collect();
+        for id in &short {
+            let letter = letter("ANN", ME, id).meta("privacy", "Consent", "explicit_yes");
+            house.take(&letter.meta("privacy", "Expires", &end).build().unwrap());
+        }
+        house.take(&text("ANN", ME, "Z99"));
+        house.set_clock(60_000 - 20);
+        let path = format!("/crosstalk/inbox?for={ME}&limit=500");
+        let page = house.ask(&Ask::get(&path).accept(accept)).text().to_owned();
+        let is_in = |id: &str| page.contains(&format!("message: {id}"));
+        let given = short.iter().filter(|id| is_in(id)).count();
+        assert!(given < 40 && is_in("Z99"), "none expired meanwhile");
+        let store = house.store();
+        // The note that messages were handed out is written before the status is read.
+        assert_eq!(state(&house, "Z99"), "delivered", "{accept}");
+        for id in &short {
+            let state = &store.deliveries(id).unwrap()[0].state;
+            assert_eq!(*state == State::Delivered, is_in(id), "{accept} {id}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
-use crosstalk_protocol::relay::Role;
+use crosstalk_protocol::relay::{RelayStore as _, Role};
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -252,4 +252,80 @@ fn a_poll_goes_to_its_targets() {
     assert!(house.inbox("ALL").is_empty());
     let status = get(&house, "/crosstalk/messages/P1/status");
     assert_eq!(status["deliveries"].as_array().unwrap().len(), 2);
+}
+
+/// Why a delivery failed may say much about the machine: that is for the operator.
+#[test]
+fn status_hides_details_of_the_machine_from_the_sender() {
+    let config = "[[route]]\nto = \"bot://*\"\nby = \"exec\"\ncommand = [\"true\"]\n";
+    let house = crate::house::Plan::default()
+        .config(config)
+        .token("ann", Role::Person, &["ANN"])
+        .token("bot", Role::Agent, &["bot://x"])
+        .token("ops", Role::Admin, &[])
+        .open();
+    let sent = Ask::send(text("ANN", "bot://x", "M1")).token(&secret("ann"));
+    assert_eq!(house.ask(&sent).status, 200);
+    let status = |name: &str| {
+        let ask = Ask::get("/crosstalk/messages/M1/status").token(&secret(name));
+        house.ask(&ask).json()["deliveries"][0].clone()
+    };
+    status("ops");
+    let at = crosstalk_envelope::Timestamp::from_millis(crate::house::START);
+    let later = crosstalk_protocol::relay::Attempt::Later {
+        at,
+        reason: "the command ended with exit status: 3; it says: hunter2".into(),
+    };
+    let failed = crosstalk_protocol::relay::Attempt::Failed {
+        reason: "E-TIMEOUT: the command /srv/hunter2 was killed".into(),
+    };
+    for (attempt, state) in [(later, "queued"), (failed, "failed")] {
+        assert!(
+            house
+                .store()
+                .attempted("M1", "bot://x", &attempt, at)
+                .unwrap()
+        );
+        for (name, sees) in [("ops", true), ("ann", false), ("bot", false)] {
+            let delivery = status(name);
+            assert_eq!(delivery["state"], state, "{name}");
+            let reason = delivery["reason"].as_str().unwrap();
+            assert_eq!(reason.contains("hunter2"), sees, "{name}: {reason}");
+        }
+    }
+    assert!(
+        status("ann")["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("E-TIMEOUT: ")
+    );
+}
+
+/// Whoever is denied a message does not make the relay read its thread: a part of it that can't be read is not noticed.
+#[test]
+fn a_denied_look_reads_nothing_of_the_thread() {
+    let house = Plan::default()
+        .token("one", Role::Agent, &["chatgpt://one"])
+        .token("two", Role::Agent, &["chatgpt://two"])
+        .token("eve", Role::Agent, &["chatgpt://eve"])
+        .open();
+    let as_ = |name: &str, ask: Ask| house.ask(&ask.token(&secret(name)));
+    for (id, intent) in [("M1", "REQUEST"), ("M2", "REQUEST"), ("M3", "HANDOFF")] {
+        let sent = letter("chatgpt://one", "chatgpt://two", id).intent(intent);
+        let answer = as_("one", Ask::send(sent.build().unwrap()));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let look = |name: &str, id: &str| {
+        let path = format!("/crosstalk/messages/{id}");
+        as_(name, Ask::get(&path)).status
+    };
+    // All of it is filed then.
+    assert_eq!((look("two", "M1"), look("eve", "M1")), (200, 404));
+    let path = "/crosstalk/threads/T1";
+    assert_eq!(as_("two", Ask::get(path)).status, 200);
+    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
+    let broken = db.execute("UPDATE intake SET verdict = 'broken' WHERE id <> 'M1'", []);
+    assert_eq!(broken.unwrap(), 2);
+    assert_eq!(look("two", "M2"), 503, "a part of it can't be read");
+    assert_eq!(look("eve", "M1"), 404);
 }

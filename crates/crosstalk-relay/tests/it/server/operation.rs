@@ -2,8 +2,8 @@
 
 use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
-use crosstalk_protocol::relay::RelayStore as _;
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::{Store as _, StoreError};
 use serde_json::Value;
 
 #[test]
@@ -210,6 +210,27 @@ fn nothing_is_served_from_a_store_that_broke() {
     let answer = house.ask(&Ask::send(text("A", "chatgpt://x/y", "M2")));
     assert_eq!((answer.status, answer.code().as_str()), (503, "E-RATE"));
     assert!(answer.header("retry-after").is_some());
+    let ended = house.wait();
+    assert!(
+        matches!(ended, Err(crosstalk_relay::server::ServeError::Store(_))),
+        "{ended:?}"
+    );
+}
+
+/// A writer that panicked writes nothing any more: the server ends with an error, as after any other fault of the store.
+#[test]
+fn a_panic_of_the_writer_ends_the_server() {
+    let mut house = House::local();
+    house.take(&text("A", "chatgpt://x/y", "M1"));
+    let relay = house.relay.clone();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let change = |_: &mut dyn RelayStore| -> Result<(), StoreError> { panic!("as if by a defect") };
+    let error = runtime.block_on(relay.write(change)).unwrap_err();
+    let mut stopped = relay.stopped();
+    let wait = stopped.wait_for(Option::is_some);
+    let limit = std::time::Duration::from_secs(20);
+    let stopped = runtime.block_on(async { tokio::time::timeout(limit, wait).await.map(drop) });
+    assert!(stopped.is_ok(), "nobody hears of it: {error}");
     let ended = house.wait();
     assert!(
         matches!(ended, Err(crosstalk_relay::server::ServeError::Store(_))),

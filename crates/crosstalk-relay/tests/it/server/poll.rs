@@ -253,3 +253,29 @@ fn a_closed_poll_says_what_was_sent_after_a_ballot_was_erased() {
     assert!(!inbox.contains("Between you and me"), "{inbox}");
     assert_eq!(inbox.matches("meta: collation").count(), 1, "{inbox}");
 }
+
+/// A list counts a poll once, and again when something came to it: not once per look.
+#[test]
+fn a_list_counts_a_poll_only_when_its_thread_has_changed() {
+    let house = open();
+    let list = || house.ask(&with("ann", Ask::get("/crosstalk/polls")));
+    let has = |n: u64| {
+        let answer = list().json();
+        assert_eq!(answer["polls"][0]["quorum"]["counted"], n, "{answer}");
+    };
+    take(&house, "ann", &poll(false));
+    has(0);
+    take(
+        &house,
+        "bo",
+        &vote("human://acme.example/bo", 1, "Monolith"),
+    );
+    has(1);
+    // Whoever counted it again would come across this.
+    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
+    let break_vote = "UPDATE intake SET verdict = 'broken' WHERE meaning = 'RESPOND'";
+    assert_eq!(db.execute(break_vote, []).unwrap(), 1);
+    has(1);
+    take(&house, "claude", &vote("claude://code/api", 2, "Monolith"));
+    assert_eq!(list().status, 503, "it is counted again");
+}

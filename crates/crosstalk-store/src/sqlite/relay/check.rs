@@ -9,7 +9,7 @@ use crate::sqlite::fault::Step;
 const NAMED: usize = 10;
 
 /// What must not be there: the sentence, and the ids or places that it is about, one a row.
-const RULES: [(&str, &str); 17] = [
+const RULES: [(&str, &str); 18] = [
     (
         "there is something in the store that acts by itself, which Crosstalk did not put there",
         "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')",
@@ -55,9 +55,9 @@ const RULES: [(&str, &str); 17] = [
          OR EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state = 0))",
     ),
     (
-        "a delivery, a question or an attachment belongs to no message",
+        "a delivery, a question, an attachment or a poll belongs to no message",
         "SELECT seq FROM (SELECT seq FROM delivery UNION ALL SELECT seq FROM expectation UNION ALL \
-         SELECT seq FROM blob_use) x WHERE NOT EXISTS (SELECT 1 FROM intake i WHERE i.seq = x.seq)",
+         SELECT seq FROM blob_use UNION ALL SELECT seq FROM poll) x WHERE NOT EXISTS (SELECT 1 FROM intake i WHERE i.seq = x.seq)",
     ),
     (
         "a delivery is in a state, or by a handler, that there is not",
@@ -79,6 +79,10 @@ const RULES: [(&str, &str); 17] = [
         "the uses of an attachment are counted wrongly",
         "SELECT hex(digest) FROM blob b WHERE uses <> (SELECT count(*) FROM blob_use u WHERE u.digest = b.digest) \
          + (SELECT count(*) FROM held_blob u WHERE u.digest = b.digest)",
+    ),
+    (
+        "an attachment was uploaded that is not known",
+        "SELECT hex(digest) FROM upload u WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.digest = u.digest)",
     ),
     (
         "a message that waits for a person has no text, or one that was decided still has it",

@@ -7,6 +7,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::{inbox, owed, route};
 use crate::sqlite::fault::Step;
 
+/// How many deliveries that wait for a person are looked at for those of one person.
+const LOOKED_AT: usize = 100_000;
+
 /// Gives out deliveries whose time has come, and leases them. Only inside of a transaction.
 pub(super) fn due(
     db: &Connection,
@@ -68,17 +71,25 @@ pub(super) fn next_due(db: &Connection) -> Step<Option<Timestamp>> {
     Ok(super::time(next))
 }
 
-pub(super) fn courier(db: &Connection, most: usize) -> Step<Vec<Courier>> {
+pub(super) fn courier(
+    db: &Connection,
+    lets_carry: &dyn Fn(&str, &str) -> bool,
+    most: usize,
+) -> Step<Vec<Courier>> {
     let mut find = db.prepare_cached(
-        "SELECT seq, address FROM delivery INDEXED BY delivery_courier WHERE state = 0 AND handler = 1 \
-         ORDER BY priority, seq LIMIT ?1",
+        "SELECT d.seq, d.address, m.sender FROM delivery d INDEXED BY delivery_courier \
+         CROSS JOIN message m ON m.seq = d.seq WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
+         LIMIT ?1",
     )?;
-    let rows = find.query_map(params![super::number(most)], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
+    let mut rows = find.query(params![super::number(LOOKED_AT)])?;
     let mut carried = Vec::new();
-    for (seq, to) in rows.collect::<Step<Vec<(i64, String)>>>()? {
-        if let Some(record) = inbox::at(db, seq)? {
+    while carried.len() < most
+        && let Some(row) = rows.next()?
+    {
+        let (to, sender): (String, String) = (row.get(1)?, row.get(2)?);
+        if lets_carry(&sender, &to)
+            && let Some(record) = inbox::at(db, row.get(0)?)?
+        {
             carried.push(Courier { to, record });
         }
     }

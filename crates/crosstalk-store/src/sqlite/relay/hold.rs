@@ -43,7 +43,7 @@ impl HoldStore for SqliteStore {
     fn held_referring(&self, digest: Digest) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
-                "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1)"
+                "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1 AND grants = 1)"
             );
             let mut find = db.prepare_cached(&sql)?;
             let rows = find.query_map(params![digest.0], message)?;
@@ -280,9 +280,7 @@ pub(super) fn insert(
         admission.is_authority,
     ])?;
     let seq = db.last_insert_rowid();
-    for digest in &admission.blobs {
-        keep::hold_blob(db, *digest, seq)?;
-    }
+    keep::hold_blobs(db, admission, seq)?;
     for consent in &terms.under {
         db.prepare_cached("INSERT OR IGNORE INTO held_consent (consent, seq) VALUES (?1, ?2)")?
             .execute(params![consent, seq])?;
@@ -403,7 +401,7 @@ pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     let rows = find.query_map(params![thread], |row| row.get(0))?;
     let chosen = rows.collect::<Step<Vec<i64>>>()?;
     for seq in &chosen {
-        keep::release_held(db, *seq)?;
+        keep::drop_held(db, *seq)?;
         for sql in [
             "DELETE FROM held_consent WHERE seq = ?1",
             "DELETE FROM held WHERE seq = ?1",
@@ -435,7 +433,11 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> Step<()>
     };
     log::append(db, &event)?;
     let seq = super::number(found.record.seq);
-    keep::release_held(db, seq)?;
+    match decision.choice {
+        // The message that is taken refers to them from now on.
+        Choice::Approve => keep::release_held(db, seq)?,
+        Choice::Refuse | Choice::Lapse => keep::drop_held(db, seq)?,
+    }
     db.prepare_cached(
         "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text = '', ends = NULL \
          WHERE seq = ?1",
@@ -472,6 +474,7 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
         spare: found.spare.clone(),
     });
     let recipients = found.recipients.clone();
+    let blobs = keep::held_blobs(db, super::number(record.seq))?;
     let (proof, is_authority) = db
         .prepare_cached("SELECT assurance, firm, authority FROM held WHERE seq = ?1")?
         .query_row(params![super::number(record.seq)], |row| {
@@ -486,7 +489,8 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
         is_authority,
         answer_by: found.answer_by,
         expires: found.expires,
-        blobs: keep::held_blobs(db, super::number(record.seq))?,
+        readable: blobs.iter().filter(|b| b.1).map(|b| b.0).collect(),
+        blobs: blobs.into_iter().map(|(digest, _)| digest).collect(),
         ..Admission::recall(arrival, found.peer.clone(), recipients)
     })
 }

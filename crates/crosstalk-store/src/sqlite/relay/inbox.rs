@@ -52,6 +52,31 @@ pub(super) fn taken_as(db: &Connection, id: &str) -> Step<Option<Record>> {
     }
 }
 
+/// The ESCALATEs and HANDOFFs of a thread after a place, and who gets each: its receiver, and to whom it was routed.
+pub(super) fn handovers(
+    db: &Connection,
+    thread: &str,
+    after: i64,
+    most: usize,
+) -> Step<Vec<(u64, Vec<String>)>> {
+    let mut find = db.prepare_cached(
+        "SELECT seq, receiver FROM message INDEXED BY message_handover \
+         WHERE thread = ?1 AND seq > ?2 AND meaning IN ('ESCALATE', 'HANDOFF') ORDER BY seq LIMIT ?3",
+    )?;
+    let mut routed = db.prepare_cached("SELECT address FROM delivery WHERE seq = ?1")?;
+    let asked = params![thread, after, super::number(most)];
+    let rows = find.query_map(asked, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.map(|row| {
+        let (seq, receiver): (i64, String) = row?;
+        let mut to = vec![receiver];
+        for address in routed.query_map(params![seq], |row| row.get(0))? {
+            to.push(address?);
+        }
+        Ok((seq.unsigned_abs(), to))
+    })
+    .collect()
+}
+
 /// The message at a place.
 pub(super) fn at(db: &Connection, seq: i64) -> Step<Option<Record>> {
     let sql =

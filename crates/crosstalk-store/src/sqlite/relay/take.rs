@@ -12,7 +12,7 @@ use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
-use super::{close, hold, keep, owed, route};
+use super::{close, hold, keep, owed, poll, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
 use crate::sqlite::fault::Step;
@@ -243,9 +243,8 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     if a.meaning == Some(Intent::Handoff) {
         close::hand_over(db, admission)?;
     }
-    for digest in &admission.blobs {
-        keep::use_blob(db, *digest, seq)?;
-    }
+    keep::use_blobs(db, admission, seq)?;
+    poll::came(db, admission, seq)?;
     let index = log::accept(db, seq, admission)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {

@@ -2,10 +2,15 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crate::parcel::{file_all, inbox, parcel, refused, take_and_file};
+use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take_and_file};
 use crate::{Place, again};
-use crosstalk_protocol::relay::{RelayStore as _, Taken};
-use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter};
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Word;
+use crosstalk_protocol::relay::{
+    PollState, RelayStore as _, Role, Taken, TokenCounts, TokenRecord,
+};
+use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
 use std::path::Path;
@@ -38,10 +43,48 @@ fn old(place: &Place, messages: usize) {
     take_back_the_relay(&db);
 }
 
+/// What version 7 added.
+fn take_back_the_boundary(db: &Connection) {
+    db.execute_batch(
+        "DROP TABLE quarantine; DROP INDEX intake_session; ALTER TABLE token DROP COLUMN courier; DROP TABLE upload; \
+         DROP TABLE poll; ALTER TABLE blob_use DROP COLUMN grants; ALTER TABLE held_blob DROP COLUMN grants; \
+         DROP INDEX IF EXISTS message_handover",
+    )
+    .unwrap();
+}
+
+/// A relay of version 6 is brought up: its polls are counted once more, and its references grant access as they did.
+#[test]
+fn a_relay_keeps_its_polls_and_attachments() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let digest = Digest::of(b"plum");
+    let poll = parcel(letter("P1").thread("T1").intent("POLL"));
+    let refers = parcel(letter("M1").thread("T2")).blob(digest);
+    take_and_file(&mut store, &[poll, refers]);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_boundary(&db);
+    db.execute_batch("PRAGMA user_version = 6").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    let now = crate::at(100);
+    let due = store.due_polls(now, None, 9).unwrap();
+    let ids: Vec<&str> = due.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(ids, ["P1"]);
+    store.count_poll(&due[0], PollState::Closed(now)).unwrap();
+    assert_eq!(store.due_polls(now, None, 9).unwrap(), []);
+    assert_eq!(store.referring(digest, 0, 9).unwrap().len(), 1);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 /// What version 4 added, and everything after it.
 fn take_back_the_log(db: &Connection) {
+    take_back_the_boundary(db);
     db.execute_batch(
-        "DROP TABLE quarantine; DROP INDEX intake_session; DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
+        "DROP TABLE held_consent; DROP TABLE held_blob; DROP TABLE held; DROP TABLE owed; DROP TABLE consent; DROP TABLE consent_origin; DROP TABLE consent_use; DROP INDEX intake_brief; \
          ALTER TABLE intake DROP COLUMN brief; DELETE FROM progress WHERE name = 'scrubbed';",
     )
     .unwrap();
@@ -192,6 +235,52 @@ fn a_relay_without_a_log_gets_one() {
     let taken = crate::parcel::take(&mut store, &parcel(letter("M0").thread("T0")));
     assert!(matches!(taken, Taken::Known { index: 2, .. }), "{taken:?}");
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Tokens of a relay before there were couriers are kept, and carry for nobody.
+#[test]
+fn tokens_without_couriers_are_kept() {
+    let place = Place::new();
+    let path = place.home().store();
+    let token = |name: &str, courier: &[&str]| TokenRecord {
+        name: name.into(),
+        hash: Digest::of(name.as_bytes()),
+        role: Role::Person,
+        addresses: vec!["ANN".into(), "human://acme.example/*".into()],
+        courier: courier.iter().map(|a| (*a).to_owned()).collect(),
+        created_at: Timestamp::from_millis(1),
+        expires_at: Some(Timestamp::from_millis(9)),
+        revoked_at: None,
+    };
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert!(store.add_token(&token("ann", &["CHATGPT"])).unwrap());
+    let counts = |store: &SqliteStore| {
+        let counts = store.token_counts().unwrap();
+        assert_eq!(counts, TokenCounts::of(&store.tokens().unwrap()));
+        (counts.made, counts.revoked)
+    };
+    assert_eq!(counts(&store), (1, 0));
+    take_and_file(&mut store, &[parcel(letter("M1").thread("T1"))]);
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_boundary(&db);
+    db.execute_batch("PRAGMA user_version = 6").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    assert_eq!(store.tokens().unwrap(), [token("ann", &[])]);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(inbox(&store, "CLAUDE"), ["M1"]);
+    assert!(
+        store
+            .add_token(&token("bob", &["CHATGPT", "bot://*"]))
+            .unwrap()
+    );
+    let end = Timestamp::from_millis(3);
+    assert!(store.revoke_token("ann", end).unwrap());
+    assert_eq!(counts(&store), (2, 1));
+    let bob = store.tokens().unwrap().pop().unwrap();
+    assert_eq!(bob, token("bob", &["CHATGPT", "bot://*"]));
 }
 
 #[test]
@@ -381,7 +470,7 @@ fn an_empty_file_is_a_new_store_and_no_file_is_none() {
 fn relay_that_read_messages_twice_is_repaired() {
     let place = Place::new();
     let path = place.path().join("relay.db");
-    let bytes = include_bytes!("../../fixtures/relay-v6.db");
+    let bytes = include_bytes!("../fixture/relay.v6.db");
     std::fs::write(&path, bytes).unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.opened().migrated_from, Some(6));
@@ -402,4 +491,45 @@ fn relay_that_read_messages_twice_is_repaired() {
     take_and_file(&mut store, &[parcel(note)]);
     assert_eq!(store.thread("T2").unwrap().unwrap().messages, 4);
     assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+/// A store of version 6: `jürgen` and `JÜRGEN`, `Straße` and `STRASSE`, and one address of a person with its host in two
+/// spellings were different parties.
+#[test]
+fn names_that_are_the_same_by_case_folding_become_one_party() {
+    let place = Place::new();
+    let path = place.home().store();
+    std::fs::write(&path, include_bytes!("../fixture/names.v6.db")).unwrap();
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(6));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(file_all(&mut store).left, 0);
+    // Each finds all that came for it, once, under every spelling.
+    for ann in ["human://ACME.example/ann", "HUMAN://acme.EXAMPLE/ann"] {
+        assert_eq!(inbox(&store, ann), ["M3", "M4", "M5"], "{ann}");
+    }
+    assert!(inbox(&store, "human://acme.example/ANN").is_empty());
+    for jurgen in ["jürgen", "JÜRGEN", "Ju\u{308}rgen"] {
+        assert_eq!(inbox(&store, jurgen), ["M1", "M10"], "{jurgen}");
+    }
+    let parties = |thread: &str| store.thread(thread).unwrap().unwrap().parties;
+    assert_eq!(parties("T1"), ["KALLE", "jürgen"]);
+    assert_eq!(parties("T2"), ["KALLE", "human://ACME.example/ann"]);
+    assert_eq!(parties("T3"), ["KALLE", "Straße"]);
+    // Who was asked as `Straße` has answered as `STRASSE`.
+    for (id, wait) in [("M6", Wait::Nobody), ("M3", Wait::Carry)] {
+        assert_eq!(store.message(id).unwrap().unwrap().wait, wait, "{id}");
+    }
+    for (id, verdict) in [
+        ("M1", Word::Unsigned),
+        ("M8", Word::UnknownKey),
+        ("M9", Word::Verified),
+    ] {
+        assert_eq!(store.message(id).unwrap().unwrap().verdict, verdict, "{id}");
+    }
+    let agents: Vec<_> = store.agents().unwrap();
+    let agents: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
+    assert_eq!(agents, ["STRASSE", "human://ACME.example/ann"]);
+    store.rebuild().unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }

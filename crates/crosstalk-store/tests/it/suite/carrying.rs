@@ -211,7 +211,7 @@ pub(crate) fn a_person_carries_the_most_urgent_first(store: &mut dyn RelayStore)
         ],
     );
     let ids = |store: &dyn RelayStore, most| {
-        let waiting = store.courier(most).unwrap();
+        let waiting = store.courier(&|_, _| true, most).unwrap();
         assert!(waiting.iter().all(|c| c.to == "CLAUDE"));
         waiting.into_iter().map(|c| c.record.id).collect::<Vec<_>>()
     };

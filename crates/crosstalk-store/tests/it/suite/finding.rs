@@ -165,7 +165,7 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
         &letter("M2")
             .thread("T2")
             .at(2)
-            .between("ANN", "agent://Bob"),
+            .between("ANN", "agent://x/Bob"),
     );
     file(store, &letter("M3").thread("T3").at(3).intent("NOTE"));
     file(
@@ -198,8 +198,9 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
         (filter(false, false, Some("ann")), vec!["T4", "T2"]),
         (filter(true, false, Some("ann")), vec!["T2"]),
         (filter(true, true, Some("KALLE")), vec!["T1"]),
-        (filter(false, false, Some("agent://Bob")), vec!["T2"]),
-        (filter(false, false, Some("agent://bob")), vec![]),
+        (filter(false, false, Some("agent://x/Bob")), vec!["T2"]),
+        (filter(false, false, Some("AGENT://X/Bob")), vec!["T2"]),
+        (filter(false, false, Some("agent://x/bob")), vec![]),
     ];
     for (filter, wanted) in cases {
         assert_eq!(listed(store, &filter), wanted, "{filter:?}");
@@ -273,14 +274,15 @@ pub(crate) fn the_inbox_has_what_waits_here(store: &mut dyn Store) {
 pub(crate) fn who_was_met_is_known(store: &mut dyn Store) {
     let poll = letter("M1")
         .thread("T1")
-        .between("Ann", "agent://Bob")
+        .between("Ann", "agent://x/Bob")
         .intent("POLL");
     file(store, &poll.targets(&["EVE"]));
     for (who, known) in [
         ("ANN", true),
-        ("agent://Bob", true),
+        ("agent://x/Bob", true),
+        ("AGENT://X/Bob", true),
         ("eve", true),
-        ("agent://bob", false),
+        ("agent://x/bob", false),
         ("DAN", false),
         ("", false),
     ] {

@@ -7,7 +7,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::{
     Admission, Choice, Closing, Decision, Handler, Held, RelayStore, Retention, Ruling, State,
-    Taken,
+    Taken, Upload,
 };
 use crosstalk_protocol::store::{Page, Search, ThreadFilter};
 
@@ -62,7 +62,7 @@ fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
         || !found.items.is_empty()
         || !unfiled.is_empty()
         || by_place.iter().any(|r| r.id == id)
-        || !store.courier(10).unwrap().is_empty()
+        || !store.courier(&|_, _| true, 10).unwrap().is_empty()
         || !store.deliveries(id).unwrap().is_empty()
         || !store.dead(10).unwrap().is_empty()
         || store.next_due().unwrap().is_some()
@@ -103,7 +103,7 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
     file_all(store);
     assert!(is_seen(store, "M1", "plums"));
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
-    assert_eq!(store.courier(9).unwrap().len(), 1);
+    assert_eq!(store.courier(&|_, _| true, 9).unwrap().len(), 1);
     assert_eq!(store.due(at(60), at(90), 9).unwrap().len(), 1);
     assert!(store.waiting(9).unwrap().is_empty());
     assert_eq!(store.overdue(at(900), 9).unwrap(), 1);
@@ -339,17 +339,23 @@ pub(crate) fn what_waits_does_nothing(store: &mut dyn RelayStore) {
 
 pub(crate) fn attachments_wait_with_their_message(store: &mut dyn RelayStore) {
     let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
-    store.add_blob(one, 3, at(1)).unwrap();
+    let upload = |store: &mut dyn RelayStore, digest, size| {
+        let by = &parcel(letter("X")).peer;
+        store.add_blob(&Upload { digest, size, by }, at(1)).unwrap();
+    };
+    upload(store, one, 3);
     wait(store, parcel(letter("M1").thread("T1")).blob(one).blob(two));
-    store.add_blob(two, 3, at(1)).unwrap();
+    upload(store, two, 3);
     assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
     decide(store, "M1", Choice::Approve);
     assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
+    // What it referred to is what it refers to once it is taken.
+    assert_eq!(store.referring(one, 0, 9).unwrap().len(), 1);
     wait(
         store,
         parcel(letter("M2").thread("T1")).blob(Digest::of(b"three")),
     );
-    store.add_blob(Digest::of(b"three"), 5, at(1)).unwrap();
+    upload(store, Digest::of(b"three"), 5);
     decide(store, "M2", Choice::Refuse);
     assert_eq!(
         store.drop_blobs(at(9999), 9).unwrap(),

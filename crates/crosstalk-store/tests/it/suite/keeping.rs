@@ -5,7 +5,9 @@ use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_and_file, take_new};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{Agent, RelayStore, Retention, Retired, Role, Taken, TokenRecord};
+use crosstalk_protocol::relay::{
+    Admission, Agent, RelayStore, Retention, Retired, Role, Taken, TokenRecord, Upload,
+};
 use crosstalk_protocol::store::{Page, Search, Wait};
 
 pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
@@ -16,6 +18,7 @@ pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
         addresses: vec!["claude://code/*".to_owned(), "ANN".to_owned()],
         created_at: at(1),
         expires_at: ends.map(at),
+        courier: Vec::new(),
         revoked_at: None,
     };
     let mut tokens = [
@@ -62,8 +65,8 @@ pub(crate) fn what_agents_can_do_is_kept(store: &mut dyn RelayStore) {
 pub(crate) fn attachments_stay_as_long_as_messages_refer_to_them(store: &mut dyn RelayStore) {
     let [used, loose, late] = ["used", "loose", "late"].map(|name| Digest::of(name.as_bytes()));
     for digest in [used, loose] {
-        assert!(store.add_blob(digest, 7, at(1)).unwrap());
-        assert!(!store.add_blob(digest, 7, at(1)).unwrap());
+        upload(store, digest, 7, at(1));
+        upload(store, digest, 7, at(1));
     }
     // One that is referred to before it comes, by a message that is not filed.
     take_new(
@@ -73,23 +76,74 @@ pub(crate) fn attachments_stay_as_long_as_messages_refer_to_them(store: &mut dyn
             .blob(late)
             .blob(used)],
     );
-    assert!(store.add_blob(late, 9, at(2)).unwrap());
+    upload(store, late, 9, at(2));
     assert!(store.drop_blobs(at(1), 9).unwrap().is_empty());
     assert_eq!(store.drop_blobs(at(100), 9).unwrap(), [loose]);
     assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
     // Gone is gone: it comes as a new one.
-    assert!(store.add_blob(loose, 7, at(50)).unwrap());
+    upload(store, loose, 7, at(50));
     // Who sends it again wants to refer to it soon.
-    assert!(!store.add_blob(loose, 7, at(150)).unwrap());
+    upload(store, loose, 7, at(150));
     assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
     file_all(store);
     assert!(store.drop_blobs(at(100), 9).unwrap().is_empty());
     retire(store, Some(10), 0, 9);
     // They go with the message, however late they came.
-    assert!(!store.is_loose(used).unwrap() && store.is_loose(loose).unwrap());
+    assert!(!store.is_unused(used, None).unwrap() && store.is_unused(loose, None).unwrap());
     let mut dropped = store.drop_blobs(at(1), 1).unwrap();
     dropped.extend(store.drop_blobs(at(1), 9).unwrap());
     assert!(dropped.len() == 2 && dropped.contains(&used) && dropped.contains(&late));
+}
+
+/// A reference grants access if its credential uploaded the attachment, before or after, or could read it.
+pub(crate) fn references_grant_access_to_what_their_sender_has(store: &mut dyn RelayStore) {
+    let digest = Digest::of(b"plum");
+    let of = |id: &str, peer: &str| Admission {
+        peer: peer.into(),
+        ..parcel(letter(id).thread("T1").at(1)).blob(digest)
+    };
+    let by = |store: &mut dyn RelayStore, by: &str, at| {
+        let upload = Upload {
+            digest,
+            size: 7,
+            by,
+        };
+        store.add_blob(&upload, at).unwrap();
+    };
+    let granting = |store: &dyn RelayStore| -> Vec<String> {
+        let all = store.referring(digest, 0, 9).unwrap();
+        all.into_iter().map(|r| r.id).collect()
+    };
+    take_new(store, &[of("E1", "eve"), of("A1", "ann")]);
+    by(store, "ann", at(2));
+    assert_eq!(granting(store), ["A1"]);
+    let passed_on = Admission {
+        readable: vec![digest],
+        ..of("B1", "bo")
+    };
+    take_new(store, &[of("A2", "ann"), passed_on, of("E2", "eve")]);
+    assert_eq!(granting(store), ["A1", "A2", "B1"]);
+    by(store, "eve", at(3));
+    assert_eq!(granting(store).len(), 5);
+    // A small one takes up a block of the disk; one's own counts once.
+    let other = Digest::of(b"other");
+    assert_eq!(store.uploaded_bytes("eve", other).unwrap(), 4096);
+    assert_eq!(store.uploaded_bytes("eve", digest).unwrap(), 0);
+    assert_eq!(store.uploaded_bytes("bo", other).unwrap(), 0);
+    // With the last message of a credential, its upload ends.
+    file_all(store);
+    retire(store, Some(10), 0, 9);
+    assert_eq!(store.uploaded_bytes("eve", other).unwrap(), 0);
+    assert!(!store.is_unused(digest, None).unwrap());
+    by(store, "eve", at(20));
+    assert!(store.is_unused(digest, Some("eve")).unwrap());
+    assert!(!store.is_unused(digest, Some("ann")).unwrap());
+}
+
+fn upload(store: &mut dyn RelayStore, digest: Digest, size: u64, at: Timestamp) {
+    // As the messages of these tests are.
+    let by = &parcel(letter("X")).peer;
+    store.add_blob(&Upload { digest, size, by }, at).unwrap();
 }
 
 fn retire(store: &mut dyn RelayStore, before: Option<i64>, now: i64, most: usize) -> Retired {

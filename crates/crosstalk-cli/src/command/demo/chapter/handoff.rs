@@ -1,6 +1,6 @@
 //! What a person allows, and what may be passed on under it.
 
-use super::super::cast::{ANN, CRITIC, SCOUT};
+use super::super::cast::{ABLE, ANN, CRITIC, SCOUT};
 use super::super::page::Page;
 use super::super::world::{Who, World, name_of, relayed, require};
 use super::{refusal, taken};
@@ -8,12 +8,9 @@ use crate::clock;
 use crate::failure::Failure;
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::consent::LedgerStore as _;
-use crosstalk_relay::client::AgentInfo;
 
 /// What Ann tells under her consent. It stands nowhere else.
 pub(super) const SECRET: &str = "Ann is allergic to bee stings and carries two adrenaline pens.";
-/// What a hand-off asks for, and Critic says to be able to.
-const ABLE: &str = "letters";
 const GRANT: &str = "ann-health-for-the-trip";
 const TRANSFER: &str = "ann-health-for-critic";
 
@@ -60,12 +57,6 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
         "Scout hands the matter over to Critic, who writes to guides. A consent can be passed on, chained to the original, \
          and never wider or longer. Scout tries a month more than Ann gave.",
     );
-    let able = AgentInfo {
-        address: CRITIC.to_owned(),
-        capabilities: vec![ABLE.to_owned()],
-    };
-    let declared = world.ask(Who::Critic, async |c| c.declare(&able).await);
-    relayed(declared, "Critic can't say what it can do")?;
     let handoff = world
         .letter(Who::Scout, CRITIC, "HANDOFF")
         .meta(

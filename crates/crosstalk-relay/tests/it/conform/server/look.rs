@@ -4,7 +4,7 @@ use super::{Asked, Fault, Reply, Server, TEXT, fault, json_reply, texts};
 use crate::conform::defect::Defect;
 use crate::conform::model::{Model, now};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_protocol::relay::{Agent, Handler, Pattern, Peer, Role, State, authority};
+use crosstalk_protocol::relay::{Agent, Binding, Handler, Pattern, Peer, Role, State, authority};
 use serde_json::{Value, json};
 
 impl Server {
@@ -15,17 +15,22 @@ impl Server {
         }
         if asked.method == "PUT" {
             let is_new = model
-                .put(name, &asked.body)
+                .put(name, &asked.body, &asked.peer)
                 .map_err(|r| Fault(r, None, Vec::new()))?;
-            let status = if is_new { 201 } else { 200 };
+            let status = match is_new || !self.has(Defect::TellsKnownBlobs) {
+                true => 201,
+                false => 200,
+            };
             return Ok(json_reply(
                 status,
                 &json!({"digest": name, "size": asked.body.len()}),
             ));
         }
-        let bytes = model
-            .blobs
-            .get(name)
+        let blob = model.blobs.get(name);
+        let is_open = self.has(Defect::OpenBlobs) || asked.peer.is_admin();
+        let bytes = blob
+            .filter(|(_, by)| is_open || by.contains(&asked.peer.name))
+            .map(|(bytes, _)| bytes)
             .ok_or_else(|| fault(ErrorCode::Route, "No such attachment"))?;
         if self.has(Defect::BlobsAsPages) {
             return Ok(Reply::new(200, "text/html", bytes.clone()));
@@ -65,8 +70,18 @@ impl Server {
                     role: Role::parse(role).unwrap(),
                     addresses,
                     domain: None,
+                    courier: Vec::new(),
                     is_local: false,
                 };
+                if !self.has(Defect::CarriesForInboxes) {
+                    let bound = peer.addresses.iter().filter(|p| !p.is_all());
+                    let bound = bound.map(|to| Binding {
+                        to: to.clone(),
+                        role: peer.role,
+                    });
+                    let mut model = self.model.lock().unwrap();
+                    model.rules.routes.bindings.extend(bound);
+                }
                 let token = format!("xt_{}", crosstalk_envelope::id::new_ulid());
                 tokens.insert(token.clone(), (name.into(), peer));
                 Ok(json_reply(
@@ -169,13 +184,16 @@ impl Server {
                     address: said["address"].as_str().unwrap().into(),
                     capabilities: texts(&said["capabilities"], 0, 64)?,
                 };
-                model.declare(agent);
-                said
+                model.declare(agent.clone());
+                let own = model.rules.directory.get(&agent.address);
+                let own = own.map_or_else(Vec::new, |a| a.capabilities);
+                json!({"address": agent.address, "capabilities": own})
             }
             ["agents"] => {
                 let list: Vec<Value> = model
-                    .agents
-                    .iter()
+                    .rules
+                    .directory
+                    .agents()
                     .map(|a| json!({"address": a.address, "capabilities": a.capabilities}))
                     .collect();
                 json!({"agents": list})

@@ -1,0 +1,64 @@
+//! Who may carry a message by copy and paste, and hand in what a chat answered (HTP-045).
+
+use super::admit::Rules;
+use super::delivery::{Delivery, Handler, State};
+use super::peer::{Peer, is_human};
+use crate::store::{Record, is_same_party};
+use crosstalk_envelope::registry::Intent;
+use crosstalk_envelope::{Document, Envelope, Reading, Signature};
+
+impl Rules {
+    /// Whether a caller may carry a message of a sender to an address: a person their own messages, and those of others
+    /// where the operator assigned it; nobody to an address that has an inbox.
+    pub fn lets_carry(&self, caller: &Peer, sender: &str, to: &str) -> bool {
+        let to = self.routes.named(to);
+        let is_assigned = || caller.courier.iter().any(|p| self.routes.covers(p, to));
+        caller.is_person()
+            && !self.routes.is_bound(to)
+            && (caller.is_admin() || self.lets_speak(caller, sender) || is_assigned())
+    }
+
+    /// Whether a delivery waits for a caller to carry it.
+    pub fn is_errand_of(&self, caller: &Peer, record: &Record, delivery: &Delivery) -> bool {
+        delivery.by == Handler::CopyPaste
+            && delivery.state == State::Queued
+            && self.lets_carry(caller, &record.sender, &delivery.to)
+    }
+
+    /// Whether a caller may hand in a message as the answer of a chat that they carry for: an unsigned one, from whom the
+    /// question was for, to whoever asked. Nobody answers for a person.
+    pub fn lets_bring_back(
+        &self,
+        caller: &Peer,
+        answer: &Envelope<'_>,
+        question: &Record,
+        deliveries: &[Delivery],
+    ) -> bool {
+        let is_answer = matches!(
+            answer.meaning(),
+            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
+        );
+        // A signature has to prove itself: no courier makes a key known as that of a chat.
+        let is_signed = matches!(answer.signature, Some(Signature::Signed { .. }));
+        let sender = self.routes.named(answer.sender.as_str());
+        if !is_answer
+            || is_signed
+            || answer.parent != Some(question.id.as_str())
+            || is_human(sender)
+        {
+            return false;
+        }
+        let is_carried = |d: &Delivery| {
+            d.by == Handler::CopyPaste
+                && d.state != State::Failed
+                && is_same_party(&d.to, sender)
+                && self.lets_carry(caller, &question.sender, &d.to)
+        };
+        let document = Document::parse(&question.text, Reading::Strict);
+        let reply_to = document.envelope().routing().reply_to;
+        let receiver = self.routes.named(answer.receiver.as_str());
+        let is_for = |asker: &str| is_same_party(receiver, self.routes.named(asker));
+        deliveries.iter().any(is_carried)
+            && (is_for(&question.sender) || reply_to.is_some_and(|a| is_for(a.as_str())))
+    }
+}

@@ -1,0 +1,124 @@
+//! Names in another case, and names that look like those that the relay knows (threat 45).
+
+use crate::house::{Plan, ids, key, secret, text};
+use crate::http::Ask;
+use crosstalk_protocol::relay::Role;
+use serde_json::json;
+
+fn office() -> Plan {
+    Plan::default()
+        .config("[names]\nBOSS = \"human://acme.example/boss\"\n")
+        .token("any", Role::Agent, &["*"])
+        .token("ops", Role::Admin, &[])
+        .token("ann", Role::Person, &["human://acme.example/ann", "Änn"])
+        .pin("claude@keys", &key(), "CLAUDE")
+}
+
+#[test]
+fn look_alikes_of_system_and_of_listed_names_are_rejected() {
+    let house = office().open();
+    let mut count = 0;
+    let mut send = |from: &str, to: &str| {
+        count += 1;
+        // The builder does not write some of these names.
+        let sent = text("SENDER", "RECEIVER", &format!("M{count}"));
+        let sent = sent.replace("[[SENDER→RECEIVER", &format!("[[{from}→{to}"));
+        let answer = house.ask(&Ask::send(sent).token(&secret("any")));
+        let code = match answer.status {
+            200 => String::new(),
+            _ => answer.code(),
+        };
+        (answer.status, code)
+    };
+    let refused = |status: u16, code: &str| (status, code.to_owned());
+    for name in [
+        "System",
+        "ſYSTEM",
+        "ЅYSTEM",
+        "𝐒YSTEM",
+        "SY\u{ad}STEM",
+        "S\u{200b}YSTEM",
+    ] {
+        assert_eq!(send(name, "BOB"), refused(403, "E-PERM"), "{name:?}");
+    }
+    // Of a name of the configuration, of the address that it stands for, of those of a token, and of a pinned sender.
+    for name in [
+        "B0SS",
+        "ВOSS",
+        "human://acme.example/b0ss",
+        "human://acme.example/ANN",
+        "human://аcme.example/ann",
+        "C1AUDE",
+        "Cıaude",
+        "𝐂LAUDE",
+    ] {
+        assert_eq!(send(name, "BOB"), refused(403, "E-PERM"), "{name:?}");
+        assert_eq!(send("BOB", name), refused(403, "E-PERM"), "{name:?}");
+    }
+    assert_eq!(send("Äηn", "BOB").0, 200);
+    for name in ["CLAUDE\u{fe0f}", "CLAUDE\u{3000}", "BO\u{2003}SS"] {
+        assert_eq!(send(name, "BOB"), refused(400, "E-FORMAT"), "{name:?}");
+        assert_eq!(send("BOB", name), refused(400, "E-FORMAT"), "{name:?}");
+    }
+    assert_eq!(send("BOB", "ANNE").0, 200);
+    // What a new token is bound to is known at once, and no more when the token is revoked.
+    assert_eq!(send("CAR0L", "BOB").0, 200);
+    let ops = secret("ops");
+    let token = json!({"name": "carol", "role": "agent", "addresses": ["CAROL"]});
+    let made = house.ask(&Ask::json("POST", "/crosstalk/tokens", &token).token(&ops));
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(send("CAR0L", "BOB"), refused(403, "E-PERM"));
+    assert_eq!(send("Carol", "BOB").0, 200);
+    let gone = house.ask(&Ask::new("DELETE", "/crosstalk/tokens/carol").token(&ops));
+    assert_eq!(gone.status, 204, "{}", gone.text());
+    assert_eq!(send("CAR0L", "BOB").0, 200);
+}
+
+#[test]
+fn one_party_has_one_inbox_in_every_spelling() {
+    let house = office().open();
+    for (n, to) in [
+        "human://acme.example/ann",
+        "Human://ACME.example/ann",
+        "HUMAN://acme.EXAMPLE/ann",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = house.ask(&Ask::send(text("BOB", to, &format!("M{n}"))).token(&secret("any")));
+        assert_eq!(answer.status, 200, "{to}");
+    }
+    for (n, to) in ["änn", "ÄNN", "A\u{308}nn"].into_iter().enumerate() {
+        let answer = house.ask(&Ask::send(text("BOB", to, &format!("N{n}"))).token(&secret("any")));
+        assert_eq!(answer.status, 200, "{to}");
+    }
+    for (address, count) in [
+        ("human://acme.example/ann", 3),
+        ("human://ACME.example/ann", 3),
+        ("%C3%84nn", 3),
+        ("%C3%A4nn", 3),
+    ] {
+        let path = format!("/crosstalk/inbox?for={address}");
+        let ask = Ask::get(&path)
+            .token(&secret("ann"))
+            .accept("application/json");
+        let answer = house.ask(&ask);
+        assert_eq!(answer.status, 200, "{address}");
+        let listed = answer.json();
+        assert_eq!(
+            listed["messages"].as_array().unwrap().len(),
+            count,
+            "{address} {listed}"
+        );
+    }
+    // The boss is known by a name in any case.
+    let answer = house.ask(&Ask::send(text("BOB", "Boss", "B1")).token(&secret("any")));
+    assert_eq!(answer.status, 200);
+    let path = "/crosstalk/inbox?for=human://acme.example/boss";
+    let listed = house.ask(
+        &Ask::get(path)
+            .token(&secret("ops"))
+            .accept("application/json"),
+    );
+    assert_eq!(ids(&listed.json()["messages"]), ["B1"]);
+}

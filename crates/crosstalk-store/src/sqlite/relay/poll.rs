@@ -1,0 +1,128 @@
+//! Which polls have to be counted. A relay keeps it with the messages, so that it need not count all polls at each start,
+//! nor remember them.
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::Intent;
+use crosstalk_protocol::relay::{Admission, DuePoll, PollState};
+use rusqlite::{Connection, params};
+
+use crate::sqlite::fault::Step;
+
+/// Notes a message that was taken, if it is a poll or may be an answer to one: that has to be counted.
+pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> Step<()> {
+    let arrival = &admission.arrival;
+    let thread = arrival.thread.as_deref();
+    match arrival.meaning {
+        Some(Intent::Poll) => {
+            let thread = thread.unwrap_or(&arrival.spare.thread);
+            let ends = admission.answer_by.map(Timestamp::as_millis);
+            db.prepare_cached(
+                "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, ?1)",
+            )?
+            .execute(params![seq, thread, arrival.at.as_millis(), ends])?;
+        }
+        Some(Intent::Respond | Intent::Nack) => {
+            // What came after a poll was closed does not count.
+            for (name, which) in [
+                (
+                    arrival.answered(),
+                    "seq = (SELECT seq FROM intake WHERE id = ?1)",
+                ),
+                (thread, "thread = ?1"),
+            ] {
+                let Some(name) = name else { continue };
+                let sql = format!(
+                    "UPDATE poll SET touched = ?2 WHERE {which} AND (closed IS NULL OR closed > ?3)"
+                );
+                db.prepare_cached(&sql)?
+                    .execute(params![name, seq, arrival.at.as_millis()])?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+pub(super) fn due(
+    db: &Connection,
+    now: Timestamp,
+    within: Option<i64>,
+    most: usize,
+) -> Step<Vec<DuePoll>> {
+    let touched = ("poll_touched", "p.touched IS NOT NULL", "p.touched");
+    let ended = (
+        "poll_ends",
+        "p.closed IS NULL AND p.ends IS NOT NULL AND p.ends <= ?1",
+        "p.ends",
+    );
+    let endless = (
+        "poll_endless",
+        "p.closed IS NULL AND p.ends IS NULL AND p.at <= ?1",
+        "p.at",
+    );
+    let now = now.as_millis();
+    let since = within.map(|within| now.saturating_sub(within));
+    let mut polls: Vec<DuePoll> = Vec::new();
+    for ((index, which, order), time) in
+        [(touched, Some(now)), (ended, Some(now)), (endless, since)]
+    {
+        // Without a time to answer within, a poll without an end stays open.
+        let Some(time) = time else { continue };
+        let sql = format!(
+            "SELECT i.id, p.touched FROM poll p INDEXED BY {index} CROSS JOIN intake i ON i.seq = p.seq \
+             WHERE {which} ORDER BY {order} LIMIT ?2"
+        );
+        let mut find = db.prepare_cached(&sql)?;
+        let rows = find.query_map(params![time, super::number(most)], |row| {
+            let touched: Option<i64> = row.get(1)?;
+            Ok(DuePoll {
+                id: row.get(0)?,
+                touched: touched.map(i64::unsigned_abs),
+            })
+        })?;
+        for poll in rows {
+            let poll = poll?;
+            if polls.len() < most && !polls.contains(&poll) {
+                polls.push(poll);
+            }
+        }
+    }
+    Ok(polls)
+}
+
+pub(super) fn next_end(db: &Connection, within: Option<i64>) -> Step<Option<Timestamp>> {
+    let first = |sql: &str| -> Step<Option<i64>> {
+        db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    };
+    let ends = first(
+        "SELECT min(ends) FROM poll INDEXED BY poll_ends WHERE closed IS NULL AND ends IS NOT NULL",
+    )?;
+    let endless = match within {
+        Some(within) => first(
+            "SELECT min(at) FROM poll INDEXED BY poll_endless WHERE closed IS NULL AND ends IS NULL",
+        )?
+        .map(|at| at.saturating_add(within)),
+        None => None,
+    };
+    Ok(super::time([ends, endless].into_iter().flatten().min()))
+}
+
+pub(super) fn count(db: &Connection, poll: &DuePoll, state: PollState) -> Step<()> {
+    // A message that came while it was counted is counted the next time.
+    let counted = "touched = CASE WHEN touched IS ?2 THEN NULL ELSE touched END";
+    let of = "WHERE seq = (SELECT seq FROM intake WHERE id = ?1)";
+    let touched = poll.touched.map(super::number);
+    let millis = |at: Timestamp| at.as_millis();
+    match state {
+        PollState::Open(ends) => db
+            .prepare_cached(&format!("UPDATE poll SET {counted}, ends = ?3 {of}"))?
+            .execute(params![poll.id, touched, ends.map(millis)])?,
+        PollState::Closed(at) => db
+            .prepare_cached(&format!("UPDATE poll SET {counted}, closed = ?3 {of}"))?
+            .execute(params![poll.id, touched, millis(at)])?,
+        PollState::Elsewhere => db
+            .prepare_cached(&format!("DELETE FROM poll {of}"))?
+            .execute(params![poll.id])?,
+    };
+    Ok(())
+}
