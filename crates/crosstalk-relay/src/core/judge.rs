@@ -194,7 +194,7 @@ impl Shared {
 
     /// Whether a signature or a hop can show that a message of a stranger is from its sender: a key is pinned for that one,
     /// or is of its domain, or the message came through another relay. If not, nothing has to be checked.
-    pub(super) fn may_be_proven(&self, document: &Document<'_>) -> bool {
+    pub(super) fn may_be_proven(&self, document: &Document<'_>, at: Timestamp) -> bool {
         let Some(Signature::Signed { pkid, .. }) = document.envelope().signature else {
             return self.config.federation.accept && !hops_of(document).is_empty();
         };
@@ -204,7 +204,10 @@ impl Shared {
         let is_did = |id: &str| id.starts_with("did:key:");
         let is_pinned =
             |id: &&str| *id == pkid || Some(*id) == replaced || (is_did(id) && is_did(pkid));
-        let is_of_own_domain = domain_to_ask(document).is_some() && is_of_domain(document);
+        let is_asked = self.config.federation.enabled && self.resolver.is_some();
+        let may_vouch = |domain| is_asked || trust.domain(domain, at).is_some();
+        let is_of_own_domain =
+            domain_to_ask(document).is_some_and(may_vouch) && is_of_domain(document);
         trust.ids_of_sender(document.sender()).iter().any(is_pinned)
             || is_of_own_domain
             || (self.config.federation.accept && !hops_of(document).is_empty())

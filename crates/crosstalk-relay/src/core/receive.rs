@@ -118,8 +118,8 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
 }
 
 /// A message that may be accepted, as far as it can be told without a look at what came before.
-struct Prepared<'t> {
-    document: Document<'t>,
+pub(crate) struct Prepared {
+    document: Document<'static>,
     judged: Judged,
     /// Who speaks for its sender.
     peer: Peer,
@@ -130,33 +130,41 @@ struct Prepared<'t> {
 impl Relay {
     /// Takes in what a request brought: one envelope.
     pub async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
+        match self.begin(bytes, peer).await {
+            Ok(prepared) => self.accept(prepared, peer).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Takes in an envelope.
+    pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
+        self.receive(text.as_bytes(), peer).await
+    }
+
+    /// Reads what a request brought and checks it, as far as that needs no look at what came before.
+    pub(crate) async fn begin(&self, bytes: &[u8], peer: &Peer) -> Result<Prepared, Received> {
+        let refused = |refusal| self.count(unread(None, refusal, None));
         if bytes.len() > limit::ENVELOPE_BYTES {
             let detail = format!(
                 "The text has {} bytes; an envelope has at most {}.\nWhat to do: send it in parts, or as an attachment.",
                 bytes.len(),
                 limit::ENVELOPE_BYTES
             );
-            return self.count(unread(
-                None,
-                Refusal::new(ErrorCode::TooLarge, detail),
-                None,
-            ));
+            return Err(refused(Refusal::new(ErrorCode::TooLarge, detail)));
         }
-        match decode(bytes) {
-            Ok(text) => self.take_in(text, peer).await,
-            Err(fault) => {
-                let refusal = Refusal::from_findings(&[fault], "");
-                let refusal =
-                    refusal.unwrap_or_else(|| Refusal::new(ErrorCode::Format, "not UTF-8"));
-                self.count(unread(None, refusal, None))
-            }
-        }
+        let text = decode(bytes).map_err(|fault| {
+            let refusal = Refusal::from_findings(&[fault], "");
+            refused(refusal.unwrap_or_else(|| Refusal::new(ErrorCode::Format, "not UTF-8")))
+        })?;
+        let prepared = self.prepare(text, peer).await;
+        prepared.map_err(|refused| self.finish(text, peer, refused))
     }
 
-    /// Takes in an envelope.
-    pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
-        let received = self.admit_and_take(text, peer).await;
-        self.finish(text, peer, received)
+    /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is refused.
+    pub(crate) async fn accept(&self, prepared: Prepared, peer: &Peer) -> Received {
+        let text = prepared.document.source().to_owned();
+        let received = self.take(prepared).await;
+        self.finish(&text, peer, received)
     }
 
     /// Puts on record what became of an envelope.
@@ -171,7 +179,10 @@ impl Relay {
     /// Takes in what the relay itself has to say: that a message could not be delivered, was not answered in time, or what
     /// came out of a poll.
     pub async fn say(&self, text: &str) -> Received {
-        let received = self.admit_and_take(text, &Peer::itself()).await;
+        let received = match self.prepare(text, &Peer::itself()).await {
+            Ok(prepared) => self.take(prepared).await,
+            Err(refused) => refused,
+        };
         self.count(received)
     }
 
@@ -185,15 +196,8 @@ impl Relay {
         received
     }
 
-    async fn admit_and_take(&self, text: &str, peer: &Peer) -> Received {
-        match self.prepare(text, peer).await {
-            Ok(prepared) => self.take(prepared).await,
-            Err(refused) => refused,
-        }
-    }
-
     /// Reads an envelope, checks its signature and who hands it in: everything that needs no look at what came before.
-    async fn prepare<'t>(&self, text: &'t str, peer: &Peer) -> Result<Prepared<'t>, Received> {
+    async fn prepare(&self, text: &str, peer: &Peer) -> Result<Prepared, Received> {
         let mut document = Document::parse(text, Reading::Strict);
         document.check();
         let at = self.now();
@@ -212,7 +216,7 @@ impl Relay {
             ));
         }
         // Checking a signature is work: not for a message that can't be accepted, whatever comes out of it.
-        if peer.is_stranger() && !self.shared.may_be_proven(&document) {
+        if peer.is_stranger() && !self.shared.may_be_proven(&document, at) {
             return Err(unproven(&document));
         }
         let Some(judged) = self.shared.judge(&document, peer, at).await else {
@@ -270,7 +274,7 @@ impl Relay {
             }
         }
         Ok(Prepared {
-            document,
+            document: document.into_owned(),
             judged,
             peer,
             at,
@@ -278,8 +282,7 @@ impl Relay {
         })
     }
 
-    /// Accepts a message: it is on disk when this returns, unless it is refused.
-    async fn take(&self, prepared: Prepared<'_>) -> Received {
+    async fn take(&self, prepared: Prepared) -> Received {
         let Prepared {
             document,
             judged,
@@ -380,30 +383,22 @@ impl Relay {
         until: Instant,
         is_valid: &(dyn Fn() -> bool + Send + Sync),
     ) -> (Received, bool) {
-        let Some(text) = decode(bytes)
-            .ok()
-            .filter(|_| bytes.len() <= limit::ENVELOPE_BYTES)
-        else {
-            return (self.receive(bytes, peer).await, false);
-        };
-        let prepared = match self.prepare(text, peer).await {
+        let prepared = match self.begin(bytes, peer).await {
             Ok(prepared) => prepared,
-            Err(refused) => return (self.finish(text, peer, refused), false),
+            Err(refused) => return (refused, false),
         };
         let may_wait = |asked: &Asked| {
             !is_secret(&prepared.document) && self.rules().lets_read(peer, &asked.by)
         };
         let asked = self.asked(&prepared.document.envelope());
         let Some(asked) = asked.filter(may_wait) else {
-            let received = self.take(prepared).await;
-            return (self.finish(text, peer, received), false);
+            return (self.accept(prepared, peer).await, false);
         };
         // It waits from before it is accepted: an answer may come at once.
         let first = prepared.admission.arrival.id().to_owned();
         let wait = |id: &str| self.shared.answers.wait_for(id, asked.clone());
         let mut told = wait(&first);
-        let received = self.take(prepared).await;
-        let received = self.finish(text, peer, received);
+        let received = self.accept(prepared, peer).await;
         let Received::Taken {
             id,
             is_new,

@@ -4,20 +4,18 @@ use super::answer::{self, Answer, Fault};
 use super::body::{Body, Bounds, Reader};
 use super::media::Media;
 use super::surface::Call;
-use crate::core::Received;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use http::StatusCode;
 use http::header::CONNECTION;
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
 /// How many envelopes a batch may have.
 const PIECES: usize = 10_000;
-/// How many wait to be written at once.
+/// How many are under way at once.
 const AT_ONCE: usize = 512;
 /// The line that ends an envelope.
 const END: &[u8] = b"[[END]]";
@@ -28,48 +26,61 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
         time,
     };
     let (site, caller) = (call.site, &call.caller);
-    let take = |piece: Bytes| async move {
+    let prepare = |piece: Bytes| async move {
         // Its credential may have been revoked while the batch came.
         if let Err(fault) = site.allow(caller).and_then(|()| site.still(caller)) {
-            return fault.envelope();
+            return Err(fault.envelope());
         }
-        match site.relay.receive(&piece, &caller.peer).await {
-            Received::Taken { answer, .. } | Received::Refused { answer, .. } => answer,
+        let prepared = site.relay.begin(&piece, &caller.peer).await;
+        prepared.map_err(|refused| refused.answer().to_owned())
+    };
+    let accept = |prepared| async move {
+        match prepared {
+            Ok(prepared) => {
+                let received = site.relay.accept(prepared, &caller.peer).await;
+                received.answer().to_owned()
+            }
+            Err(answer) => answer,
         }
     };
     let mut pieces = Pieces::default();
-    let mut line = Queue::default();
+    let mut line = Line::new(accept);
     let mut reader = Reader::new(call.body, bounds)?;
+    let mut is_full = false;
+    // The messages go on while the body is waited for: one that nobody drives would keep what others wait for.
     let broken = loop {
-        match reader.next().await {
+        let part = tokio::select! {
+            biased;
+            part = reader.next(), if line.has_room() => part,
+            () = line.advance(), if !line.is_empty() => continue,
+        };
+        match part {
             Err(fault) => break Some(fault),
             Ok(None) => {
-                if let Some(piece) = pieces.rest() {
-                    line.add(take(piece)).await;
+                if let Some(piece) = pieces.rest().filter(|_| !is_full) {
+                    line.add(prepare(piece));
                 }
                 break None;
             }
+            // A client that is still sending would not read the answer.
+            Ok(Some(_)) if is_full => continue,
             Ok(Some(part)) => pieces.add(part),
         }
-        let mut is_full = false;
         while let Some(piece) = pieces.next() {
             is_full = line.count == PIECES;
             if is_full {
                 break;
             }
-            line.add(take(piece)).await;
-        }
-        if is_full {
-            // Who is still sending would not read the answer.
-            while let Ok(Some(_)) = reader.next().await {}
-            break Some(Fault::new(
-                ErrorCode::TooLarge,
-                format!(
-                    "A batch has at most {PIECES} envelopes.\nWhat to do: send the others in another one."
-                ),
-            ));
+            line.add(prepare(piece));
         }
     };
+    let too_many = || {
+        let detail = format!(
+            "A batch has at most {PIECES} envelopes.\nWhat to do: send the others in another one."
+        );
+        Fault::new(ErrorCode::TooLarge, detail)
+    };
+    let broken = broken.or_else(|| is_full.then(too_many));
     let mut answers = line.finish().await;
     match broken {
         None if answers.is_empty() => Err(Fault::format(
@@ -96,60 +107,64 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
     }
 }
 
-/// Work in its order. Each piece of it is begun when it is added, so that the first is written before the second.
-struct Queue<F> {
-    line: VecDeque<Slot<F>>,
+/// Messages that are prepared side by side, accepted in their order, and answered in their order.
+struct Line<P: Future, A: Future, F> {
+    preparing: FuturesOrdered<P>,
+    accept: F,
+    accepting: FuturesOrdered<A>,
     answers: String,
     count: usize,
 }
 
-enum Slot<F> {
-    Running(Pin<Box<F>>),
-    Done(String),
-}
-
-impl<F> Default for Queue<F> {
-    fn default() -> Self {
+impl<P, A, F> Line<P, A, F>
+where
+    P: Future,
+    A: Future<Output = String>,
+    F: Fn(P::Output) -> A,
+{
+    fn new(accept: F) -> Self {
         Self {
-            line: VecDeque::new(),
+            preparing: FuturesOrdered::new(),
+            accept,
+            accepting: FuturesOrdered::new(),
             answers: String::new(),
             count: 0,
         }
     }
-}
 
-impl<F: Future<Output = String>> Queue<F> {
-    async fn add(&mut self, work: F) {
-        if self.line.len() >= AT_ONCE {
-            // They are written together, so that some more are done when the first one is.
-            self.wait_until(AT_ONCE / 2).await;
-        }
-        self.count += 1;
-        let mut work = Box::pin(work);
-        let begun = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
-        self.line.push_back(match begun {
-            Poll::Ready(answer) => Slot::Done(answer),
-            Poll::Pending => Slot::Running(work),
-        });
+    fn has_room(&self) -> bool {
+        self.preparing.len() + self.accepting.len() < AT_ONCE
     }
 
-    async fn wait_until(&mut self, left: usize) {
-        while self.line.len() > left
-            && let Some(first) = self.line.pop_front()
-        {
-            let answer = match first {
-                Slot::Running(work) => work.await,
-                Slot::Done(answer) => answer,
-            };
-            if !self.answers.is_empty() {
-                self.answers.push('\n');
+    fn is_empty(&self) -> bool {
+        self.preparing.is_empty() && self.accepting.is_empty()
+    }
+
+    fn add(&mut self, piece: P) {
+        self.count += 1;
+        self.preparing.push_back(piece);
+    }
+
+    /// Waits until the next message is prepared or answered. All of them go on meanwhile.
+    async fn advance(&mut self) {
+        tokio::select! {
+            biased;
+            Some(prepared) = self.preparing.next(), if !self.preparing.is_empty() => {
+                self.accepting.push_back((self.accept)(prepared));
             }
-            self.answers.push_str(&answer);
+            Some(answer) = self.accepting.next(), if !self.accepting.is_empty() => {
+                if !self.answers.is_empty() {
+                    self.answers.push('\n');
+                }
+                self.answers.push_str(&answer);
+            }
         }
     }
 
     async fn finish(mut self) -> String {
-        self.wait_until(0).await;
+        while !self.is_empty() {
+            self.advance().await;
+        }
         self.answers
     }
 }
@@ -318,23 +333,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_begun_and_answered_in_its_order() {
-        let begun = std::cell::RefCell::new(Vec::new());
-        let mut queue = Queue::default();
+    async fn messages_are_accepted_and_answered_in_their_order() {
+        let accepted = std::cell::RefCell::new(Vec::new());
+        let pause = async |times: usize| {
+            for _ in 0..times {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut line = Line::new(|n: usize| {
+            let accepted = &accepted;
+            async move {
+                accepted.borrow_mut().push(n);
+                pause(n % 5).await;
+                n.to_string()
+            }
+        });
         for n in 0..AT_ONCE * 3 {
-            let begun = &begun;
-            queue
-                .add(async move {
-                    begun.borrow_mut().push(n);
-                    for _ in 0..n % 3 {
-                        tokio::task::yield_now().await;
-                    }
-                    format!("{n}")
-                })
-                .await;
+            while !line.has_room() {
+                line.advance().await;
+            }
+            line.add(async move {
+                pause(n % 3).await;
+                n
+            });
         }
         let wanted: Vec<String> = (0..AT_ONCE * 3).map(|n| n.to_string()).collect();
-        assert_eq!(queue.finish().await, wanted.join("\n"));
-        assert!(begun.borrow().is_sorted());
+        assert_eq!(line.finish().await, wanted.join("\n"));
+        assert!(accepted.borrow().is_sorted());
     }
 }

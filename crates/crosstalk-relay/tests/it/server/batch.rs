@@ -1,8 +1,9 @@
 //! Many envelopes in one request.
 
-use crate::house::{House, Plan, letter, text};
+use crate::house::{House, Plan, key, letter, secret, signed, text};
 use crate::http::{Answer, Ask, strict};
-use crosstalk_envelope::{Reading, scan};
+use crosstalk_envelope::{Algorithm, PrivateKey, Reading, scan};
+use crosstalk_protocol::relay::Role;
 
 const TYPE: &str = "application/vnd.crosstalk.batch";
 
@@ -133,4 +134,42 @@ fn each_envelope_of_a_batch_counts() {
     let all: String = (0..6).map(|n| text("A", to, &format!("M{n}"))).collect();
     let wanted = ["M0", "M1", "M2", "E-RATE", "E-RATE", "E-RATE"];
     assert_eq!(outcomes(&house.ask(&batch(all))), wanted);
+}
+
+/// A batch that stops coming keeps no turn that others wait for: neither to have a signature checked nor to read.
+#[test]
+fn unfinished_batch_holds_nobody_up() {
+    let house = Plan::default()
+        .token("eve", Role::Person, &["EVE"])
+        .token("bob", Role::Person, &["BOB"])
+        .open();
+    let as_bob = |ask: Ask| house.ask(&ask.token(&secret("bob")));
+    assert_eq!(as_bob(Ask::send(text("BOB", "CLAUDE", "Q1"))).status, 200);
+    let answers = (0..64).map(|n| {
+        let answer = letter("NOBODY", "EVE", &format!("A{n}")).intent("RESPOND");
+        answer.parent("Q1").build().unwrap()
+    });
+    let signed = (0..64).map(|n| signed(&text("EVE", "BOB", &format!("S{n}")), &key(), "eve"));
+    for pieces in [answers.collect::<String>(), signed.collect()] {
+        let mut line = house.line();
+        line.send(format!(
+            "POST /crosstalk/receive HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nAuthorization: Bearer {}\r\n\
+             Content-Length: {}\r\n\r\n{pieces}",
+            secret("eve"),
+            pieces.len() + 1_000_000,
+        ));
+        // Every one of them is at work when the last is.
+        for n in 0..8 {
+            let id = format!("B{n}-{}", pieces.len());
+            let sent = signed_by_bob(&id);
+            assert_eq!(as_bob(Ask::send(sent)).status, 200);
+            let look = as_bob(Ask::get("/crosstalk/inbox?for=BOB").accept("application/json"));
+            assert_eq!(look.status, 200);
+        }
+    }
+}
+
+fn signed_by_bob(id: &str) -> String {
+    let other = PrivateKey::from_seed(Algorithm::Ed25519, &[8; 32]).unwrap();
+    signed(&text("BOB", "CLAUDE", id), &other, "bob-key")
 }
