@@ -312,6 +312,13 @@ impl Trust {
     /// Why not: a person has to decide, or the key is refused whatever they decide.
     pub fn pin(&mut self, pin: KnownKey) -> Result<(), PinError> {
         self.may_pin(&pin)?;
+        for sender in &pin.senders {
+            if let Some((like, id)) = self.look_alike(sender)
+                && id != pin.id
+            {
+                return Err(PinError::LooksLike(sender.clone(), like.to_owned()));
+            }
+        }
         self.add(pin);
         Ok(())
     }
@@ -326,11 +333,6 @@ impl Trust {
                 return Err(PinError::SenderChanged(
                     ids.iter().map(|s| (*s).to_owned()).collect(),
                 ));
-            }
-            if let Some((like, id)) = self.look_alike(sender)
-                && id != pin.id
-            {
-                return Err(PinError::LooksLike(sender.clone(), like.to_owned()));
             }
         }
         let same = self.entry(&pin.id, &pin.key);

@@ -29,8 +29,9 @@ pub struct Question<'q> {
     pub require_dnssec: bool,
     /// Whether to search for the signed form of a damaged body (SIG-016): for a person who looks at one message.
     pub restore: bool,
-    /// A did:key that is not pinned for its sender is one of a first contact: everybody can make one (TRU-003).
-    pub did_needs_pin: bool,
+    /// Whether a relay asks. There, a did:key that is not pinned for its sender is one of a first contact, since everybody can
+    /// make one (TRU-003), and the names that the operator listed are compared by the rules of the relay (HTP-030).
+    pub at_relay: bool,
 }
 
 impl Question<'_> {
@@ -42,14 +43,14 @@ impl Question<'_> {
             dns: None,
             require_dnssec: false,
             restore: false,
-            did_needs_pin: false,
+            at_relay: false,
         }
     }
 
     /// The verdict at this time, as a relay gives it.
     pub const fn of_relay(at: Timestamp) -> Self {
         Self {
-            did_needs_pin: true,
+            at_relay: true,
             ..Self::at(at)
         }
     }
@@ -236,7 +237,7 @@ impl<'c> Case<'c> {
 
     /// Where the key of a did:key comes from: the id is the key, in more than one spelling.
     fn did(&self, key: &PublicKey) -> Source<'c> {
-        if !self.question.did_needs_pin {
+        if !self.question.at_relay {
             return Source::Did;
         }
         let sender = self.document.sender();

@@ -1,7 +1,8 @@
 //! Names in another case, and names that look like those that the relay knows (threat 45).
 
-use crate::house::{Plan, ids, key, secret, text};
+use crate::house::{Plan, ids, key, secret, signed, text};
 use crate::http::Ask;
+use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::relay::Role;
 use serde_json::json;
 
@@ -121,4 +122,26 @@ fn one_party_has_one_inbox_in_every_spelling() {
             .accept("application/json"),
     );
     assert_eq!(ids(&listed.json()["messages"]), ["B1"]);
+}
+
+/// A name that somebody used first keeps nobody out who looks like it: only the operator lists names.
+#[test]
+fn contact_that_looks_like_another_keeps_nobody_out() {
+    let house = Plan::default()
+        .token("mal", Role::Agent, &["claude://acme.examp1e/*"])
+        .token("vic", Role::Agent, &["claude://acme.example/*"])
+        .open();
+    for (name, sender, seed) in [
+        ("mal", "claude://acme.examp1e/sales", 1),
+        ("vic", "claude://acme.example/sales", 2),
+    ] {
+        let key = PrivateKey::from_seed(Algorithm::Ed25519, &[seed; 32]).unwrap();
+        let did = key.public().to_did();
+        for number in 0..2 {
+            let sent = text(sender, "BOB", &format!("{name}-{number}"));
+            let sent = signed(&sent, &key, &did);
+            let answer = house.ask(&Ask::send(sent).token(&secret(name)));
+            assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        }
+    }
 }
