@@ -140,6 +140,7 @@ fn each_envelope_of_a_batch_counts() {
 #[test]
 fn unfinished_batch_holds_nobody_up() {
     let house = Plan::default()
+        .config("[limits]\nbody_seconds = 300\n")
         .token("eve", Role::Person, &["EVE"])
         .token("bob", Role::Person, &["BOB"])
         .open();
