@@ -69,7 +69,7 @@ pub fn run(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// What was seen in a turn.
+/// The measurements of one turn.
 #[derive(Default)]
 struct Seen {
     /// Microseconds of each look, the shortest first.

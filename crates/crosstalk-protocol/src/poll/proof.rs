@@ -1,4 +1,4 @@
-//! What envelopes prove by themselves: each signature is checked once, however often a poll is counted.
+//! The verdicts about envelopes by their own keys: each signature is checked once, however often a poll is counted.
 
 use crate::trust::Trust;
 use crate::verdict::Word;
@@ -22,7 +22,7 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// What an envelope proves with a key, or by itself.
+    /// The verdict about an envelope with a key, or with the key that it carries.
     pub(super) fn word(&self, document: &Document<'_>, key: Option<&PublicKey>) -> Word {
         let is_paste = document.reading() == Reading::Paste;
         let text = Digest::of(document.source().as_bytes());
@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(proofs.word(&document, Some(&key.public())), Word::Verified);
             assert_eq!(proofs.lock().len(), 2);
         }
-        // What is kept is what counts.
+        // A kept verdict is used as it is.
         proofs
             .lock()
             .values_mut()

@@ -75,7 +75,7 @@ impl Collate {
             }
             documents.extend(scan.documents);
         }
-        // What is counted is what was signed; hops are signed by others and stand in the received text.
+        // The signed text is counted. Hops are signed by others, and are in the received text alone.
         let question = Question::at(Timestamp::from_millis(0));
         let admit = |document: &Document<'_>| {
             let verdict = verify(document, &Trust::default(), &question);
