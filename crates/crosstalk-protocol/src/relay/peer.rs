@@ -131,15 +131,16 @@ impl Peer {
             }
             _ => false,
         };
-        let address = Pattern::parse(sender).ok();
-        let address = address.filter(|_| known.is_some() || is_vouched())?;
+        if known.is_none() && !is_vouched() {
+            return None;
+        }
         Some(Self {
             name: pkid.to_owned(),
             role: match known.is_some_and(|k| k.how == Origin::Manual) {
                 true => Role::Person,
                 false => Role::Signer,
             },
-            addresses: vec![address],
+            addresses: vec![Pattern::exact(sender)],
             courier: Vec::new(),
             domain: None,
             is_local: false,

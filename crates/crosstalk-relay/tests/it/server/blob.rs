@@ -1,8 +1,10 @@
 //! Attachments.
 
-use crate::house::{House, Plan, has_file, letter, secret};
+use crate::house::{House, Plan, has_file, key, letter, secret, signed};
 use crate::http::Ask;
+use crosstalk_envelope::Builder;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Origin;
 use crosstalk_protocol::relay::Role;
 use serde_json::json;
 
@@ -222,7 +224,10 @@ struct Drawer(House);
 
 impl Drawer {
     fn open(config: &str) -> Self {
-        let plan = Plan::default().config(config);
+        Self::of(Plan::default().config(config))
+    }
+
+    fn of(plan: Plan) -> Self {
         let plan = ["one", "two", "eve"].iter().fold(plan, |plan, name| {
             plan.token(name, Role::Agent, &[&format!("chatgpt://{name}")])
         });
@@ -282,6 +287,27 @@ fn naming_a_digest_grants_no_access() {
     assert_eq!(drawer.readers(b"pear"), ["one", "ops"]);
     assert_eq!(drawer.put("eve", b"pear").status, 201);
     assert_eq!(drawer.readers(b"pear"), ["one", "two", "eve", "ops"]);
+}
+
+fn naming(letter: Builder, bytes: &[u8]) -> String {
+    let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
+    let letter = letter.meta("attachments", "A1", attachment);
+    letter.build().unwrap()
+}
+
+/// Threat 48: a sender is one address, though a `*` is in it.
+#[test]
+fn star_in_the_name_of_a_sender_stands_for_nobody() {
+    for sender in ["*", "chatgpt://*", "chatgpt://t*"] {
+        let plan = Plan::default();
+        let drawer = Drawer::of(plan.pin_as(Origin::FirstContact, "k", &key(), sender));
+        assert_eq!(drawer.put("one", b"plum").status, 201);
+        drawer.refer("one", "two", "M1", b"plum");
+        let sent = naming(letter(sender, "chatgpt://eve", "E1"), b"plum");
+        let answer = drawer.0.ask(&Ask::send(signed(&sent, &key(), "k")));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"], "{sender}");
+    }
 }
 
 /// Threat 48: an upload says nothing about what others have.
