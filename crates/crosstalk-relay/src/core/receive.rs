@@ -242,7 +242,7 @@ impl Relay {
         // The caller is on record, whoever signed the message.
         let peer = match other {
             None => peer.clone(),
-            Some(other) if peer.is_stranger() => other,
+            Some(other) if peer.is_stranger() => other.without_token(),
             Some(other) => Peer {
                 name: peer.name.clone(),
                 ..other

@@ -295,6 +295,21 @@ fn naming(letter: Builder, bytes: &[u8]) -> String {
     letter.build().unwrap()
 }
 
+/// Threat 48: a key that is called like a token is not that token.
+#[test]
+fn key_called_like_a_token_has_none_of_its_uploads() {
+    let plan = Plan::default();
+    let drawer = Drawer::of(plan.pin_as(Origin::FirstContact, "one", &key(), "chatgpt://eve"));
+    assert_eq!(drawer.put("one", b"plum").status, 201);
+    let sent = naming(letter("chatgpt://eve", "chatgpt://eve", "E1"), b"plum");
+    let answer = drawer.0.ask(&Ask::send(signed(&sent, &key(), "one")));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(drawer.readers(b"plum"), ["one", "ops"]);
+    // Nor does it use them up, or end them.
+    drawer.refer("one", "two", "M1", b"plum");
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"]);
+}
+
 /// Threat 48: a sender is one address, though a `*` is in it.
 #[test]
 fn star_in_the_name_of_a_sender_stands_for_nobody() {
