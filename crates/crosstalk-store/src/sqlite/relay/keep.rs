@@ -257,13 +257,18 @@ fn end_uploads(db: &Connection, used: &[(Digest, Option<String>)]) -> Step<()> {
     Ok(())
 }
 
-/// The same for a message whose consent has ended. Its attachments go with it, though others name them: what keeps one is
-/// a message that came before, that was handed in with the same credential, or that its bytes came again since.
+/// The same for a message whose consent has ended. What it gave access to goes with it, though others pass it on: what keeps
+/// an attachment is another reference that grants access and came before, or with the same credential, and that its bytes
+/// came with another credential, or came again since.
 pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
     let mut find = db.prepare_cached(
         "SELECT u.digest FROM blob_use u CROSS JOIN intake w ON w.seq = u.seq CROSS JOIN blob b ON b.digest = u.digest \
-         WHERE u.seq = ?1 AND b.at <= w.at AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
-         WHERE o.digest = u.digest AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer))",
+         WHERE u.seq = ?1 AND u.grants = 1 AND b.at <= w.at \
+         AND NOT EXISTS (SELECT 1 FROM upload p WHERE p.digest = u.digest AND p.peer IS NOT w.peer) \
+         AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
+         WHERE o.digest = u.digest AND o.grants = 1 AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer)) \
+         AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
+         WHERE o.digest = u.digest AND o.grants = 1 AND (h.at < w.at OR h.peer = w.peer))",
     )?;
     let rows = find.query_map(params![seq], |row| row.get(0).map(Digest))?;
     for digest in rows.collect::<Step<Vec<Digest>>>()? {
