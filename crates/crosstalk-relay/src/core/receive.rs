@@ -6,7 +6,7 @@ use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
-use crate::server::sight::Access;
+use crate::server::sight::{Access, REFERENCES};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
@@ -359,8 +359,9 @@ impl Relay {
         let (blobs, now) = (blobs.to_vec(), self.now());
         let ask = move |store: &dyn RelayStore| {
             let mut readable = Vec::new();
+            let most = REFERENCES / blobs.len().max(1);
             for digest in blobs {
-                if access.can_read_blob(store, digest, now)? {
+                if access.can_read_blob(store, digest, now, most)? {
                     readable.push(digest);
                 }
             }

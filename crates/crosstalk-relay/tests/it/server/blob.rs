@@ -325,6 +325,45 @@ fn star_in_the_name_of_a_sender_stands_for_nobody() {
     }
 }
 
+/// Threat 37: a message makes the relay look for a bounded number of attachments.
+#[test]
+fn message_names_a_bounded_number_of_attachments() {
+    let drawer = Drawer::open("");
+    let send = |id: &str, many: usize, kinds: usize| {
+        let mut sent = letter("chatgpt://one", "chatgpt://two", id);
+        for n in 0..many {
+            let digest = Digest::of((n % kinds).to_string().as_bytes());
+            let attachment = format!("text/plain;name=a.txt;digest={digest}");
+            sent = sent.meta("attachments", format!("A{}", n + 1), attachment);
+        }
+        drawer.ask("one", Ask::send(sent.build().unwrap()))
+    };
+    let refused = send("M1", 65, 65);
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (413, "E-TOO-LARGE")
+    );
+    // The same one counts once.
+    assert_eq!(
+        (send("M2", 64, 64).status, send("M3", 65, 1).status),
+        (200, 200)
+    );
+}
+
+/// Threat 37: how often others pass an attachment on changes nothing for who got it.
+#[test]
+fn first_of_many_references_counts() {
+    let drawer = Drawer::open("[limits]\nrequests_per_minute = 0");
+    assert_eq!(drawer.put("one", b"plum").status, 201);
+    drawer.refer("one", "two", "M0", b"plum");
+    for n in 1..80 {
+        drawer.refer("one", "one", &format!("M{n}"), b"plum");
+    }
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"]);
+    drawer.refer("two", "eve", "N1", b"plum");
+    assert!(drawer.can_read("eve", b"plum"));
+}
+
 /// Threat 48: an upload says nothing about what others have.
 #[test]
 fn an_upload_is_answered_alike_whether_others_have_the_bytes_or_not() {
