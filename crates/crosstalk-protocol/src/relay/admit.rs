@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// How many recipients a message may have.
 const TARGETS: usize = 256;
+/// How many attachments a message may refer to.
+const BLOBS: usize = 64;
 
 /// What a relay goes by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,6 +209,15 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let answer_by = answer_by(&envelope, rules, at)?;
     let priority = document.meta("routing", "X-Priority");
     let blobs = blobs(&envelope);
+    if blobs.len() > BLOBS {
+        return Err(refuse(
+            ErrorCode::TooLarge,
+            format!(
+                "The message refers to {} attachments; it may refer to {BLOBS}.\nWhat to do: send it in parts.",
+                blobs.len()
+            ),
+        ));
+    }
     // A result that goes to somebody else than who asked is sent in that one's behalf.
     let asked = document.meta("collation", "From");
     let behalf = asked.filter(|from| !is_same_party(from, document.receiver()));
@@ -258,11 +269,14 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     })
 }
 
-/// The attachments that a message refers to.
+/// The attachments that a message refers to, each once.
 fn blobs(envelope: &Envelope<'_>) -> Vec<Digest> {
     let attachments = envelope.attachments();
     let digests = attachments.filter_map(|(_, a)| Digest::parse(a.ok()?.digest?));
-    digests.collect()
+    let mut blobs: Vec<Digest> = digests.collect();
+    blobs.sort_unstable_by_key(|d| d.0);
+    blobs.dedup();
+    blobs
 }
 
 /// What must not be acted on does not come in.

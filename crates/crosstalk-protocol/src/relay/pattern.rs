@@ -16,6 +16,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
+    is_exact: bool,
 }
 
 /// Why a text is no pattern.
@@ -53,37 +54,55 @@ impl Pattern {
             (_, true) => Err(PatternError::Star),
             _ => Ok(Self {
                 text: text.to_owned(),
+                is_exact: start == text,
             }),
         }
     }
 
     /// All addresses.
     pub fn all() -> Self {
-        Self { text: "*".into() }
+        Self {
+            text: "*".into(),
+            is_exact: false,
+        }
+    }
+
+    /// One address, as somebody else wrote it: a `*` in it stands for nothing else.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Pattern;
+    /// let pattern = Pattern::exact("claude://*");
+    /// assert!(pattern.matches("claude://*") && !pattern.matches("claude://code"));
+    /// ```
+    pub fn exact(address: &str) -> Self {
+        Self {
+            text: address.to_owned(),
+            is_exact: true,
+        }
     }
 
     /// Whether an address is one of them: the same name or address, or one that begins so. The case of names, schemes and
     /// hosts does not matter.
     pub fn matches(&self, address: &str) -> bool {
-        let Some(start) = self.text.strip_suffix('*') else {
-            return same_name(&self.text, address);
-        };
-        begins_with(address, start)
+        match self.text.strip_suffix('*') {
+            Some(start) if !self.is_exact => begins_with(address, start),
+            _ => same_name(&self.text, address),
+        }
     }
 
     /// The one address that it is for; none if it is for some.
     pub fn address(&self) -> Option<&str> {
-        (!self.text.ends_with('*')).then_some(&self.text)
+        self.is_exact.then_some(&self.text)
     }
 
     /// Whether it is one address, and not all that begin in some way.
     pub fn is_exact(&self) -> bool {
-        !self.text.ends_with('*')
+        self.is_exact
     }
 
     /// Whether it covers every address: it names none.
     pub fn is_all(&self) -> bool {
-        self.text == "*"
+        !self.is_exact && self.text == "*"
     }
 
     /// As it was written.

@@ -9,6 +9,9 @@ use crosstalk_envelope::name::{same_host, same_name};
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::{Address, PublicKey};
 
+/// What the name of a peer begins with that has a key, and no token.
+const KEY: &str = "key:";
+
 /// What a credential is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -46,7 +49,8 @@ impl Role {
 /// Who is on the other side of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// What it is called in logs and records: the name of a token, `local`, a domain.
+    /// What it is called in logs and records: the name of a token, `local`, `key:` and the id of a key, `domain:` and a
+    /// domain. No name of a token has a colon in it.
     pub name: String,
     /// What it is.
     pub role: Role,
@@ -131,28 +135,41 @@ impl Peer {
             }
             _ => false,
         };
-        let address = Pattern::parse(sender).ok();
-        let address = address.filter(|_| known.is_some() || is_vouched())?;
+        if known.is_none() && !is_vouched() {
+            return None;
+        }
         Some(Self {
             name: pkid.to_owned(),
             role: match known.is_some_and(|k| k.how == Origin::Manual) {
                 true => Role::Person,
                 false => Role::Signer,
             },
-            addresses: vec![address],
+            addresses: vec![Pattern::exact(sender)],
             courier: Vec::new(),
             domain: None,
             is_local: false,
         })
     }
 
+    /// The same as the one who hands a message in without a token: it is on record as a key or a domain, and has nothing of
+    /// a token that is called so.
+    #[must_use]
+    pub fn without_token(self) -> Self {
+        let name = match self.domain {
+            Some(_) => format!("domain:{}", self.name),
+            None => format!("{KEY}{}", self.name),
+        };
+        Self { name, ..self }
+    }
+
     /// Against whom it counts when a relay learns a key from a message: the token, or the domain that it comes from.
     pub fn account(&self) -> String {
-        let signer = || domain_of(&self.name).filter(|_| self.role == Role::Signer);
+        let name = self.name.strip_prefix(KEY).unwrap_or(&self.name);
+        let signer = || domain_of(name).filter(|_| self.role == Role::Signer);
         match self.domain.as_deref().or_else(signer) {
             _ if self.is_local => "local".to_owned(),
             Some(domain) => format!("{FOREIGN}{}", domain.to_ascii_lowercase()),
-            None => format!("{}:{}", self.role.as_str(), self.name),
+            None => format!("{}:{name}", self.role.as_str()),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use std::collections::BTreeSet;
 
 /// What a relay needs besides the [`Store`] and the log.
 ///
@@ -237,12 +238,23 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be read.
     fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError>;
 
-    /// Messages whose reference to an attachment grants access, filed or not, the oldest first, after a place.
+    /// The latest messages whose reference to an attachment grants access, filed or not, the newest first.
     ///
     /// # Errors
     /// If the store can't be read.
-    fn referring(&self, digest: Digest, after: u64, most: usize)
-    -> Result<Vec<Record>, StoreError>;
+    fn referring(&self, digest: Digest, most: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// Who sent and who got the latest of them, of those that are filed and whose time is not over: without their texts, so
+    /// that many can be looked at.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn referring_parties(
+        &self,
+        digest: Digest,
+        now: Timestamp,
+        most: usize,
+    ) -> Result<BTreeSet<String>, StoreError>;
 
     /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
     /// caller's to remove.

@@ -22,13 +22,12 @@ impl Relay {
             Ok(Some((question, deliveries)))
         };
         let (question, deliveries) = self.read(find).await.ok()??;
-        let chat = Pattern::parse(document.sender()).ok()?;
         let rules = self.rules();
         let may = rules.lets_bring_back(caller, &envelope, &question, &deliveries);
         may.then(|| Peer {
             name: caller.name.clone(),
             role: Role::Agent,
-            addresses: vec![chat],
+            addresses: vec![Pattern::exact(document.sender())],
             ..Peer::stranger()
         })
     }

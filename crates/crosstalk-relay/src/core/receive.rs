@@ -6,7 +6,7 @@ use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
-use crate::server::sight::Access;
+use crate::server::sight::{Access, REFERENCES};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
@@ -246,7 +246,7 @@ impl Relay {
         // The caller is on record, whoever signed the message.
         let peer = match other {
             None => peer.clone(),
-            Some(other) if peer.is_stranger() => other,
+            Some(other) if peer.is_stranger() => other.without_token(),
             Some(other) => Peer {
                 name: peer.name.clone(),
                 ..other
@@ -362,8 +362,9 @@ impl Relay {
         let (blobs, now) = (blobs.to_vec(), self.now());
         let ask = move |store: &dyn RelayStore| {
             let mut readable = Vec::new();
+            let most = REFERENCES / blobs.len().max(1);
             for digest in blobs {
-                if access.can_read_blob(store, digest, now)? {
+                if access.can_read_blob(store, digest, now, most)? {
                     readable.push(digest);
                 }
             }

@@ -77,10 +77,7 @@ pub(super) async fn take(
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
-        addresses: [&job.to, &speaker]
-            .iter()
-            .filter_map(|a| Pattern::parse(a).ok())
-            .collect(),
+        addresses: vec![Pattern::exact(&job.to), Pattern::exact(&speaker)],
         domain: None,
         courier: Vec::new(),
         is_local: false,

@@ -3,7 +3,7 @@
 use super::answer::{self, Answer, Fault};
 use super::body::{Body, Bounds, Reader};
 use super::media::{self, Media};
-use super::sight::Sight;
+use super::sight::{PORTION, REFERENCES, Sight};
 use super::surface::Call;
 use crate::core::Relay;
 use bytes::{Bytes, BytesMut};
@@ -315,11 +315,11 @@ impl Asking {
     async fn may_have(&self) -> Result<bool, StoreError> {
         let (sight, digest, now) = (self.sight.clone(), self.digest, self.relay.now());
         let ask = move |store: &dyn RelayStore| {
-            if sight.can_read_blob(store, digest, now)? {
+            if sight.can_read_blob(store, digest, now, REFERENCES)? {
                 return Ok(true);
             }
             // Who decides about a message that waits sees what is attached to it.
-            let held = store.held_referring(digest)?;
+            let held = store.held_referring(digest, REFERENCES / PORTION)?;
             let is_shown = |h: &HeldMessage| h.text(now).is_some() && sight.sees_held(h);
             Ok(held.iter().any(is_shown))
         };

@@ -116,8 +116,7 @@ impl Credentials {
         let known = self.known()?;
         let peers = known.values().map(|token| &token.peer);
         let named = peers.filter(|peer| peer.name == name && peer.is_person());
-        let addresses = named.flat_map(|peer| peer.addresses.iter().map(Pattern::as_str));
-        let whole = addresses.filter(|a| !a.ends_with('*'));
+        let whole = named.flat_map(|peer| peer.addresses.iter().filter_map(Pattern::address));
         Ok(whole.map(str::to_owned).collect())
     }
 

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// How many messages of a thread are looked at in one go.
 pub(super) const PORTION: usize = 64;
 
+/// How many references to attachments are looked at for one request, and a part of them with the texts of the messages.
+pub(crate) const REFERENCES: usize = 4096;
+
 /// What a caller may read, by its credential and the rules of the relay.
 #[derive(Clone)]
 pub(crate) struct Access {
@@ -176,29 +179,32 @@ impl Access {
     }
 
     /// Whether an attachment can be read (HTP-051): this credential uploaded it and has not referred to it yet, or a message
-    /// that is seen, and whose time is not over, refers to it so that it grants access.
+    /// that is seen, and whose time is not over, refers to it so that it grants access. Only so many of the latest references
+    /// are looked at: whoever is denied must not make the relay read them all.
     pub(crate) fn can_read_blob(
         &self,
         store: &dyn RelayStore,
         digest: Digest,
         now: Timestamp,
+        most: usize,
     ) -> Result<bool, StoreError> {
         let by = (!self.is_admin()).then_some(self.peer.name.as_str());
         if store.is_unused(digest, by)? {
             return Ok(true);
         }
-        let mut after = 0;
-        loop {
-            let some = store.referring(digest, after, PORTION)?;
-            let Some(last) = some.last() else { break };
-            after = last.seq;
-            for record in some.iter().filter(|r| !r.has_run_out(now)) {
-                if self.finds(store, record)? || self.carries(store, record)? {
-                    return Ok(true);
-                }
+        let parties = store.referring_parties(digest, now, most)?;
+        if parties.iter().any(|a| self.reads(a)) {
+            return Ok(true);
+        }
+        // Threads that were handed over, and what waits to be carried.
+        let few = (most / PORTION).max(1);
+        let some = store.referring(digest, few)?;
+        for record in some.iter().filter(|r| !r.has_run_out(now)) {
+            if self.finds(store, record)? || self.carries(store, record)? {
+                return Ok(true);
             }
         }
-        let held = store.held_referring(digest)?;
+        let held = store.held_referring(digest, few)?;
         let is_shown = |h: &HeldMessage| h.text(now).is_some() && self.is_sender_of(h);
         Ok(held.iter().any(is_shown))
     }

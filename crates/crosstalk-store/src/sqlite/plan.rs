@@ -211,8 +211,9 @@ fn use_relay(store: &mut SqliteStore) {
         }
     }
     store.next_poll_end(Some(1)).unwrap();
-    store.held_referring(digest).unwrap();
-    assert!(!store.referring(digest, 0, 5).unwrap().is_empty());
+    store.held_referring(digest, 5).unwrap();
+    assert!(!store.referring(digest, 5).unwrap().is_empty());
+    store.referring_parties(digest, now, 5).unwrap();
     store.drop_blobs(now, 5).unwrap();
     let what = Retention {
         before: Some(now),

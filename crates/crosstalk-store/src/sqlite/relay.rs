@@ -30,6 +30,7 @@ use crosstalk_protocol::relay::{
     TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use std::collections::BTreeSet;
 
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, forget};
@@ -256,16 +257,20 @@ impl RelayStore for SqliteStore {
         self.read(|db| keep::is_unused(db, digest, by))
     }
 
-    fn referring(
-        &self,
-        digest: Digest,
-        after: u64,
-        most: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    fn referring(&self, digest: Digest, most: usize) -> Result<Vec<Record>, StoreError> {
         self.read(|db| {
-            let places = keep::referring(db, digest, number(after), most)?;
+            let places = keep::referring(db, digest, most)?;
             inbox::taken(db, &places)
         })
+    }
+
+    fn referring_parties(
+        &self,
+        digest: Digest,
+        now: Timestamp,
+        most: usize,
+    ) -> Result<BTreeSet<String>, StoreError> {
+        self.read(|db| keep::referring_parties(db, digest, now, most))
     }
 
     fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError> {

@@ -19,11 +19,11 @@ pub trait HoldStore {
     /// If the store can't be read.
     fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
 
-    /// What waits for a decision and refers to an attachment so that it grants access.
+    /// The latest of what waits for a decision and refers to an attachment so that it grants access.
     ///
     /// # Errors
     /// If the store can't be read.
-    fn held_referring(&self, digest: Digest) -> Result<Vec<HeldMessage>, StoreError>;
+    fn held_referring(&self, digest: Digest, most: usize) -> Result<Vec<HeldMessage>, StoreError>;
 
     /// Carries a decision out: in one transaction it is on record, and the message is taken or what its sender is told is
     /// owed.

@@ -183,12 +183,12 @@ fn who_merely_names_an_attachment_does_not_keep_it() {
         let answer = as_("bob", Ask::send(text.build().unwrap()));
         assert_eq!(answer.status, 200, "{}", answer.text());
     };
-    let [named, earlier, again, both] = [&b"named"[..], b"earlier", b"again", b"both"];
-    let [named, earlier, again, both] = [
-        put("ann", named),
-        put("bob", earlier),
-        put("ann", again),
-        put("ann", both),
+    let [named, earlier, again, both, of_bob] = [
+        put("ann", b"named"),
+        put("bob", b"earlier"),
+        put("ann", b"again"),
+        put("ann", b"both"),
+        put("bob", b"of Bob"),
     ];
     name(&earlier, "B1");
     house.later(1);
@@ -197,9 +197,10 @@ fn who_merely_names_an_attachment_does_not_keep_it() {
     own(&again, "M3", Some("C1"));
     own(&both, "M4", Some("C1"));
     own(&both, "M5", None);
+    own(&of_bob, "M6", Some("C1"));
     house.later(1);
     put("bob", b"again");
-    for (digest, id) in [(&named, "B2"), (&again, "B3")] {
+    for (digest, id) in [(&named, "B2"), (&again, "B3"), (&of_bob, "B4")] {
         name(digest, id);
     }
     let is_there = |digest: &Digest| {
@@ -207,11 +208,12 @@ fn who_merely_names_an_attachment_does_not_keep_it() {
         let found = (get("bob"), get("ops"));
         found.0 == 200 || found.1 == 200
     };
-    assert!([named, earlier, again, both].iter().all(&is_there));
+    let all = [named, earlier, again, both, of_bob];
+    assert!(all.iter().all(&is_there));
     let revoke = revoke("C1", "agent://here.example/bot", "R1");
     assert_eq!(as_("ann", Ask::send(revoke)).status, 200);
-    let left = [named, earlier, again, both].map(|digest| is_there(&digest));
-    assert_eq!(left, [false, true, true, true]);
+    let left = all.map(|digest| is_there(&digest));
+    assert_eq!(left, [false, true, true, true, true]);
     let data = house.close();
     let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
     assert_eq!(store.check().unwrap(), Vec::<String>::new());

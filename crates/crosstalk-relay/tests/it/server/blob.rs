@@ -1,8 +1,10 @@
 //! Attachments.
 
-use crate::house::{House, Plan, has_file, letter, secret};
+use crate::house::{House, Plan, has_file, key, letter, secret, signed};
 use crate::http::Ask;
+use crosstalk_envelope::Builder;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Origin;
 use crosstalk_protocol::relay::Role;
 use serde_json::json;
 
@@ -222,7 +224,10 @@ struct Drawer(House);
 
 impl Drawer {
     fn open(config: &str) -> Self {
-        let plan = Plan::default().config(config);
+        Self::of(Plan::default().config(config))
+    }
+
+    fn of(plan: Plan) -> Self {
         let plan = ["one", "two", "eve"].iter().fold(plan, |plan, name| {
             plan.token(name, Role::Agent, &[&format!("chatgpt://{name}")])
         });
@@ -282,6 +287,81 @@ fn naming_a_digest_grants_no_access() {
     assert_eq!(drawer.readers(b"pear"), ["one", "ops"]);
     assert_eq!(drawer.put("eve", b"pear").status, 201);
     assert_eq!(drawer.readers(b"pear"), ["one", "two", "eve", "ops"]);
+}
+
+fn naming(letter: Builder, bytes: &[u8]) -> String {
+    let attachment = format!("text/plain;name=a.txt;digest={}", Digest::of(bytes));
+    let letter = letter.meta("attachments", "A1", attachment);
+    letter.build().unwrap()
+}
+
+/// Threat 48: a key that is called like a token is not that token.
+#[test]
+fn key_called_like_a_token_has_none_of_its_uploads() {
+    let plan = Plan::default();
+    let drawer = Drawer::of(plan.pin_as(Origin::FirstContact, "one", &key(), "chatgpt://eve"));
+    assert_eq!(drawer.put("one", b"plum").status, 201);
+    let sent = naming(letter("chatgpt://eve", "chatgpt://eve", "E1"), b"plum");
+    let answer = drawer.0.ask(&Ask::send(signed(&sent, &key(), "one")));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(drawer.readers(b"plum"), ["one", "ops"]);
+    // Nor does it use them up, or end them.
+    drawer.refer("one", "two", "M1", b"plum");
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"]);
+}
+
+/// Threat 48: a sender is one address, though a `*` is in it.
+#[test]
+fn star_in_the_name_of_a_sender_stands_for_nobody() {
+    for sender in ["*", "chatgpt://*", "chatgpt://t*"] {
+        let plan = Plan::default();
+        let drawer = Drawer::of(plan.pin_as(Origin::FirstContact, "k", &key(), sender));
+        assert_eq!(drawer.put("one", b"plum").status, 201);
+        drawer.refer("one", "two", "M1", b"plum");
+        let sent = naming(letter(sender, "chatgpt://eve", "E1"), b"plum");
+        let answer = drawer.0.ask(&Ask::send(signed(&sent, &key(), "k")));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"], "{sender}");
+    }
+}
+
+/// Threat 37: a message makes the relay look for a bounded number of attachments.
+#[test]
+fn message_names_a_bounded_number_of_attachments() {
+    let drawer = Drawer::open("");
+    let send = |id: &str, many: usize, kinds: usize| {
+        let mut sent = letter("chatgpt://one", "chatgpt://two", id);
+        for n in 0..many {
+            let digest = Digest::of((n % kinds).to_string().as_bytes());
+            let attachment = format!("text/plain;name=a.txt;digest={digest}");
+            sent = sent.meta("attachments", format!("A{}", n + 1), attachment);
+        }
+        drawer.ask("one", Ask::send(sent.build().unwrap()))
+    };
+    let refused = send("M1", 65, 65);
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (413, "E-TOO-LARGE")
+    );
+    // The same one counts once.
+    assert_eq!(
+        (send("M2", 64, 64).status, send("M3", 65, 1).status),
+        (200, 200)
+    );
+}
+
+/// Threat 37: how often others pass an attachment on changes nothing for who got it.
+#[test]
+fn first_of_many_references_counts() {
+    let drawer = Drawer::open("[limits]\nrequests_per_minute = 0");
+    assert_eq!(drawer.put("one", b"plum").status, 201);
+    drawer.refer("one", "two", "M0", b"plum");
+    for n in 1..80 {
+        drawer.refer("one", "one", &format!("M{n}"), b"plum");
+    }
+    assert_eq!(drawer.readers(b"plum"), ["one", "two", "ops"]);
+    drawer.refer("two", "eve", "N1", b"plum");
+    assert!(drawer.can_read("eve", b"plum"));
 }
 
 /// Threat 48: an upload says nothing about what others have.

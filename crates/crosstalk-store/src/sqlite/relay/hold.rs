@@ -40,13 +40,14 @@ impl HoldStore for SqliteStore {
         self.read(|db| by_id(db, id))
     }
 
-    fn held_referring(&self, digest: Digest) -> Result<Vec<HeldMessage>, StoreError> {
+    fn held_referring(&self, digest: Digest, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
-                "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1 AND grants = 1)"
+                "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1 AND grants = 1) \
+                 ORDER BY seq DESC LIMIT ?2"
             );
             let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![digest.0], message)?;
+            let rows = find.query_map(params![digest.0, super::number(most)], message)?;
             rows.collect()
         })
     }

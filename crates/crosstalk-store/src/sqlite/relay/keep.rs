@@ -7,6 +7,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
 
 use super::time;
 use crate::sqlite::derive::word;
@@ -257,13 +258,18 @@ fn end_uploads(db: &Connection, used: &[(Digest, Option<String>)]) -> Step<()> {
     Ok(())
 }
 
-/// The same for a message whose consent has ended. Its attachments go with it, though others name them: what keeps one is
-/// a message that came before, that was handed in with the same credential, or that its bytes came again since.
+/// The same for a message whose consent has ended. What it gave access to goes with it, though others pass it on: what keeps
+/// an attachment is another reference that grants access and came before, or with the same credential, and that its bytes
+/// came with another credential, or came again since.
 pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
     let mut find = db.prepare_cached(
         "SELECT u.digest FROM blob_use u CROSS JOIN intake w ON w.seq = u.seq CROSS JOIN blob b ON b.digest = u.digest \
-         WHERE u.seq = ?1 AND b.at <= w.at AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
-         WHERE o.digest = u.digest AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer))",
+         WHERE u.seq = ?1 AND u.grants = 1 AND b.at <= w.at \
+         AND NOT EXISTS (SELECT 1 FROM upload p WHERE p.digest = u.digest AND p.peer IS NOT w.peer) \
+         AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
+         WHERE o.digest = u.digest AND o.grants = 1 AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer)) \
+         AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
+         WHERE o.digest = u.digest AND o.grants = 1 AND (h.at < w.at OR h.peer = w.peer))",
     )?;
     let rows = find.query_map(params![seq], |row| row.get(0).map(Digest))?;
     for digest in rows.collect::<Step<Vec<Digest>>>()? {
@@ -279,20 +285,42 @@ pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
     release(db, seq)
 }
 
-/// Where the messages are whose reference to an attachment grants access, the oldest first, after a place.
-pub(super) fn referring(
-    db: &Connection,
-    digest: Digest,
-    after: i64,
-    most: usize,
-) -> Step<Vec<u64>> {
+/// Where the latest messages are whose reference to an attachment grants access, the newest first.
+pub(super) fn referring(db: &Connection, digest: Digest, most: usize) -> Step<Vec<u64>> {
     let mut find = db.prepare_cached(
-        "SELECT seq FROM blob_use INDEXED BY blob_use_digest WHERE digest = ?1 AND seq > ?2 AND grants = 1 \
-         ORDER BY seq LIMIT ?3",
+        "SELECT seq FROM blob_use INDEXED BY blob_use_digest WHERE digest = ?1 AND grants = 1 \
+         ORDER BY seq DESC LIMIT ?2",
     )?;
-    let asked = params![digest.0, after, super::number(most)];
+    let asked = params![digest.0, super::number(most)];
     let rows = find.query_map(asked, |row| row.get(0).map(i64::unsigned_abs))?;
     rows.collect()
+}
+
+/// Who sent and who got them, as far as their time is not over.
+pub(super) fn referring_parties(
+    db: &Connection,
+    digest: Digest,
+    now: Timestamp,
+    most: usize,
+) -> Step<BTreeSet<String>> {
+    let mut parties = BTreeSet::new();
+    for (address, table) in [
+        ("sender", "message"),
+        ("receiver", "message"),
+        ("address", "delivery"),
+    ] {
+        let sql = format!(
+            "SELECT p.{address} FROM blob_use u INDEXED BY blob_use_digest CROSS JOIN intake i ON i.seq = u.seq \
+             CROSS JOIN {table} p ON p.seq = u.seq WHERE u.digest = ?1 AND u.grants = 1 \
+             AND (i.expires IS NULL OR i.expires > ?2) ORDER BY u.seq DESC LIMIT ?3"
+        );
+        let mut find = db.prepare_cached(&sql)?;
+        let asked = params![digest.0, now.as_millis(), super::number(most)];
+        for address in find.query_map(asked, |row| row.get(0))? {
+            parties.insert(address?);
+        }
+    }
+    Ok(parties)
 }
 
 pub(super) fn drop_blobs(db: &Connection, before: Timestamp, most: usize) -> Step<Vec<Digest>> {

@@ -76,7 +76,7 @@ fn a_relay_keeps_its_polls_and_attachments() {
     assert_eq!(ids, ["P1"]);
     store.count_poll(&due[0], PollState::Closed(now)).unwrap();
     assert_eq!(store.due_polls(now, None, 9).unwrap(), []);
-    assert_eq!(store.referring(digest, 0, 9).unwrap().len(), 1);
+    assert_eq!(store.referring(digest, 9).unwrap().len(), 1);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

@@ -350,7 +350,7 @@ pub(crate) fn attachments_wait_with_their_message(store: &mut dyn RelayStore) {
     decide(store, "M1", Choice::Approve);
     assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
     // What it referred to is what it refers to once it is taken.
-    assert_eq!(store.referring(one, 0, 9).unwrap().len(), 1);
+    assert_eq!(store.referring(one, 9).unwrap().len(), 1);
     wait(
         store,
         parcel(letter("M2").thread("T1")).blob(Digest::of(b"three")),

@@ -111,7 +111,7 @@ pub(crate) fn references_grant_access_to_what_their_sender_has(store: &mut dyn R
         store.add_blob(&upload, at).unwrap();
     };
     let granting = |store: &dyn RelayStore| -> Vec<String> {
-        let all = store.referring(digest, 0, 9).unwrap();
+        let all = store.referring(digest, 9).unwrap();
         all.into_iter().map(|r| r.id).collect()
     };
     take_new(store, &[of("E1", "eve"), of("A1", "ann")]);
@@ -122,7 +122,7 @@ pub(crate) fn references_grant_access_to_what_their_sender_has(store: &mut dyn R
         ..of("B1", "bo")
     };
     take_new(store, &[of("A2", "ann"), passed_on, of("E2", "eve")]);
-    assert_eq!(granting(store), ["A1", "A2", "B1"]);
+    assert_eq!(granting(store), ["B1", "A2", "A1"]);
     by(store, "eve", at(3));
     assert_eq!(granting(store).len(), 5);
     // A small one takes up a block of the disk; one's own counts once.
@@ -130,8 +130,12 @@ pub(crate) fn references_grant_access_to_what_their_sender_has(store: &mut dyn R
     assert_eq!(store.uploaded_bytes("eve", other).unwrap(), 4096);
     assert_eq!(store.uploaded_bytes("eve", digest).unwrap(), 0);
     assert_eq!(store.uploaded_bytes("bo", other).unwrap(), 0);
-    // With the last message of a credential, its upload ends.
     file_all(store);
+    // Who looks for readers bounds how many references are looked at.
+    let parties = |most| store.referring_parties(digest, at(9), most).unwrap();
+    assert_eq!((parties(0).len(), parties(9).is_empty()), (0, false));
+    assert_eq!(store.referring(digest, 1).unwrap().len(), 1);
+    // With the last message of a credential, its upload ends.
     retire(store, Some(10), 0, 9);
     assert_eq!(store.uploaded_bytes("eve", other).unwrap(), 0);
     assert!(!store.is_unused(digest, None).unwrap());
