@@ -153,6 +153,13 @@ impl Peer {
 
     /// The same as the one who hands a message in without a token: it is on record as a key or a domain, and has nothing of
     /// a token that is called so.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Peer;
+    /// let domain = "acme.example".to_owned();
+    /// let relay = Peer { name: domain.clone(), domain: Some(domain), ..Peer::stranger() };
+    /// assert_eq!(relay.without_token().name, "domain:acme.example");
+    /// ```
     #[must_use]
     pub fn without_token(self) -> Self {
         let name = match self.domain {
