@@ -452,11 +452,10 @@ impl Relay {
             // Who gets these is decided when they are taken.
             Intent::Escalate | Intent::Handoff => Vec::new(),
             Intent::Poll if routing.targets.is_some() => {
-                routing.target_list().into_iter().map(Into::into).collect()
+                let targets = routing.target_list().into_iter();
+                targets.map(|t| rules.routes.named(&t).into()).collect()
             }
-            Intent::Request | Intent::Poll => {
-                vec![receiver.into(), rules.routes.named(receiver).into()]
-            }
+            Intent::Request | Intent::Poll => vec![rules.routes.named(receiver).into()],
             _ => return None,
         };
         let by = envelope.sender.as_str().to_owned();
@@ -471,7 +470,7 @@ impl Relay {
 
     /// The answer to a message that came in an earlier attempt to wait for it.
     async fn answer_before(&self, id: &str, asked: Asked) -> Option<Record> {
-        let id = id.to_owned();
+        let (id, rules) = (id.to_owned(), self.rules());
         let find = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
             let Some(question) = store.taken_as(&id)? else {
                 return Ok(None);
@@ -480,7 +479,7 @@ impl Relay {
             Ok(listing.items.into_iter().find(|m| {
                 m.parent.as_deref() == Some(&id)
                     && matches!(m.meaning, Some(Intent::Respond))
-                    && asked.is_answered_by(&m.sender, &m.receiver)
+                    && asked.is_answered_by(rules.routes.named(&m.sender), &m.receiver)
             }))
         };
         // It may have come a moment ago.
