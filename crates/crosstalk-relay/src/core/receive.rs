@@ -17,7 +17,7 @@ use crosstalk_protocol::relay::{
     Admission, Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Verdict, Word, announces};
+use crosstalk_protocol::{Question, Trust, Verdict, Word, announces, verify};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -235,6 +235,14 @@ impl Relay {
         };
         if other.is_none() && peer.is_stranger() {
             return Err(unproven(&document));
+        }
+        if other.as_ref().is_some_and(|o| o.domain.is_none()) && is_poll_of_elsewhere(&document) {
+            // The signature is that of the sender, and says nothing about the hop: only its relay does.
+            let unpinned = verify(&document, &Trust::default(), &Question::of_relay(at));
+            let relay = self.shared.other_peer(&document, &unpinned, peer).await;
+            if relay.is_none() {
+                return Err(declined(&document, unproven_hop(), None));
+            }
         }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return Err(declined(&document, refusal, None));
@@ -486,6 +494,21 @@ impl Relay {
         self.write_filed(|_| Ok(())).await.ok()?;
         self.read(find).await.ok().flatten()
     }
+}
+
+/// Whether a message is a poll that another relay counts, by what it says.
+fn is_poll_of_elsewhere(document: &Document<'_>) -> bool {
+    let envelope = document.envelope();
+    envelope.meaning() == Some(Intent::Poll) && envelope.hops().next().is_some()
+}
+
+/// Why a poll is not accepted that says without proof that it came through another relay: nobody would count it.
+fn unproven_hop() -> Refusal {
+    Refusal::new(
+        ErrorCode::Perm,
+        "The poll says that another relay passed it on, and that relay does not prove it.\nWhat to do: send the poll \
+         without its `meta: audit` blocks.",
+    )
 }
 
 impl Shared {
