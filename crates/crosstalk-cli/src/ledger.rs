@@ -102,6 +102,8 @@ impl Said {
         to.extend(arrival.targets.iter().cloned());
         let party = Party {
             sender: &arrival.sender,
+            speaker: &arrival.sender,
+            is_pasted: true,
             pkid: arrival.pkid.as_deref(),
             proof: self.proof,
             to: &to,

@@ -123,7 +123,7 @@ impl Shared {
             Some(Intent::Respond | Intent::Error | Intent::Nack)
         );
         if let Some(id) = arrival.answered().filter(|_| answers) {
-            self.answers.came(id, arrival, seq);
+            self.answers.came(id, admission, seq);
         }
     }
 

@@ -85,9 +85,13 @@ impl Grant {
         }
     }
 
-    /// Whether it was given to somebody.
-    fn is_for(&self, address: &str) -> bool {
-        self.to.iter().any(|to| may_answer(to, address))
+    /// Whether it was given to the sender of a message.
+    fn is_for(&self, party: &Party<'_>) -> bool {
+        let is_it = match party.is_pasted {
+            true => may_answer,
+            false => is_same_party,
+        };
+        self.to.iter().any(|to| is_it(to, party.speaker))
     }
 
     fn is_by(&self, address: &str) -> bool {
@@ -115,6 +119,11 @@ pub(crate) fn is_same_scope(one: &str, other: &str) -> bool {
 pub struct Party<'p> {
     /// The sender.
     pub sender: &'p str,
+    /// The address that the sender stands for.
+    pub speaker: &'p str,
+    /// Whether the message is one of a person's own store, where chats are known by the scheme of their address
+    /// ([`may_answer`]). At a relay, anybody can be at an address of that scheme.
+    pub is_pasted: bool,
     /// The key that signed, where the signature holds.
     pub pkid: Option<&'p str>,
     /// How sure that is.
@@ -342,7 +351,7 @@ fn relies_on(
 ) -> Result<(), Refusal> {
     let id = shown(&grant.id);
     not_withdrawn(grant)?;
-    if !grant.is_by(party.sender) && !grant.is_for(party.sender) {
+    if !grant.is_by(party.sender) && !grant.is_for(party) {
         return Err(refuse(
             &rule::CONSENT_NOT_YOURS,
             &format!(

@@ -88,6 +88,8 @@ pub struct Admission {
     pub raw: Digest,
     /// Who handed it in.
     pub peer: String,
+    /// The address that its sender stands for at this relay.
+    pub speaker: String,
     /// Who gets it, and how.
     pub recipients: Vec<Recipient>,
     /// How urgent it is.
@@ -123,6 +125,7 @@ impl Admission {
         let is_brief = consent::is_brief(&document, claim.as_ref());
         Self {
             raw: Digest::of(arrival.text.as_bytes()),
+            speaker: arrival.sender.clone(),
             arrival,
             peer,
             recipients,
@@ -253,6 +256,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     arrival.spare = made::spare(arrival.digest, at);
     Ok(Admission {
         raw: Digest::of(arrival.text.as_bytes()),
+        speaker: rules.routes.named(&arrival.sender).to_owned(),
         arrival,
         peer: peer.name.clone(),
         recipients,

@@ -26,7 +26,9 @@ impl Rules {
     }
 
     /// Whether a caller may hand in a message as the answer of a chat that they carry for: an unsigned one, from whom the
-    /// question was for, to whoever asked. Nobody answers for a person.
+    /// question was for, to whoever asked. The answer to a question of somebody else may also go to its `X-Reply-To`; in a
+    /// question of their own, the caller could name anybody there. Nobody answers for a person, or for a sender whose key
+    /// the operator pinned: that one signs.
     pub fn lets_bring_back(
         &self,
         caller: &Peer,
@@ -41,10 +43,13 @@ impl Rules {
         // A signature has to prove itself: no courier makes a key known as that of a chat.
         let is_signed = matches!(answer.signature, Some(Signature::Signed { .. }));
         let sender = self.routes.named(answer.sender.as_str());
+        let is_pinned = |name: &str| self.listed.pinned.has(name);
         if !is_answer
             || is_signed
             || answer.parent != Some(question.id.as_str())
             || is_human(sender)
+            || is_pinned(sender)
+            || is_pinned(answer.sender.as_str())
         {
             return false;
         }
@@ -55,7 +60,8 @@ impl Rules {
                 && self.lets_carry(caller, &question.sender, &d.to)
         };
         let document = Document::parse(&question.text, Reading::Strict);
-        let reply_to = document.envelope().routing().reply_to;
+        let is_own = self.lets_speak(caller, &question.sender);
+        let reply_to = document.envelope().routing().reply_to.filter(|_| !is_own);
         let receiver = self.routes.named(answer.receiver.as_str());
         let is_for = |asker: &str| is_same_party(receiver, self.routes.named(asker));
         deliveries.iter().any(is_carried)

@@ -2,6 +2,7 @@
 
 use super::admit::Admission;
 use crate::consent::{self, Grant, Party, Terms, Withdrawn};
+use crate::store::is_same_party;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
@@ -98,7 +99,7 @@ impl Admission {
         }
         if meaning == Some(Intent::Handoff)
             && let Some(steward) = &facts.steward
-            && !crate::store::may_answer(steward, &self.arrival.sender)
+            && !is_same_party(steward, &self.speaker)
             && !super::is_human(&self.arrival.sender)
         {
             return Err(perm(format!(
@@ -113,6 +114,8 @@ impl Admission {
         let to: Vec<String> = self.recipients.iter().map(|r| r.address.clone()).collect();
         let party = Party {
             sender: &self.arrival.sender,
+            speaker: &self.speaker,
+            is_pasted: false,
             pkid: self.arrival.pkid.as_deref(),
             proof: self.proof,
             to: &to,

@@ -1,6 +1,6 @@
 //! A message on its way into a store: what is kept of it, where it belongs, what it settles and who acts next.
 
-use super::party::{Mine, is_placeholder, party};
+use super::party::{Mine, is_placeholder, is_same_party, party};
 use super::record::Record;
 use crate::admitted::Admitted;
 use crate::verdict::Word;
@@ -387,6 +387,14 @@ impl Arrival {
         let chosen = chosen.or(known.of_session.as_deref());
         let chosen = chosen.or(known.of_answer.as_deref());
         chosen.unwrap_or(&self.spare.thread).to_owned()
+    }
+
+    /// Whether its sender has a part in another message: sent it, is named by it, or is one of those who got it.
+    pub fn has_part_in(&self, other: &Self, got: &[&str]) -> bool {
+        let named = [&other.sender, &other.receiver].into_iter();
+        let named = named.chain(&other.targets).map(String::as_str);
+        let mut parties = named.chain(got.iter().copied());
+        parties.any(|party| is_same_party(party, &self.sender))
     }
 
     /// Whether what it says may change what is known about others. A message that must not be acted on changes nothing.

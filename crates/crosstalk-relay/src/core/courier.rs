@@ -14,6 +14,8 @@ impl Relay {
     ) -> Option<Peer> {
         let envelope = document.envelope();
         let parent = envelope.parent.filter(|_| caller.is_person())?.to_owned();
+        // A question has deliveries once it is indexed.
+        self.write_filed(|_| Ok(())).await.ok()?;
         let find = move |store: &dyn RelayStore| {
             let Some(question) = store.taken_as(&parent)? else {
                 return Ok(None);

@@ -17,7 +17,7 @@ use crosstalk_protocol::relay::{
     Admission, Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Verdict, Word, announces};
+use crosstalk_protocol::{Question, Trust, Verdict, Word, announces, verify};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -240,6 +240,14 @@ impl Relay {
         if other.is_none() && peer.is_stranger() {
             return Err(unproven(&document));
         }
+        if other.as_ref().is_some_and(|o| o.domain.is_none()) && is_poll_of_elsewhere(&document) {
+            // The signature is that of the sender, and says nothing about the hop: only its relay does.
+            let unpinned = verify(&document, &Trust::default(), &Question::of_relay(at));
+            let relay = self.shared.other_peer(&document, &unpinned, peer).await;
+            if relay.is_none() {
+                return Err(declined(&document, unproven_hop(), None));
+            }
+        }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return Err(declined(&document, refusal, None));
         }
@@ -448,11 +456,10 @@ impl Relay {
             // Who gets these is decided when they are taken.
             Intent::Escalate | Intent::Handoff => Vec::new(),
             Intent::Poll if routing.targets.is_some() => {
-                routing.target_list().into_iter().map(Into::into).collect()
+                let targets = routing.target_list().into_iter();
+                targets.map(|t| rules.routes.named(&t).into()).collect()
             }
-            Intent::Request | Intent::Poll => {
-                vec![receiver.into(), rules.routes.named(receiver).into()]
-            }
+            Intent::Request | Intent::Poll => vec![rules.routes.named(receiver).into()],
             _ => return None,
         };
         let by = envelope.sender.as_str().to_owned();
@@ -467,7 +474,7 @@ impl Relay {
 
     /// The answer to a message that came in an earlier attempt to wait for it.
     async fn answer_before(&self, id: &str, asked: Asked) -> Option<Record> {
-        let id = id.to_owned();
+        let (id, rules) = (id.to_owned(), self.rules());
         let find = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
             let Some(question) = store.taken_as(&id)? else {
                 return Ok(None);
@@ -476,13 +483,28 @@ impl Relay {
             Ok(listing.items.into_iter().find(|m| {
                 m.parent.as_deref() == Some(&id)
                     && matches!(m.meaning, Some(Intent::Respond))
-                    && asked.is_answered_by(&m.sender, &m.receiver)
+                    && asked.is_answered_by(rules.routes.named(&m.sender), &m.receiver)
             }))
         };
         // It may have come a moment ago.
         self.write_filed(|_| Ok(())).await.ok()?;
         self.read(find).await.ok().flatten()
     }
+}
+
+/// Whether a message is a poll that another relay counts, by what it says.
+fn is_poll_of_elsewhere(document: &Document<'_>) -> bool {
+    let envelope = document.envelope();
+    envelope.meaning() == Some(Intent::Poll) && envelope.hops().next().is_some()
+}
+
+/// Why a poll is not accepted that says without proof that it came through another relay: nobody would count it.
+fn unproven_hop() -> Refusal {
+    Refusal::new(
+        ErrorCode::Perm,
+        "The poll says that another relay passed it on, and that relay does not prove it.\nWhat to do: send the poll \
+         without its `meta: audit` blocks.",
+    )
 }
 
 impl Shared {

@@ -1,6 +1,7 @@
 //! Who waits for what: readers for their next message, senders for their answer.
 
-use crosstalk_protocol::store::{Arrival, is_same_party, may_answer, party};
+use crosstalk_protocol::relay::Admission;
+use crosstalk_protocol::store::{is_same_party, party};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ impl Bells {
     }
 }
 
-/// Who has asked, and whom. Without anybody, everybody may answer.
+/// Who has asked, and whom, by the addresses that names stand for. Without anybody, everybody may answer.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) by: String,
@@ -54,10 +55,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether a message between these two answers it: anybody can name a message as the one that theirs answers.
-    pub(super) fn is_answered_by(&self, sender: &str, receiver: &str) -> bool {
+    /// Whether a message from an address answers it: anybody can name a message as the one that theirs
+    /// answers.
+    pub(super) fn is_answered_by(&self, speaker: &str, receiver: &str) -> bool {
         is_same_party(receiver, &self.by)
-            && (self.of.is_empty() || self.of.iter().any(|asked| may_answer(asked, sender)))
+            && (self.of.is_empty() || self.of.iter().any(|asked| is_same_party(asked, speaker)))
     }
 }
 
@@ -93,7 +95,7 @@ impl Answers {
     }
 
     /// What may be an answer to a message was taken.
-    pub(super) fn came(&self, id: &str, answer: &Arrival, seq: u64) {
+    pub(super) fn came(&self, id: &str, answer: &Admission, seq: u64) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -101,8 +103,9 @@ impl Answers {
         let Some(line) = waiting.get_mut(id) else {
             return;
         };
-        let is_meant =
-            |(asked, _): &mut InLine| asked.is_answered_by(&answer.sender, &answer.receiver);
+        let is_meant = |(asked, _): &mut InLine| {
+            asked.is_answered_by(&answer.speaker, &answer.arrival.receiver)
+        };
         for (_, tell) in line.extract_if(.., is_meant) {
             // Who gave up meanwhile finds it in the inbox.
             let _ = tell.send(seq);

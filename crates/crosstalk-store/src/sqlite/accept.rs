@@ -2,13 +2,13 @@
 
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints, Wait};
+use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints, Wait, Way};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
-use super::relay::{close, progress};
+use super::relay::{close, progress, take};
 use super::{course, log, reference, settle};
 
 /// A message that is there and may be the one that comes, or has its id.
@@ -331,11 +331,12 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
             "SELECT thread FROM message WHERE parent = ?1 AND names IS NOT thread ORDER BY thread LIMIT 1"
         }
     };
+    let of_parent = match arrival.way {
+        Way::Relayed if arrival.side == Side::Between => take::thread_of_parent(db, arrival)?,
+        _ => thread_of(db, arrival.answered())?,
+    };
     Ok(ThreadHints {
-        of_parent: ask(
-            "SELECT thread FROM message WHERE id = ?1",
-            arrival.answered(),
-        )?,
+        of_parent,
         named_is_known: named.is_some(),
         of_session: ask(THREAD_OF_SESSION, arrival.session.as_deref())?,
         of_answer: ask(of_answer, Some(arrival.id()))?,

@@ -126,6 +126,7 @@ fn use_relay(store: &mut SqliteStore) {
             Word::Unsigned,
         ),
         peer: "ci".to_owned(),
+        speaker: "ANN".to_owned(),
         recipients: vec![Recipient {
             address: "CLAUDE".to_owned(),
             by,

@@ -20,7 +20,7 @@ mod poll;
 pub(super) mod progress;
 pub(super) mod retire;
 pub(super) mod route;
-mod take;
+pub(super) mod take;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;

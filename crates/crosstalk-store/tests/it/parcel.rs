@@ -18,6 +18,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
     }];
     Admission {
         raw: Digest::of(arrival.text.as_bytes()),
+        speaker: arrival.sender.clone(),
         arrival,
         peer: "ci".to_owned(),
         recipients,

@@ -265,3 +265,41 @@ fn courier_hands_in_the_answer_of_a_chat() {
     let got = office.get("claude", "/crosstalk/inbox?for=CLAUDE");
     assert_eq!(ids(&got["messages"]), ["B1", "B2"]);
 }
+
+/// In a question of their own, a courier could name anybody as the one who gets the answer.
+#[test]
+fn courier_brings_the_answer_to_an_own_question_to_nobody_else() {
+    let office = Office::open();
+    let asks = |from: &str, to: &str, id: &str| {
+        let question = letter(from, to, id).meta("routing", "X-Reply-To", "BOB");
+        question.build().unwrap()
+    };
+    office.taken("ann", asks("ANN", "HR", "M1"));
+    let forged = answer("HR", "BOB", "A1", "M1").build().unwrap();
+    assert_eq!(office.send("ann", forged).status, 403);
+    office.taken("ann", answer("HR", "ANN", "A2", "M1").build().unwrap());
+    // Where somebody else asked, it was not the courier who named Bob.
+    office.taken("claude", asks("CLAUDE", "CHATGPT", "M2"));
+    let brought = answer("CHATGPT", "BOB", "A3", "M2").build().unwrap();
+    office.taken("carl", brought);
+    let got = office.get("bob", "/crosstalk/inbox?for=BOB");
+    assert_eq!(ids(&got["messages"]), ["A3"]);
+}
+
+/// A sender whose key the operator pinned signs its answers.
+#[test]
+fn courier_does_not_answer_for_a_sender_with_a_pinned_key() {
+    let house = Plan::default()
+        .config("[names]\nGPT = \"chatgpt://thread/x\"\n")
+        .token("eve", Role::Person, &["EVE"])
+        .pin("claude@keys", &key(), "CLAUDE")
+        .pin("gpt@keys", &key(), "GPT")
+        .open();
+    let send = |text: String| house.ask(&Ask::send(text).token(&secret("eve"))).status;
+    for (name, id, status) in [("Claude", "M1", 403), ("GPT", "M2", 403), ("HR", "M3", 200)] {
+        let carried = letter("EVE", name, id).meta("routing", "X-Delivery", "copy_paste");
+        assert_eq!(send(carried.build().unwrap()), 200, "{name}");
+        let brought = answer(name, "EVE", &format!("A-{id}"), id);
+        assert_eq!(send(brought.build().unwrap()), status, "{name}");
+    }
+}

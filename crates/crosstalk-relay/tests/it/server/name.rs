@@ -1,6 +1,6 @@
 //! Names in another case, and names that look like those that the relay knows (threat 45).
 
-use crate::house::{Plan, ids, key, secret, signed, text};
+use crate::house::{Plan, ids, key, letter, secret, signed, text};
 use crate::http::Ask;
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::relay::Role;
@@ -144,4 +144,63 @@ fn contact_that_looks_like_another_keeps_nobody_out() {
             assert_eq!(answer.status, 200, "{name}: {}", answer.text());
         }
     }
+}
+
+/// An address under `claude://` is not the agent that is called CLAUDE: a consent, a conversation and an answer of that one
+/// are not for it.
+#[test]
+fn address_with_the_name_as_its_scheme_does_not_act_for_the_name() {
+    let (ann, other) = ("human://acme.example/ann", "claude://mal/x");
+    let house = Plan::default()
+        .config("[names]\nGPT = \"chatgpt://thread/x\"\n")
+        .token("ann", Role::Person, &[ann])
+        .token("bob", Role::Agent, &["BOB"])
+        .token("claude", Role::Agent, &["CLAUDE"])
+        .token("gpt", Role::Agent, &["GPT", "chatgpt://thread/x"])
+        .token("mal", Role::Agent, &["claude://mal/*"])
+        .open();
+    let send = |name: &str, text: String| {
+        let answer = house.ask(&Ask::send(text).token(&secret(name)));
+        (answer.status, answer.text().to_owned())
+    };
+    let private = |from: &str, to: &str, id: &str| {
+        let text = letter(from, to, id).thread(format!("T-{id}"));
+        let text = text.meta("privacy", "Consent", "explicit_yes");
+        let text = text.meta("privacy", "Scope", "medical");
+        text.meta("privacy", "Consent-ID", "C1").build().unwrap()
+    };
+    let handoff = |from: &str, to: &str, id: &str| {
+        let text = letter(from, to, id).thread("T2").intent("HANDOFF");
+        text.build().unwrap()
+    };
+    // A consent. A name and the address that it stands for are one.
+    assert_eq!(send("ann", private(ann, "CLAUDE", "M1")).0, 200);
+    assert_eq!(send("ann", private(ann, "GPT", "M2")).0, 200);
+    assert_eq!(send("mal", private(other, "BOB", "M3")).0, 403);
+    assert_eq!(send("claude", private("CLAUDE", "BOB", "M4")).0, 200);
+    for (from, id) in [("GPT", "M5"), ("chatgpt://thread/x", "M6")] {
+        assert_eq!(send("gpt", private(from, "BOB", id)).0, 200, "{from}");
+    }
+    // A conversation that was handed over, in which it takes part as well.
+    let known = letter("BOB", other, "M7").thread("T2").build().unwrap();
+    assert_eq!(send("bob", known).0, 200);
+    assert_eq!(send("bob", handoff("BOB", "CLAUDE", "M8")).0, 200);
+    assert_eq!(send("mal", handoff(other, other, "M9")).0, 403);
+    assert_eq!(send("claude", handoff("CLAUDE", "GPT", "M10")).0, 200);
+    let (status, told) = send("gpt", handoff("GPT", "BOB", "M11"));
+    assert_eq!(status, 200, "{told}");
+    // An answer that somebody waits for.
+    let mut line = house.line();
+    let question = Ask::send(text("BOB", "CLAUDE", "Q1")).token(&secret("bob"));
+    line.send(question.header("Prefer", "wait=30").bytes());
+    let is_there = || {
+        let asked = Ask::get("/crosstalk/messages/Q1").token(&secret("bob"));
+        house.ask(&asked).status == 200
+    };
+    while !is_there() {}
+    for (name, from, id) in [("mal", other, "A1"), ("claude", "CLAUDE", "A2")] {
+        let answer = letter(from, "BOB", id).intent("RESPOND").parent("Q1");
+        assert_eq!(send(name, answer.build().unwrap()).0, 200);
+    }
+    assert!(line.answer().text().contains("message: A2"));
 }

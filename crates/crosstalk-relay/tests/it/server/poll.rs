@@ -279,3 +279,20 @@ fn a_list_counts_a_poll_only_when_its_thread_has_changed() {
     take(&house, "claude", &vote("claude://code/api", 2, "Monolith"));
     assert_eq!(list().status, 503, "it is counted again");
 }
+
+/// Whoever has a copy of a signed poll could write a hop into it, and nobody would count it.
+#[test]
+fn hop_that_nobody_proves_does_not_keep_a_poll_from_being_counted() {
+    let house = Plan::default()
+        .token("ann", Role::Person, &["human://acme.example/ann"])
+        .pin("ann@keys", &key(), "human://acme.example/ann")
+        .open();
+    let sent = signed(&poll(false), &key(), "ann@keys");
+    let at = crosstalk_envelope::Timestamp::from_millis(START);
+    let copy = crosstalk_protocol::relay::add_hop(&sent, at, "evil.example", None).unwrap();
+    let refused = house.ask(&Ask::send(copy));
+    assert_eq!((refused.status, refused.code().as_str()), (403, "E-PERM"));
+    assert_eq!(house.ask(&with("ann", Ask::send(sent))).status, 200);
+    let path = format!("/crosstalk/polls/{POLL}");
+    assert_eq!(house.ask(&with("ann", Ask::get(&path))).status, 200);
+}

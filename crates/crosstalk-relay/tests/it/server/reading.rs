@@ -227,3 +227,42 @@ fn ids_are_kept_and_found_under_their_spelling() {
         1
     );
 }
+
+/// Anybody can name a message as the one that theirs answers. Its thread is for those who have a part in it.
+#[test]
+fn thread_of_a_parent_is_told_to_its_parties_only() {
+    let house = Plan::default()
+        .config("[names]\nDAN = \"agent://here.example/dan\"\n")
+        .token("bob", Role::Agent, &["BOB"])
+        .token("carol", Role::Agent, &["CAROL"])
+        .token("dan", Role::Agent, &["agent://here.example/dan"])
+        .token("mal", Role::Agent, &["MAL"])
+        .open();
+    let send = |name: &str, text: &str| {
+        let answer = house.ask(&Ask::send(text).token(&secret(name)));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let ack = strict(answer.text());
+        ack.envelope().thread.unwrap().to_owned()
+    };
+    let secret_one = text("BOB", "CAROL", "S1").replace("thread: T1", "thread: payroll");
+    let handed = text("CAROL", "DAN", "S2").replace("thread: T1", "thread: payroll");
+    send("bob", &secret_one);
+    send("carol", &handed);
+    for (name, from, id, parent, is_party) in [
+        ("mal", "MAL", "A1", "S1", false),
+        ("carol", "CAROL", "A2", "S1", true),
+        ("bob", "BOB", "A3", "S1", true),
+        // Under the address that a name stands for, and as one who came to the conversation later.
+        ("dan", "agent://here.example/dan", "A4", "S2", true),
+        ("dan", "agent://here.example/dan", "A5", "S1", true),
+    ] {
+        let sent = letter(from, "MAL", id).intent("NOTE").parent(parent);
+        let sent = sent.build().unwrap().replace("thread: T1", "session: zz");
+        let acked = send(name, &sent);
+        assert_eq!(acked == "payroll", is_party, "{id}");
+        settle(&house);
+        let ask = Ask::get(&format!("/crosstalk/messages/{id}")).accept("application/json");
+        let view = house.ask(&ask.token(&secret(name))).json();
+        assert_eq!(view["thread"] == "payroll", is_party, "{view}");
+    }
+}

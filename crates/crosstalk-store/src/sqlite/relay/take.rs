@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use super::{close, hold, keep, owed, poll, route};
 use crate::sqlite::accept::{self, Known};
 use crate::sqlite::course;
+use crate::sqlite::derive::{self, FILED};
 use crate::sqlite::fault::Step;
 use crate::sqlite::ledger;
 use crate::sqlite::log;
@@ -110,6 +111,37 @@ fn again(
     })
 }
 
+/// The thread of the message that a message answers, if the sender has a part in that: the thread is not told to others,
+/// and they do not write to it.
+pub(in crate::sqlite) fn thread_of_parent(
+    db: &Connection,
+    arrival: &Arrival,
+) -> Step<Option<String>> {
+    let Some(answered) = arrival.answered() else {
+        return Ok(None);
+    };
+    let mut find = db.prepare_cached("SELECT seq, thread FROM intake WHERE id = ?1")?;
+    let found = find.query_row(params![answered], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    });
+    let Some((seq, thread)) = found.optional()? else {
+        return Ok(None);
+    };
+    if arrival.thread.as_ref() == Some(&thread) {
+        return Ok(Some(thread));
+    }
+    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
+    let (parent, routes) = db.prepare_cached(&sql)?.query_row(params![seq], |row| {
+        Ok((derive::filed(row)?, row.get::<_, String>("routes")?))
+    })?;
+    let got = route::read(&routes, &parent.arrival.receiver)?;
+    let got: Vec<&str> = got.into_iter().map(|(address, _)| address).collect();
+    let conversation = Closing::Thread(thread.clone());
+    let has_part = arrival.has_part_in(&parent.arrival, &got)
+        || close::is_party(db, &conversation, &arrival.sender)?;
+    Ok(has_part.then_some(thread))
+}
+
 /// The thread of a message that names none: that of the message it answers, else that of its session, else a new one.
 pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> Step<String> {
     let ask = |sql: &str, name: Option<&str>| -> Step<Option<String>> {
@@ -120,11 +152,7 @@ pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> Step<Strin
     if arrival.thread.is_some() {
         return Ok(arrival.spare.thread.clone());
     }
-    let of_parent = ask(
-        "SELECT thread FROM intake WHERE id = ?1",
-        arrival.answered(),
-    )?;
-    if let Some(thread) = of_parent {
+    if let Some(thread) = thread_of_parent(db, arrival)? {
         return Ok(thread);
     }
     let session = arrival.session.as_deref();
@@ -158,14 +186,14 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
         facts.closed = close::closed_conversation(db, conversation)?;
     }
     if let Some(answered) = arrival.answered() {
-        let of_parent = parent(db, answered)?;
-        if let Some((meaning, thread)) = of_parent {
-            facts.answered =
-                meaning.and_then(|m| Intent::ALL.iter().copied().find(|i| i.as_str() == m));
-            // It will be in the thread of its parent, whatever it names.
-            if facts.closed.is_none() && arrival.thread.as_deref() != Some(thread.as_str()) {
-                facts.closed = close::closed(db, 0, &thread)?;
-            }
+        if let Some(meaning) = meaning(db, answered)? {
+            facts.answered = Intent::ALL.iter().copied().find(|i| i.as_str() == meaning);
+        }
+        // It will be in the thread of its parent, whatever it names.
+        if facts.closed.is_none()
+            && let Some(thread) = thread_of_parent(db, arrival)?
+        {
+            facts.closed = close::closed(db, 0, &thread)?;
         }
     }
     let sender = &arrival.sender;
@@ -180,14 +208,14 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
     Ok(facts)
 }
 
-/// What a message means, and its thread as far as it is known.
-fn parent(db: &Connection, id: &str) -> Step<Option<(Option<String>, String)>> {
+/// What a message means.
+fn meaning(db: &Connection, id: &str) -> Step<Option<String>> {
     db.prepare_cached(
-        "SELECT coalesce(i.meaning, m.meaning), i.thread FROM intake i LEFT JOIN message m ON m.seq = i.seq \
-         WHERE i.id = ?1",
+        "SELECT coalesce(i.meaning, m.meaning) FROM intake i LEFT JOIN message m ON m.seq = i.seq WHERE i.id = ?1",
     )?
-    .query_row(params![id], |row| Ok((row.get(0)?, row.get(1)?)))
+    .query_row(params![id], |row| row.get(0))
     .optional()
+    .map(Option::flatten)
 }
 
 /// Keeps a message, or holds it. Nothing if its id is taken.

@@ -217,6 +217,8 @@ fn judged(
     let to = [arrival.receiver.clone()];
     let party = Party {
         sender: &arrival.sender,
+        speaker: &arrival.sender,
+        is_pasted: true,
         pkid: None,
         proof: Proof {
             assurance: Assurance::Pinned,
