@@ -50,6 +50,8 @@ fn take(
     let to = [document.receiver().to_owned()];
     let party = Party {
         sender: document.sender(),
+        speaker: document.sender(),
+        is_pasted: true,
         pkid: None,
         proof,
         to: &to,
