@@ -357,6 +357,13 @@ impl Arrival {
         self.side == Side::Mine && !matches!(self.way, Way::Imported | Way::Filed)
     }
 
+    /// Whether its sender is in its thread by it alone: it was written here, or a person's store verified it. At a relay a
+    /// signature tells who wrote it, and not that they belong to the conversation.
+    pub fn joins_alone(&self) -> bool {
+        let is_verified = self.verdict == Word::Verified && self.way != Way::Relayed;
+        self.is_written_here() || is_verified
+    }
+
     /// Whether its signature holds, whoever vouches for the key.
     pub fn holds(&self) -> bool {
         self.verdict.is_signed()

@@ -1,7 +1,7 @@
 //! The course of a thread: how many messages, from when to when, who is in it, whether it was closed.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::store::{Arrival, party};
+use crosstalk_protocol::store::{Arrival, Way, party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
@@ -21,6 +21,8 @@ pub(super) struct Turn {
     reopens: bool,
     mine: bool,
     trust: i64,
+    /// Whether its sender is in the thread by it alone.
+    joins: bool,
     sender: String,
     receiver: String,
     targets: Option<String>,
@@ -36,6 +38,7 @@ impl Turn {
             reopens: a.reopens(),
             mine: a.is_written_here(),
             trust: trust(a.verdict),
+            joins: a.joins_alone(),
             sender: a.sender.clone(),
             receiver: a.receiver.clone(),
             targets: joined(&a.targets),
@@ -85,11 +88,10 @@ fn add_parties(db: &Connection, thread: &str, turn: &Turn) -> Step<()> {
     let targets = turn.targets.as_deref().unwrap_or_default();
     let names = [turn.sender.as_str(), turn.receiver.as_str()].into_iter();
     let names = names.chain(targets.lines());
-    // Who begins a thread is in it, and so is who signs; they bring in those whom they write to. Nobody else joins by
-    // writing.
-    let is_sure = turn.mine || turn.trust == 0;
+    // The sender who begins a thread is in it, and so is one whom the person of the store verified; they bring in those whom
+    // they write to. Nobody else joins by writing.
     let begins = !turn.closes && !has_party(db, thread)?;
-    let brings = turn.counts && (is_sure || begins || is_in(db, thread, &turn.sender)?);
+    let brings = turn.counts && (turn.joins || begins || is_in(db, thread, &turn.sender)?);
     let mut seen = BTreeSet::new();
     let fresh = names.filter(|name| seen.insert(party(name)));
     let named: Vec<&str> = fresh.take(PARTIES).collect();
@@ -158,10 +160,11 @@ pub(super) fn recount(db: &Connection, thread: &str) -> Step<()> {
         db.prepare_cached(sql)?.execute(params![thread])?;
     }
     let mut find = db.prepare_cached(
-        "SELECT seq, at, counts, closes, reopens, mine, trust, sender, receiver, targets, asks FROM message \
-         WHERE thread = ?1 ORDER BY seq",
+        "SELECT seq, at, counts, closes, reopens, mine, trust, sender, receiver, targets, asks, \
+         mine OR (trust = 0 AND (SELECT way FROM intake i WHERE i.seq = message.seq) <> ?2) AS joins \
+         FROM message WHERE thread = ?1 ORDER BY seq",
     )?;
-    let mut rows = find.query(params![thread])?;
+    let mut rows = find.query(params![thread, Way::Relayed.as_str()])?;
     let mut asking: Vec<i64> = Vec::new();
     while let Some(row) = rows.next()? {
         let turn = Turn {
@@ -172,6 +175,7 @@ pub(super) fn recount(db: &Connection, thread: &str) -> Step<()> {
             reopens: row.get("reopens")?,
             mine: row.get("mine")?,
             trust: row.get("trust")?,
+            joins: row.get("joins")?,
             sender: row.get("sender")?,
             receiver: row.get("receiver")?,
             targets: row.get("targets")?,

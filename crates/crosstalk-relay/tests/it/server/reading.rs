@@ -266,3 +266,36 @@ fn thread_of_a_parent_is_told_to_its_parties_only() {
         assert_eq!(view["thread"] == "payroll", is_party, "{view}");
     }
 }
+
+/// A key that somebody made themselves tells who they are, and not that they belong to a conversation.
+#[test]
+fn signature_alone_makes_nobody_a_party() {
+    let house = Plan::default()
+        .token("bob", Role::Agent, &["BOB"])
+        .token("mal", Role::Agent, &["MAL"])
+        .open();
+    let did = key().public().to_did();
+    let bob = |id: &str| {
+        let sent = letter("BOB", "CAROL", id).thread("ticket-7");
+        let ask = Ask::send(sent.build().unwrap()).token(&secret("bob"));
+        house.ask(&ask).status
+    };
+    let mal = |id: &str, thread: &str, intent: &str| {
+        let sent = letter("MAL", "MAL", id).thread(thread).intent(intent);
+        let sent = signed(&sent.build().unwrap(), &key(), &did);
+        house.ask(&Ask::send(sent).token(&secret("mal"))).status
+    };
+    assert_eq!(bob("B1"), 200);
+    // The key is pinned at first contact, and verified from then on.
+    assert_eq!(mal("M1", "own", "NOTE"), 200);
+    assert_eq!(mal("M2", "ticket-7", "NOTE"), 200);
+    for is_indexed in [false, true] {
+        if is_indexed {
+            settle(&house);
+        }
+        assert_eq!(mal("M3", "ticket-7", "CLOSE"), 403, "{is_indexed}");
+        assert_eq!(mal("M4", "ticket-7", "HANDOFF"), 403, "{is_indexed}");
+    }
+    assert_eq!(bob("B2"), 200);
+    assert_eq!(house.store().check().unwrap(), [""; 0]);
+}

@@ -2,7 +2,6 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::{Admission, Closing};
 use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -91,8 +90,8 @@ pub(super) fn may_hand_over(db: &Connection, what: &Closing, address: &str) -> S
     Ok(!is_known || parties.contains(&party(address)))
 }
 
-/// Whether somebody is a party of a conversation. By the rules of a thread: who begins it is in it, and so is who signs;
-/// they bring in those whom they write to.
+/// Whether somebody is a party of a conversation. By the rules of a thread: the sender who begins it is in it, and brings in
+/// those whom they write to.
 pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
     let (parties, _) = parties(db, what, &party(address))?;
     Ok(parties.contains(&party(address)))
@@ -129,9 +128,7 @@ fn parties(db: &Connection, what: &Closing, wanted: &str) -> Step<(BTreeSet<Stri
         is_known = true;
         let sender = party(&arrival.sender);
         let begins = parties.is_empty() && arrival.meaning != Some(Intent::Close);
-        if arrival.counts()
-            && (begins || arrival.verdict == Word::Verified || parties.contains(&sender))
-        {
+        if arrival.counts() && (begins || arrival.joins_alone() || parties.contains(&sender)) {
             parties.extend([sender, party(&arrival.receiver)]);
             parties.extend(arrival.targets.iter().map(|t| party(t)));
         }

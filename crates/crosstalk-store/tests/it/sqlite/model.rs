@@ -200,7 +200,7 @@ impl Model {
                 _ if is_mine => course.closed_at = None,
                 _ => {}
             }
-            let is_sure = is_mine || a.verdict == Word::Verified;
+            let is_sure = is_mine || (a.verdict == Word::Verified && a.way != Way::Relayed);
             let begins = parties.is_empty() && a.meaning != Some(Intent::Close);
             if is_sure || begins || parties.contains(&party(&a.sender)) {
                 let names = [&a.sender, &a.receiver].into_iter().chain(&a.targets);
