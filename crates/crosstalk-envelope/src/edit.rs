@@ -89,7 +89,7 @@ impl<'d> Edit<'d> {
         Ok(self)
     }
 
-    /// Whether a blank line stands right above a line of the text, or comes to stand there with a block that is added.
+    /// Whether the line above is blank, or will be because of an added block.
     fn is_below_a_blank_line(&self, at: usize) -> bool {
         let above = self.document.text().get(..at).unwrap_or("");
         let above = above.strip_suffix('\n').and_then(|a| a.rsplit('\n').next());
@@ -290,7 +290,7 @@ impl<'d> Edit<'d> {
         }
     }
 
-    /// Where a span of the text that was read stands in the one that is edited. In a text that is not in NFC they differ,
+    /// The span of the edited text that belongs to a span of the text that was read. In a text that is not in NFC they differ,
     /// and both ends are looked for, each on its own line: a span may cover many lines.
     fn in_base(&self, span: Span) -> (usize, usize) {
         if self.base() == self.document.text() {
@@ -303,7 +303,7 @@ impl<'d> Edit<'d> {
         }
     }
 
-    /// Where a byte of the text that was read stands in the received one. A place that is edited has only ASCII before it
+    /// The position in the received text of a byte of the text that was read. A place that is edited has only ASCII before it
     /// on its line (a name, a colon, a blank) or only ASCII behind it (blanks), which NFC leaves as they are.
     fn place_in_base(&self, at: usize) -> usize {
         let (read, base) = (self.document.text(), self.base());

@@ -55,7 +55,7 @@ pub fn name_key(text: &str) -> String {
     key
 }
 
-/// What stands between the scheme of a URL and its host, the host, and what stands behind it.
+/// The text between the scheme of a URL and its host, the host, and the rest.
 fn around_host<'t>(address: &Address<'t>, scheme: &str) -> (&'t str, &'t str, &'t str) {
     let rest = address.as_str().get(scheme.len()..).unwrap_or("");
     let Some(host) = address.host() else {

@@ -337,7 +337,7 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
     ))
 }
 
-/// Nobody is taken for somebody whom the relay knows.
+/// The refusal of a name that looks like one which the relay knows.
 fn look_alike(name: &str, known: &str) -> Refusal {
     let detail = format!(
         "{} looks like {}, and is another name.\nWhat to do: write the name of the known party, or use a name that \

@@ -1,4 +1,4 @@
-//! Who may carry a message by copy and paste, and hand in what a chat answered (HTP-045).
+//! The rules for couriers: people who carry messages by copy and paste, and bring the answers back (HTP-045).
 
 use super::admit::Rules;
 use super::delivery::{Delivery, Handler, State};

@@ -229,7 +229,7 @@ impl Shared {
 
     /// The relay that passed a message on, if it proves who it is: its last hop is signed with a key that the domain of
     /// the relay lists. It speaks for the addresses of its domain.
-    async fn relay_of(&self, document: &Document<'_>, peer: &Peer) -> Option<Peer> {
+    pub(super) async fn relay_of(&self, document: &Document<'_>, peer: &Peer) -> Option<Peer> {
         let hop = hops_of(document).pop().flatten()?;
         let resolver = self
             .resolver

@@ -17,7 +17,7 @@ use crosstalk_protocol::relay::{
     Admission, Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Question, Trust, Verdict, Word, announces, verify};
+use crosstalk_protocol::{Verdict, Word, announces};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -242,9 +242,7 @@ impl Relay {
         }
         if other.as_ref().is_some_and(|o| o.domain.is_none()) && is_poll_of_elsewhere(&document) {
             // The signature is that of the sender, and says nothing about the hop: only its relay does.
-            let unpinned = verify(&document, &Trust::default(), &Question::of_relay(at));
-            let relay = self.shared.other_peer(&document, &unpinned, peer).await;
-            if relay.is_none() {
+            if self.shared.relay_of(&document, peer).await.is_none() {
                 return Err(declined(&document, unproven_hop(), None));
             }
         }

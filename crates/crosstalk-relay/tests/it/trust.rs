@@ -3,13 +3,13 @@
 mod system;
 mod table;
 
-use crate::house::{House, Plan, START, key, letter, secret, signed, text};
+use crate::house::{House, Plan, START, key, letter, pinned, secret, signed, text};
 use crate::http::{Answer, Ask, strict};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::Role;
-use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_protocol::{Origin, Standing, Trust};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -236,19 +236,6 @@ impl Keyring for Handle {
         }
         *trust = after.clone();
         Ok(after)
-    }
-}
-
-fn pinned(id: &str, key: &PrivateKey, sender: &str) -> KnownKey {
-    KnownKey {
-        id: id.into(),
-        key: key.public(),
-        since: Timestamp::from_millis(START),
-        how: Origin::Manual,
-        by: None,
-        senders: vec![sender.into()],
-        standing: Standing::Active,
-        credential: None,
     }
 }
 
