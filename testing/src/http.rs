@@ -17,12 +17,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use crate::wait::LIMIT;
 use std::io::{BufRead as _, BufReader, Error, ErrorKind, Read, Result, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// How long an answer may take. A test that waits longer has found something.
-const PATIENCE: Duration = Duration::from_secs(90);
 /// The longest answer.
 const LONGEST: u64 = 1 << 30;
 
@@ -40,10 +38,10 @@ impl Connection {
     /// # Errors
     /// If nobody listens there.
     pub fn open(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&address, LIMIT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_write_timeout(Some(LIMIT))?;
         Ok(Self {
             stream: BufReader::new(stream),
             address,

@@ -12,20 +12,24 @@ mod zone;
 pub use zone::{Signing, Zone};
 
 use crate::folder::Folder;
+use crate::loopback::own_ip;
 use crate::program::{Program, output};
+use crate::wait::wait_for_ok;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::sync::Mutex;
+use std::time::Duration;
 
 const KNOTD: Program = Program::new("knotd", "knot");
 const KNOTC: Program = Program::new("knotc", "knot");
 const KEYMGR: Program = Program::new("keymgr", "knot-dnsutils");
 
-/// How long the server may take to come up.
-const START: Duration = Duration::from_secs(20);
+/// How long one question waits for its answer. It is asked again then.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// A running server.
 #[derive(Debug)]
@@ -73,23 +77,22 @@ impl Knot {
             address,
             folder,
         };
-        let began = Instant::now();
-        while began.elapsed() < START {
+        let is_up = wait_for_ok(|| {
             if answers(knot.address) {
                 // Ours, and not somebody else's on the same port?
-                return knot.is_running().then_some(knot);
+                return Ok(knot.is_running());
             }
-            if !knot.is_running() {
-                let log = fs::read_to_string(knot.folder.path().join("log")).unwrap_or_default();
-                assert!(
-                    log.contains("address already in use") || log.contains("failed to bind"),
-                    "knotd ended:\n{log}"
-                );
-                return None;
+            let log = fs::read_to_string(knot.folder.path().join("log")).unwrap_or_default();
+            if knot.is_running() {
+                return Err(format!("an answer of knotd:\n{log}"));
             }
-        }
-        let log = fs::read_to_string(knot.folder.path().join("log")).unwrap_or_default();
-        panic!("knotd did not answer within {START:?}:\n{log}");
+            assert!(
+                log.contains("address already in use") || log.contains("failed to bind"),
+                "knotd ended:\n{log}"
+            );
+            Ok(false)
+        });
+        is_up.then_some(knot)
     }
 
     fn is_running(&mut self) -> bool {
@@ -182,7 +185,12 @@ fn configuration(folder: &Path, address: SocketAddr, zones: &[Zone]) -> String {
         ("nsec", ""),
         ("nsec3", "  nsec3: on\n"),
         (
-            "brief",
+            "minutes",
+            "  rrsig-lifetime: 240s\n  rrsig-refresh: 120s\n  rrsig-pre-refresh: 0s\n  propagation-delay: 0s\n  \
+             zone-max-ttl: 1s\n  dnskey-ttl: 1s\n",
+        ),
+        (
+            "seconds",
             "  rrsig-lifetime: 3s\n  rrsig-refresh: 2s\n  rrsig-pre-refresh: 0s\n  propagation-delay: 0s\n  \
              zone-max-ttl: 1s\n  dnskey-ttl: 1s\n",
         ),
@@ -205,7 +213,8 @@ fn configuration(folder: &Path, address: SocketAddr, zones: &[Zone]) -> String {
                 let policy = match signing {
                     Signing::Nsec => "nsec",
                     Signing::Nsec3 => "nsec3",
-                    Signing::Brief => "brief",
+                    Signing::Minutes => "minutes",
+                    Signing::Seconds => "seconds",
                 };
                 let _ = write!(
                     text,
@@ -219,12 +228,14 @@ fn configuration(folder: &Path, address: SocketAddr, zones: &[Zone]) -> String {
     text
 }
 
-/// A port that is free for UDP and TCP.
+/// A port that is free for UDP and TCP. Each is given out once: two servers share a port for UDP without an error.
 fn free_port() -> SocketAddr {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().expect("no panic in between");
     for _ in 0..100 {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let udp = UdpSocket::bind((own_ip(), 0)).expect("a free port");
         let address = udp.local_addr().expect("a free port");
-        if TcpListener::bind(address).is_ok() {
+        if TcpListener::bind(address).is_ok() && given.insert(address.port()) {
             return address;
         }
     }
@@ -237,14 +248,10 @@ fn answers(address: SocketAddr) -> bool {
         b"\x12\x34\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x02up\x00\x00\x10\x00\x01";
     let ask = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+        socket.set_read_timeout(Some(ANSWER))?;
         socket.connect(address)?;
         socket.send(QUESTION)?;
         socket.recv(&mut [0; 512])
     };
-    let answered = ask().is_ok();
-    if !answered {
-        thread::sleep(Duration::from_millis(10));
-    }
-    answered
+    ask().is_ok()
 }

@@ -12,7 +12,10 @@
 pub mod folder;
 pub mod http;
 pub mod knot;
+pub mod loopback;
 mod program;
 pub mod relay;
+pub mod tier;
 pub mod tmux;
+pub mod wait;
 pub mod xvfb;

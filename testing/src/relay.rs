@@ -4,18 +4,13 @@
 
 use crate::folder::Folder;
 use crate::http::Connection;
+use crate::wait::wait_for_ok;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
-
-/// How long it may take to come up. It files what is left of its last life first.
-const START: Duration = Duration::from_secs(60);
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// How to start one.
 #[derive(Clone, Debug)]
@@ -139,18 +134,19 @@ impl Relay {
             .stderr(file("log"));
         let process = command.spawn();
         self.process = Some(process.unwrap_or_else(|e| panic!("{command:?}: {e}")));
-        let end = Instant::now() + START;
-        while !self.is_ready() {
-            if let Some(status) = self.has_ended() {
-                self.process = None;
-                return Err(format!("the relay ended, {status}:\n{}", self.log()));
+        wait_for_ok(|| {
+            if self.is_ready() {
+                return Ok(Ok(()));
             }
-            if Instant::now() >= end {
-                panic!("the relay was not ready within {START:?}:\n{}", self.log());
+            let log = self.log();
+            match self.has_ended() {
+                Some(status) => {
+                    self.process = None;
+                    Ok(Err(format!("the relay ended, {status}:\n{log}")))
+                }
+                None => Err(format!("the relay to be ready:\n{log}")),
             }
-            thread::sleep(PAUSE);
-        }
-        Ok(())
+        })
     }
 
     /// Whether it has said where it listens, and takes messages there.
@@ -242,19 +238,17 @@ impl Relay {
         process.try_wait().expect("a process of ours")
     }
 
-    /// Waits for its end, which something else has caused, and says how it ended; nothing if it goes on.
-    pub fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
-        let end = Instant::now() + time;
-        loop {
-            if let Some(status) = self.has_ended() {
-                self.process = None;
-                return Some(status);
-            }
-            if Instant::now() >= end {
-                return None;
-            }
-            thread::sleep(PAUSE);
-        }
+    /// Waits for its end, which something else has caused, and says how it ended.
+    ///
+    /// # Panics
+    /// It does not end.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        let status = wait_for_ok(|| {
+            let ended = self.has_ended();
+            ended.ok_or_else(|| format!("the end of the relay:\n{}", self.log()))
+        });
+        self.process = None;
+        status
     }
 
     /// Ends it with SIGKILL, at once.
@@ -281,8 +275,7 @@ impl Relay {
     /// It does not end.
     pub fn stop(&mut self) -> ExitStatus {
         assert!(self.signal("-TERM"), "it can't be asked to end");
-        let ended = self.ends_within(START);
-        ended.unwrap_or_else(|| panic!("it goes on:\n{}", self.log()))
+        self.wait_for_end()
     }
 
     /// What it wrote since it was started.

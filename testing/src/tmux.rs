@@ -11,15 +11,9 @@
 
 use crate::folder::Folder;
 use crate::program::{Program, output};
+use crate::wait::wait_for_ok;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long something may take to appear.
-const APPEARS: Duration = Duration::from_secs(30);
-/// Between two looks at the screen.
-const PAUSE: Duration = Duration::from_millis(20);
 
 const TMUX: Program = Program::new("tmux", "tmux");
 
@@ -133,22 +127,17 @@ impl Tmux {
     /// # Panics
     /// It does not become so in time; the screen is told.
     pub fn wait_until(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + APPEARS;
-        loop {
-            let is_last = Instant::now() >= end;
+        wait_for_ok(|| {
             let screen = self.screen();
             if is_there(&screen) {
-                return screen;
+                return Ok(screen);
             }
-            if is_last {
-                let mut shown = String::new();
-                for row in screen.lines() {
-                    let _ = writeln!(shown, "  |{row}");
-                }
-                panic!("waited {APPEARS:?} for {what:?}; the screen is\n{shown}");
+            let mut shown = String::new();
+            for row in screen.lines() {
+                let _ = writeln!(shown, "  |{row}");
             }
-            thread::sleep(PAUSE);
-        }
+            Err(format!("{what:?}; the screen is\n{shown}"))
+        })
     }
 
     /// Gives the terminal another size.

@@ -17,8 +17,10 @@ pub enum Signing {
     Nsec,
     /// For two weeks; what is not there is denied with NSEC3.
     Nsec3,
+    /// For four minutes at a time, which is less than the TTL of the records.
+    Minutes,
     /// For three seconds at a time.
-    Brief,
+    Seconds,
 }
 
 impl Zone {
