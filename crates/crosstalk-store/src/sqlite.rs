@@ -28,6 +28,7 @@ mod quarantine;
 mod query;
 mod reference;
 mod relay;
+mod room;
 mod schema;
 mod settle;
 mod words;
@@ -219,6 +220,16 @@ impl SqliteStore {
         look().map_err(|e| fault::at(&self.path, &e))
     }
 
+    /// Rejects a change that adds so many bytes of text, or what is derived from them, if the disk has no room for it.
+    fn need_room(&self, bytes: usize) -> Result<(), StoreError> {
+        let bytes = u64::try_from(bytes.saturating_add(room::CHANGE_BYTES)).unwrap_or(u64::MAX);
+        match room::make_room(&self.db, &self.path, bytes) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(fault::full(&self.path)),
+            Err(e) => Err(fault::at(&self.path, &e)),
+        }
+    }
+
     /// All of a change, or nothing.
     fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Step<T>) -> Result<T, StoreError> {
         let fault = |e: rusqlite::Error| fault::at(&self.path, &e);
@@ -326,6 +337,8 @@ impl Store for SqliteStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        let texts: usize = batch.iter().map(|a| a.text.len()).sum();
+        self.need_room(texts.saturating_mul(2))?;
         self.write(|db| accept::accept_all(db, batch))
     }
 

@@ -22,8 +22,8 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         return invalid(path, error);
     }
     let (fault, message) = match code {
-        ErrorCode::DiskFull => (StoreFault::Full, full(path)),
-        _ if extended == ffi::SQLITE_IOERR_SHMSIZE => (StoreFault::Full, full(path)),
+        ErrorCode::DiskFull => return full(path),
+        _ if extended == ffi::SQLITE_IOERR_SHMSIZE => return full(path),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
             StoreFault::Busy,
             format!(
@@ -93,11 +93,15 @@ fn invalid(path: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-fn full(path: &Path) -> String {
-    format!(
-        "the disk is full: nothing was written to `{}`. Make room and try again",
-        path.display()
-    )
+/// The disk has no room for a change.
+pub(super) fn full(path: &Path) -> StoreError {
+    StoreError {
+        fault: StoreFault::Full,
+        message: format!(
+            "the disk is full: nothing was written to `{}`. Make room and try again",
+            path.display()
+        ),
+    }
 }
 
 /// It is not what a store has to be.

@@ -33,7 +33,7 @@ use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use std::collections::BTreeSet;
 
 use super::migrate::{folder_of, label_of, on_disk};
-use super::{SqliteStore, fault, forget};
+use super::{SqliteStore, fault, forget, room};
 use crate::disk::Lock;
 use log::Mover;
 
@@ -89,6 +89,7 @@ impl RelayStore for SqliteStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
         self.write(|db| take::take_all(db, batch))
     }
 
@@ -98,6 +99,14 @@ impl RelayStore for SqliteStore {
         if now.left == 0 {
             return Ok(now);
         }
+        // Where room is short, a few at a time take less of it.
+        let index = |count: usize| count.saturating_mul(room::INDEX_BYTES);
+        let few = most.min(room::FEW_MESSAGES);
+        let most = match self.need_room(index(most)) {
+            Ok(()) => most,
+            Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
+            Err(e) => return Err(e),
+        };
         self.write(|db| file::file(db, most))
     }
 
