@@ -9,11 +9,13 @@
 //! What is read is text from outside like any other: it is shown only escaped.
 
 mod fault;
+mod follow;
 mod hold;
 mod system;
 mod terminal;
 
 pub(crate) use fault::ClipboardError;
+pub(crate) use follow::Follower;
 pub(crate) use hold::{COMMAND as HOLD, hold};
 
 use clap::ValueEnum;
@@ -132,6 +134,11 @@ impl Clipboard {
             },
         };
         Ok(Self(way))
+    }
+
+    /// Whether it is the clipboard of the system, which can be read.
+    fn is_system(&self) -> bool {
+        matches!(self.0, Way::System(_))
     }
 
     /// The text on it, as it is: with the line ends that it has, and never empty.

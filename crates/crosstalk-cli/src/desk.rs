@@ -1,6 +1,6 @@
 //! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
 
-use crate::clipboard::{Clipboard, ClipboardError};
+use crate::clipboard::{Clipboard, ClipboardError, Follower};
 use crate::clock;
 use crate::config::{Config, Ids};
 use crate::console::{Console, YELLOW, styled};
@@ -48,6 +48,11 @@ impl Desk {
     /// The clipboard that the settings choose.
     pub(crate) fn clipboard(&self) -> Result<Clipboard, ClipboardError> {
         Clipboard::open(self.config.clipboard())
+    }
+
+    /// The same clipboard, to look at again and again.
+    pub(crate) fn follow_clipboard(&self) -> Follower {
+        Follower::new(self.config.clipboard())
     }
 
     /// A new id, of the form that the settings choose.

@@ -4,7 +4,7 @@ mod walk;
 
 use super::inbox::remote::keep;
 use super::paste::Keeper;
-use crate::clipboard::ClipboardError;
+use crate::clipboard::{ClipboardError, Copied};
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
@@ -172,17 +172,17 @@ impl Courier<'_> {
         }
     }
 
-    /// Puts a message on the clipboard; says whether it is there.
-    fn copy(&self, console: &mut Console, text: &str) -> Result<bool, Failure> {
+    /// Puts a message on the clipboard. Returns how, and nothing if it is not there.
+    fn copy(&self, console: &mut Console, text: &str) -> Result<Option<Copied>, Failure> {
         if self.no_copy {
-            return Ok(false);
+            return Ok(None);
         }
         match self.desk.clipboard().and_then(|mut c| c.write(text)) {
-            Ok(_) => Ok(true),
-            Err(ClipboardError::Off) => Ok(false),
+            Ok(copied) => Ok(Some(copied)),
+            Err(ClipboardError::Off) => Ok(None),
             Err(fault) => {
                 console.note(&format!("not copied: {fault}"))?;
-                Ok(false)
+                Ok(None)
             }
         }
     }
@@ -192,7 +192,7 @@ impl Courier<'_> {
         let text = self.text(waiting);
         console.text(&text)?;
         console.flush()?;
-        let is_copied = self.copy(console, &text)?;
+        let is_copied = self.copy(console, &text)?.is_some();
         let how = match is_copied {
             true => "Copied: paste it",
             false => "Take it",

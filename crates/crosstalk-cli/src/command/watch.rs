@@ -12,7 +12,6 @@ use crate::input::Input;
 use crate::lookup::Look;
 use crate::outgoing::Delivery;
 use clap::Args;
-use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Wait};
 use std::thread::sleep;
@@ -49,27 +48,32 @@ pub(crate) struct Watch {
 impl Watch {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let mut clipboard = desk.clipboard()?;
-        // What is there already was copied before; only what comes from now on counts.
-        let mut seen = clipboard.read().ok().map(|t| Digest::of(t.as_bytes()));
-        console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;
+        let mut clipboard = desk.follow_clipboard();
+        let mut is_told = false;
         let mut trouble = None;
         loop {
-            let text = match clipboard.read() {
+            let look = clipboard.look();
+            if clipboard.has_looked() && !is_told {
+                // What is there already was copied before; only what comes from now on counts.
+                console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;
+                is_told = true;
+            }
+            let text = match look {
                 Ok(text) => text,
                 // Nothing will ever come from there.
                 Err(
                     fault @ (ClipboardError::Off
-                    | ClipboardError::Missing(_)
-                    | ClipboardError::WriteOnly),
+                    | ClipboardError::WriteOnly
+                    | ClipboardError::Setting(_)),
                 ) => return Err(fault.into()),
+                Err(fault @ ClipboardError::Missing(_)) if !is_told => return Err(fault.into()),
                 // Nothing was copied yet.
                 Err(ClipboardError::Empty) => {
                     sleep(INTERVAL);
                     continue;
                 }
                 Err(fault) => {
-                    // An image, or a program that does not answer: told once, and tried again.
+                    // An image, or a display or program that does not answer: told once, and tried again.
                     let fault = fault.to_string();
                     if trouble.as_ref() != Some(&fault) {
                         let word = styled(YELLOW, "note");
@@ -81,8 +85,7 @@ impl Watch {
                 }
             };
             trouble = None;
-            let digest = Digest::of(text.as_bytes());
-            if seen != Some(digest) && text.contains("[[") {
+            if let Some(text) = text.filter(|text| text.contains("[[")) {
                 let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
                 // One's own messages come by as they are copied.
                 keeper.skips_known = true;
@@ -95,7 +98,6 @@ impl Watch {
                     return Ok(exit);
                 }
             }
-            seen = Some(digest);
             sleep(INTERVAL);
         }
     }

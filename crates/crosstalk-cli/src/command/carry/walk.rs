@@ -1,7 +1,7 @@
 //! The walk through the queue on a terminal: the clipboard and the keyboard at the same time.
 
 use super::{Courier, is_question, nothing};
-use crate::clipboard::Clipboard;
+use crate::clipboard::{Copied, Follower};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,7 +9,6 @@ use crate::paragraph::count;
 use crate::relay::answer::takes_answer;
 use crate::relay::remote::Waiting;
 use crate::view;
-use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Reading};
 use std::io::BufRead as _;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -54,6 +53,10 @@ pub(super) fn walk(
     paste: bool,
 ) -> Result<Exit, Failure> {
     let lines = keyboard();
+    let mut clipboard = match paste || courier.no_copy {
+        true => None,
+        false => Some(courier.desk.follow_clipboard()),
+    };
     let mut skipped: Vec<(String, String)> = Vec::new();
     let mut exit = Exit::SUCCESS;
     loop {
@@ -74,30 +77,26 @@ pub(super) fn walk(
         let left = queue.len().saturating_sub(skipped.len());
         let text = courier.text(waiting);
         present(console, waiting, left)?;
-        let mut is_copied = courier.copy(console, &text)?;
+        // Text that was on the clipboard before the message is no answer. Any later text may be one, even if it comes
+        // before the program has seen its own message there.
+        if let Some(clipboard) = &mut clipboard {
+            let _ = clipboard.look();
+        }
+        let mut is_copied = copy(console, courier, &text, clipboard.as_mut())?;
         if !is_copied {
             console.text(&text)?;
             console.flush()?;
         }
         help(console, waiting, is_copied, paste)?;
-        // What was on the clipboard before is no answer; after a copy, everything but the message is new.
-        let mut seen = match is_copied {
-            true => Some(Digest::of(text.as_bytes())),
-            false => on_clipboard(courier).map(|(digest, _)| digest),
-        };
         loop {
-            let clipboard = match paste || courier.no_copy {
-                true => None,
-                false => courier.desk.clipboard().ok(),
-            };
-            let done = match next(&lines, clipboard, waiting, &mut seen) {
+            let done = match next(&lines, clipboard.as_mut(), waiting) {
                 Event::Quit => return Ok(exit),
                 Event::Skip => {
                     skipped.push((waiting.id.clone(), waiting.to.clone()));
                     break;
                 }
                 Event::Copy => {
-                    is_copied = courier.copy(console, &text)?;
+                    is_copied = copy(console, courier, &text, clipboard.as_mut())?;
                     if is_copied {
                         console.talk("Copied again.\n")?;
                     }
@@ -120,10 +119,16 @@ pub(super) fn walk(
                         .talk("Paste the answer, and end it with a line that is only a dot.\n")?;
                     courier.answer(console, waiting, &pasted(&lines))
                 }
-                Event::Enter => match courier.desk.clipboard().and_then(|mut c| c.read()) {
-                    Ok(said) => courier.answer(console, waiting, &said),
-                    Err(fault) => Err(fault.into()),
-                },
+                Event::Enter => {
+                    let read = match &mut clipboard {
+                        Some(clipboard) => clipboard.read(),
+                        None => courier.desk.clipboard().and_then(|mut c| c.read()),
+                    };
+                    match read {
+                        Ok(said) => courier.answer(console, waiting, &said),
+                        Err(fault) => Err(fault.into()),
+                    }
+                }
                 Event::Answer(said) => courier.answer(console, waiting, &said),
             };
             match done {
@@ -138,6 +143,21 @@ pub(super) fn walk(
         }
         console.talk("\n")?;
     }
+}
+
+/// Copies a message, which is then no answer. Returns whether it was copied.
+fn copy(
+    console: &mut Console,
+    courier: &Courier<'_>,
+    text: &str,
+    clipboard: Option<&mut Follower>,
+) -> Result<bool, Failure> {
+    let copied = courier.copy(console, text)?;
+    // A terminal may have another clipboard than the one that is followed.
+    if let (Some(clipboard), Some(Copied::System)) = (clipboard, copied) {
+        clipboard.mark_copied(text);
+    }
+    Ok(copied.is_some())
 }
 
 fn present(console: &mut Console, waiting: &Waiting, left: usize) -> Result<(), Failure> {
@@ -206,22 +226,11 @@ fn pasted(lines: &Receiver<String>) -> String {
     text
 }
 
-/// What is on the clipboard.
-fn on_clipboard(courier: &Courier<'_>) -> Option<(Digest, String)> {
-    read(&mut courier.desk.clipboard().ok()?)
-}
-
-fn read(clipboard: &mut Clipboard) -> Option<(Digest, String)> {
-    let text = clipboard.read().ok()?;
-    Some((Digest::of(text.as_bytes()), text))
-}
-
-/// Waits until something is typed, or an envelope is copied that was not seen and is not the message itself.
+/// Waits until something is typed, or an envelope is copied that is not the message itself.
 fn next(
     lines: &Receiver<String>,
-    mut clipboard: Option<Clipboard>,
+    mut clipboard: Option<&mut Follower>,
     waiting: &Waiting,
-    seen: &mut Option<Digest>,
 ) -> Event {
     loop {
         match lines.recv_timeout(INTERVAL) {
@@ -229,11 +238,10 @@ fn next(
             Err(RecvTimeoutError::Disconnected) => return Event::Quit,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let Some((digest, text)) = clipboard.as_mut().and_then(read) else {
+        let Some(Ok(Some(text))) = clipboard.as_mut().map(|c| c.look()) else {
             continue;
         };
-        let is_new = seen.replace(digest) != Some(digest);
-        if is_new && text.contains("[[") && takes_answer(waiting) && !is_question(waiting, &text) {
+        if text.contains("[[") && takes_answer(waiting) && !is_question(waiting, &text) {
             return Event::Answer(text);
         }
     }
