@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+/// How many seconds ahead a time is that the suite lets pass, one try after the other: a slow network or a busy machine is
+/// no fault of the relay.
+pub(super) const AHEAD_SECONDS: [i64; 3] = [2, 10, 50];
 /// How often a request waits for its turn.
 const PATIENT: usize = 3;
 
@@ -261,6 +264,18 @@ pub(super) fn encoded(text: &str) -> String {
         }
     }
     out
+}
+
+/// Waits until a time has passed, and a second more: clocks differ.
+pub(super) async fn wait_until_past(time: Timestamp) {
+    let left = time.as_millis().saturating_sub(from_now(-1).as_millis());
+    let left = u64::try_from(left).unwrap_or(0);
+    tokio::time::sleep(Duration::from_millis(left)).await;
+}
+
+/// Whether a time has passed.
+pub(super) fn is_over(time: Timestamp) -> bool {
+    from_now(0) >= time
 }
 
 /// A time from now, in seconds.

@@ -175,7 +175,7 @@ async fn dead(p: &Probe) -> Step {
 
 async fn words(p: &Probe) -> Step {
     given_up(p).await?;
-    let path = inbox_path(&p.address("a"), "&wait=10");
+    let path = inbox_path(&p.address("a"), "&wait=30");
     let inbox = p.json(Request::get(path)).await?;
     let entry = inbox.pointer("/messages/0").cloned().unwrap_or_default();
     let text = word(&entry, "envelope");

@@ -3,7 +3,8 @@
 use super::case;
 use crate::conform::Case;
 use crate::conform::probe::{
-    Probe, Step, acked, encoded, failed, from_now, ids, listed, need, refused, same, strict, word,
+    AHEAD_SECONDS, Probe, Step, acked, encoded, failed, from_now, ids, is_over, listed, need,
+    refused, same, strict, wait_until_past, word,
 };
 use crate::conform::wire::Request;
 use crosstalk_envelope::id::new_ulid;
@@ -87,12 +88,21 @@ async fn deadline_over(p: &Probe) -> Step {
 }
 
 async fn deadline_passes(p: &Probe) -> Step {
-    let (from, to) = (p.address("a"), p.address("b"));
-    let end = from_now(2).to_string();
-    let letter = p.letter("REQUEST", &from, &to, |b| {
-        b.meta("routing", "X-Deadline", end)
-    })?;
-    p.take(&letter).await?;
+    let to = p.address("b");
+    let mut tries = AHEAD_SECONDS.iter();
+    let (from, letter) = loop {
+        let seconds = tries.next().copied().unwrap_or_default();
+        let (from, end) = (p.address(&format!("a{seconds}")), from_now(seconds));
+        let letter = p.letter("REQUEST", &from, &to, |b| {
+            b.meta("routing", "X-Deadline", end.to_string())
+        })?;
+        let taken = p.take(&letter).await;
+        // A relay rejects a message that comes after its deadline.
+        if taken.is_ok() || !is_over(end) || tries.len() == 0 {
+            taken?;
+            break (from, letter);
+        }
+    };
     let path = format!("/crosstalk/inbox?for={}&wait=60", encoded(&from));
     let inbox = p.json(Request::get(path)).await?;
     let Some(entry) = listed(&inbox)?.first() else {
@@ -122,16 +132,26 @@ async fn deadline_passes(p: &Probe) -> Step {
 }
 
 async fn deadline_kept(p: &Probe) -> Step {
-    let (from, to) = (p.address("a"), p.address("b"));
-    let end = from_now(3).to_string();
-    let letter = p.letter("REQUEST", &from, &to, |b| {
-        b.meta("routing", "X-Deadline", end)
-    })?;
-    p.take(&letter).await?;
-    let answer = p.letter("RESPOND", &to, &from, |b| {
-        b.thread(&letter.thread).parent(&letter.id)
-    })?;
-    p.take(&answer).await?;
+    let to = p.address("b");
+    let mut tries = AHEAD_SECONDS.iter();
+    let (from, answer, end) = loop {
+        let seconds = tries.next().copied().unwrap_or_default();
+        let (from, end) = (p.address(&format!("a{seconds}")), from_now(seconds));
+        let letter = p.letter("REQUEST", &from, &to, |b| {
+            b.meta("routing", "X-Deadline", end.to_string())
+        })?;
+        let taken = p.take(&letter).await;
+        let answer = p.letter("RESPOND", &to, &from, |b| {
+            b.thread(&letter.thread).parent(&letter.id)
+        })?;
+        let answered = p.take(&answer).await;
+        // An answer that is late does not keep the deadline.
+        if !is_over(end) || tries.len() == 0 {
+            taken?;
+            answered?;
+            break (from, answer, end);
+        }
+    };
     let inbox = p.inbox(&from).await?;
     need(
         ids(&inbox) == [answer.id.clone()],
@@ -139,8 +159,9 @@ async fn deadline_kept(p: &Probe) -> Step {
         format!("{:?}", ids(&inbox)),
     )?;
     // Behind the RESPOND nothing comes, also after the deadline.
+    wait_until_past(end).await;
     let path = format!(
-        "/crosstalk/inbox?for={}&wait=5&after={}",
+        "/crosstalk/inbox?for={}&wait=2&after={}",
         encoded(&from),
         encoded(word(&inbox, "cursor"))
     );

@@ -190,6 +190,9 @@ async fn search(p: &Probe) -> Step {
 }
 
 async fn search_nothing(p: &Probe) -> Step {
+    // There is something that could be found.
+    p.take(&p.request(&p.address("a"), &p.address("b"))?)
+        .await?;
     let path = format!("/crosstalk/search?q={}", p.word("word").replace('-', ""));
     let found = p.json(Request::get(path)).await?;
     let list = found.get("messages").and_then(Value::as_array);
