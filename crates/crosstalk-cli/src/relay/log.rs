@@ -3,7 +3,10 @@
 use crate::failure::Failure;
 use clap::ValueEnum;
 use std::io::IsTerminal as _;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layered, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,22 +29,81 @@ impl LogFormat {
 
 /// Starts the log on stderr: a level, or a filter such as `info,crosstalk_relay=debug`.
 pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(level).map_err(|e| {
+    let filter = filter(level).ok_or_else(|| {
         Failure::Usage(format!(
-            "--log `{level}` is no level: write error, warn, info, debug or trace ({e})"
+            "--log `{level}` is no level: write off, error, warn, info, debug or trace, or levels for parts of the program \
+             as in info,crosstalk_relay=debug"
         ))
     })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let started = match format {
-        LogFormat::Text => builder.with_ansi(false).with_target(false).try_init(),
-        LogFormat::Json => builder
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines: Box<dyn Layer<Layered<Targets, Registry>> + Send + Sync> = match format {
+        LogFormat::Text => lines.with_ansi(false).with_target(false).boxed(),
+        LogFormat::Json => lines
             .json()
             .flatten_event(true)
             .with_current_span(false)
             .with_span_list(false)
-            .try_init(),
+            .boxed(),
     };
-    started.map_err(|e| Failure::Failed(format!("the log can't be started: {e}")))
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()
+        .map_err(|e| Failure::Failed(format!("the log can't be started: {e}")))
+}
+
+/// The filter that a text describes, or nothing if it describes none.
+fn filter(text: &str) -> Option<Targets> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-');
+    let is_good = |part: &&str| {
+        let (target, level) = part.split_once('=').unwrap_or((part, part));
+        target.chars().all(is_name) && !level.is_empty()
+    };
+    match parts.iter().all(is_good) {
+        true if parts.is_empty() => Some(Targets::new()),
+        true => parts.join(",").parse().ok(),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::filter::LevelFilter;
+
+    #[test]
+    fn levels_and_targets_are_read() {
+        let level = |text: &str| filter(text).and_then(|f| f.default_level());
+        assert_eq!(level("info"), Some(LevelFilter::INFO));
+        assert_eq!(
+            level("info, ,crosstalk_relay=debug,"),
+            Some(LevelFilter::INFO)
+        );
+        assert_eq!(level("OFF"), Some(LevelFilter::OFF));
+        let relay = filter("warn, crosstalk_relay::core=trace").unwrap();
+        let wants = |target| relay.would_enable(target, &tracing::Level::DEBUG);
+        assert!(wants("crosstalk_relay::core") && !wants("hyper"));
+        // Nothing is asked for.
+        assert!(
+            !filter("")
+                .unwrap()
+                .would_enable("crosstalk_relay", &tracing::Level::ERROR)
+        );
+    }
+
+    #[test]
+    fn texts_that_describe_no_filter_are_rejected() {
+        for wrong in [
+            "*",
+            "x[span]=debug",
+            "[{id=1}]=debug",
+            "x=",
+            "x=loud",
+            "a b",
+        ] {
+            assert!(filter(wrong).is_none(), "{wrong}");
+        }
+    }
 }
