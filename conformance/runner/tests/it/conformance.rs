@@ -6,18 +6,21 @@ use crate::judge::{Implementation, judge};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Why an implementation fails a case; `None` if it passes.
+pub(crate) fn fault(case: &Case, tested: &dyn Implementation) -> Option<String> {
+    // A panic is a failure of this case, not the end of the run.
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(case, tested)));
+    let judged = judged.unwrap_or_else(|_| Err("the implementation panicked".into()));
+    judged.err()
+}
+
 /// The cases that an implementation fails, with the reason.
 pub(crate) fn failures<'c>(
     cases: &'c [Case],
     tested: &dyn Implementation,
 ) -> Vec<(&'c Case, String)> {
-    let fault = |case: &'c Case| {
-        // A panic is a failure of this case, not the end of the run.
-        let judged = catch_unwind(AssertUnwindSafe(|| judge(case, tested)));
-        let judged = judged.unwrap_or_else(|_| Err("the implementation panicked".into()));
-        Some((case, judged.err()?))
-    };
-    cases.iter().filter_map(fault).collect()
+    let failed = |case: &'c Case| Some((case, fault(case, tested)?));
+    cases.iter().filter_map(failed).collect()
 }
 
 #[test]

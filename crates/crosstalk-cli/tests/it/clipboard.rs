@@ -3,9 +3,9 @@
 use crate::run::{Ended, Home};
 use crosstalk_cli::exit;
 use crosstalk_testing::tmux::Tmux;
+use crosstalk_testing::wait::wait_until;
 use crosstalk_testing::xvfb::Xvfb;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const TEXT: &str =
     "[[CLAUDE→CHATGPT v1]]\nuser: kalle\n\tå\u{301}  \r\nbody: |\n  日本\n[[END]]\n\n";
@@ -62,15 +62,6 @@ fn holders(display: &str) -> Vec<u32> {
     found
 }
 
-/// Waits for a holder to notice that it is not needed any more.
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < end, "waited for: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
     let display = Display::start();
@@ -85,11 +76,11 @@ fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
 
     copied(server, "another");
     assert_eq!(server.pasted(), b"another");
-    wait_for("one holder", || display.holders().len() == 1);
+    wait_until("one holder", || display.holders().len() == 1);
     assert_ne!(display.holders(), first);
 
     server.copy("UTF8_STRING", TEXT.as_bytes());
-    wait_for("no holder", || display.holders().is_empty());
+    wait_until("no holder", || display.holders().is_empty());
     assert_eq!(on(server, &["clip", "show"], "").out, TEXT);
 }
 
@@ -120,7 +111,7 @@ fn a_holder_has_nothing_of_the_session_and_ends_with_the_display() {
     drop(server);
     let is_gone =
         || !std::fs::read_to_string(format!("/proc/{holder}/cmdline")).is_ok_and(|c| !c.is_empty());
-    wait_for("the end of the holder", is_gone);
+    wait_until("the end of the holder", is_gone);
 }
 
 #[test]
@@ -154,7 +145,7 @@ fn what_does_not_arrive_is_not_said_to_be_copied() {
         "{}",
         ended.err
     );
-    wait_for("no holder", || display.holders().is_empty());
+    wait_until("no holder", || display.holders().is_empty());
 }
 
 #[test]
@@ -250,7 +241,7 @@ fn a_far_terminal_gets_the_text() {
         let screen = copy_on(&terminal, number, before, path);
         assert!(screen.contains("code 0"), "{screen}");
         assert!(screen.contains("sent to the terminal"), "{screen}");
-        wait_for("the text in the terminal", || terminal.clipboard() == text);
+        wait_until("the text in the terminal", || terminal.clipboard() == text);
     }
     // Nobody is asked who is not known to be there.
     let screen = copy_on(&terminal, 8, "TMUX=", path);
@@ -266,7 +257,8 @@ fn a_far_terminal_gets_the_text() {
 
 #[test]
 fn where_no_terminal_is_there_it_is_not_written_to() {
-    let file = Home::new("clipboard-no-terminal").path("message");
+    let home = Home::new("clipboard-no-terminal");
+    let file = home.path("message");
     std::fs::write(&file, TEXT).unwrap();
     // In a session of its own there is no terminal, whoever runs the test.
     let output = Command::new("setsid")

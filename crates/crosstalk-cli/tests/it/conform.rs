@@ -79,9 +79,7 @@ fn reports_for_programs() {
 
 #[test]
 fn nothing_is_tried_where_there_is_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    drop(listener);
+    let url = format!("http://{}/", crosstalk_testing::loopback::silent());
     let ended = run(&["conform", &url], "");
     assert_eq!((ended.code, ended.out.as_str()), (10, ""));
     assert!(ended.err.contains("no connection to"), "{}", ended.err);
@@ -154,8 +152,7 @@ fn skipped_by(relay: &Relay, more: &[&str]) -> Vec<String> {
 }
 
 fn setup() -> Setup {
-    let setup = Relay::of(env!("CARGO_BIN_EXE_crosstalk"));
-    setup.within(env!("CARGO_TARGET_TMPDIR")).config(CONFIG)
+    Relay::of(env!("CARGO_BIN_EXE_crosstalk")).config(CONFIG)
 }
 
 #[test]

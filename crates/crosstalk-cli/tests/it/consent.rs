@@ -1,6 +1,6 @@
 //! Consent in the paste workflow: what is refused, what is on record, and what a withdrawal leaves behind.
 
-use crate::run::{Ended, Home};
+use crate::run::{Ended, Home, with_end_ahead};
 use crate::schema::{assert_valid, validator};
 use crosstalk_envelope::registry::{Rule, rule};
 use serde_json::Value;
@@ -346,21 +346,14 @@ fn only_who_granted_withdraws_and_only_surely() {
 
 #[test]
 fn a_text_whose_consent_is_over_is_not_shown_and_not_handed_on() {
-    let home = Home::new("consent-over");
-    // Far enough away to paste and to look at it; the program counts whole seconds.
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = std::time::Duration::from_secs(now.unwrap().as_secs() + 8);
-    let end = std::time::UNIX_EPOCH + millis;
-    let end_text =
-        crosstalk_envelope::Timestamp::from_millis(i64::try_from(millis.as_millis()).unwrap());
-    let privacy = format!("Scope: medical\nConsent: explicit_yes\nExpires: {end_text}");
-    let message = envelope("SHORT-LIVED-1", &privacy, "", SECRET);
-    let kept = kalle(&home, &["paste"], &message);
-    assert_eq!(kept.code, 0, "{}", kept.err);
-    assert!(ok(&home, &["show", "SHORT-LIVED-1"], "").contains(SECRET));
-    while std::time::SystemTime::now() <= end {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    let home = with_end_ahead(|end| {
+        let home = Home::new("consent-over");
+        let privacy = format!("Scope: medical\nConsent: explicit_yes\nExpires: {end}");
+        let message = envelope("SHORT-LIVED-1", &privacy, "", SECRET);
+        let kept = kalle(&home, &["paste"], &message);
+        let shown = kalle(&home, &["show", "SHORT-LIVED-1"], "");
+        (kept.code == 0 && shown.out.contains(SECRET)).then_some(home)
+    });
     for arguments in [
         &["show", "SHORT-LIVED-1"][..],
         &["show", "SHORT-LIVED-1", "--json"],

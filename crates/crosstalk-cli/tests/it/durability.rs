@@ -22,12 +22,16 @@ const INBOXES: usize = 3;
 /// How many entries are asked for at once.
 const PAGE: usize = 200;
 
-/// A relay whose data are on the disk that the target folder is on.
+/// A relay whose data are among the temporary files, which may be in memory.
 pub(crate) fn relay() -> Setup {
     Relay::of(Path::new(env!("CARGO_BIN_EXE_crosstalk")))
-        .within(env!("CARGO_TARGET_TMPDIR"))
         .argument("--log")
         .argument("warn")
+}
+
+/// A relay whose data are on the disk that the target folder is on.
+fn relay_on_disk() -> Setup {
+    relay().within(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Says why something can't be tested here, where a person sees it.

@@ -1,6 +1,7 @@
 //! Help, completions and manual pages.
 
 use crate::run::{folder, run};
+use crosstalk_testing::folder::Folder;
 
 /// All commands that people call, with the words that lead to them.
 fn commands() -> Vec<Vec<String>> {
@@ -87,7 +88,8 @@ fn every_command_has_a_manual_page() {
         page.contains(".TH crosstalk 1") && page.contains("E\\-TOO\\-LARGE"),
         "{page}"
     );
-    let out = folder(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let place = Folder::new("man");
+    let out = place.path().join("man");
     let ended = run(&["man", "--out", out.to_str().unwrap()], "");
     assert_eq!((ended.code, ended.out.as_str()), (0, ""));
     for path in commands() {

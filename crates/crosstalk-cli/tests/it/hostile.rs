@@ -2,6 +2,7 @@
 
 use crate::run::{fixtures, run};
 use crosstalk_envelope::unicode::is_hidden;
+use crosstalk_testing::tier;
 
 fn is_harmful(c: char) -> bool {
     (c.is_control() && c != '\n') || is_hidden(c)
@@ -32,7 +33,8 @@ const VIEWS: [&[&str]; 11] = [
 
 #[test]
 fn views_are_clean() {
-    let files = fixtures().into_iter();
+    // A full run shows every file; the texts below are shown in each.
+    let files = fixtures().into_iter().step_by(tier::size(4, 1));
     let mut inputs: Vec<Vec<u8>> = files.map(|p| std::fs::read(p).unwrap()).collect();
     inputs.push(HOSTILE.into());
     // Each harmful character alone, in every line of an envelope.

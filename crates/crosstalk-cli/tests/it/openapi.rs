@@ -4,6 +4,7 @@
 use crate::durability::relay;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::Relay;
+use crosstalk_testing::tier;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,6 +12,10 @@ use std::process::{Command, Output};
 /// What is looked at: a status that the document does not have is found, a 5xx among them.
 const CHECKS: &str = "status_code_conformance,content_type_conformance,response_headers_conformance,\
                       response_schema_conformance,allow_header_conformance";
+/// The phases of a run of all tests, which go through the values of each parameter once, and of a full one, which makes up
+/// requests and sequences of them as well.
+const PHASES: &str = "examples,coverage";
+const FULL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 /// Requests of each kind for each operation.
 const EXAMPLES: &str = "40";
 
@@ -27,15 +32,16 @@ fn schemathesis() -> PathBuf {
 
 /// Makes up requests for a relay, as a document says.
 fn fuzzed(relay: &Relay, token: &str, document: &Value, more: &[&str]) -> Output {
-    let folder = Folder::within(Path::new(env!("CARGO_TARGET_TMPDIR")), "openapi");
+    let folder = Folder::new("openapi");
     folder.write("openapi.json", &document.to_string());
     Command::new(schemathesis())
         .args(["run", "openapi.json", "--no-color", "--warnings", "off"])
         .args(["--url", &format!("http://{}", relay.address())])
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .args(["--checks", CHECKS, "--max-examples", EXAMPLES])
+        .args(["--phases", tier::size(PHASES, FULL_PHASES)])
         .arg("--generation-deterministic")
-        .args(["--workers", "1", "--request-timeout", "30", "--no-shrink"])
+        .args(["--workers", "1", "--request-timeout", "300", "--no-shrink"])
         .args(more)
         .current_dir(folder.path())
         .output()

@@ -14,15 +14,12 @@ mod poll;
 mod witness;
 
 use crate::run::{Ended, Home, binary};
+use crosstalk_testing::wait::{LIMIT, wait_for};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// How long something may take that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A relay that runs.
 struct Relay {
@@ -68,7 +65,7 @@ impl Relay {
             BufReader::new(out).read_line(&mut line).unwrap();
             let _ = tell.send(line);
         });
-        let url = told.recv_timeout(PATIENCE).unwrap().trim().to_owned();
+        let url = told.recv_timeout(LIMIT).unwrap().trim().to_owned();
         let mut relay = Self {
             process,
             url,
@@ -91,14 +88,7 @@ impl Relay {
 
     /// Waits for its end: the exit code, and everything that it logged.
     fn ended(&mut self) -> (Option<i32>, String) {
-        let end = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < end, "the relay does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
+        let status = wait_for("the end of the relay", || self.process.try_wait().unwrap());
         (status.code(), self.log.take().unwrap().join().unwrap())
     }
 
@@ -172,15 +162,6 @@ impl Person {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command.spawn().unwrap()
-    }
-}
-
-/// Waits until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "waited for: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -1,8 +1,12 @@
 //! Runs the binary.
 
+use crosstalk_envelope::Timestamp;
+use crosstalk_testing::folder::Folder;
+use crosstalk_testing::wait::wait_until;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a run left behind.
 pub(crate) struct Ended {
@@ -33,27 +37,22 @@ pub(crate) fn binary() -> Command {
     for name in own.chain(wishes.map(Into::into)) {
         command.env_remove(name);
     }
-    let nowhere = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody");
-    command.env("CROSSTALK_HOME", nowhere);
+    let nobody = format!("crosstalk-nobody-{}", std::process::id());
+    command.env("CROSSTALK_HOME", std::env::temp_dir().join(nobody));
     command
 }
 
-/// A home of one's own for a test, empty at first.
-pub(crate) struct Home(PathBuf);
+/// A home of one's own for a test, empty at first. It goes away with the value.
+pub(crate) struct Home(Folder);
 
 impl Home {
     pub(crate) fn new(name: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-            .join("home")
-            .join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(Folder::new(name))
     }
 
     /// Where a file of the test may be.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     /// Runs the binary in this home, with more of an environment.
@@ -64,7 +63,7 @@ impl Home {
         stdin: impl AsRef<[u8]>,
     ) -> Ended {
         let mut command = binary();
-        command.env("CROSSTALK_HOME", self.0.join("crosstalk"));
+        command.env("CROSSTALK_HOME", self.path("crosstalk"));
         command.envs(environment.iter().copied());
         ended(command.args(arguments), stdin)
     }
@@ -100,6 +99,26 @@ fn ended(command: &mut Command, stdin: impl AsRef<[u8]>) -> Ended {
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Does something with an end that comes soon, and waits for that end. An attempt that fails because the end came first
+/// gets more time.
+pub(crate) fn with_end_ahead<T>(mut attempt: impl FnMut(&str) -> Option<T>) -> T {
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        i64::try_from(since.as_millis()).unwrap()
+    };
+    for seconds in [2, 8, 32, 128] {
+        // The program counts whole seconds.
+        let end = (now() / 1000 + seconds) * 1000;
+        let done = attempt(&Timestamp::from_millis(end).to_string());
+        assert!(done.is_some() || now() >= end, "it failed before its end");
+        if let Some(done) = done {
+            wait_until("the end", || now() > end);
+            return done;
+        }
+    }
+    panic!("each end came first");
 }
 
 /// A folder of this crate.

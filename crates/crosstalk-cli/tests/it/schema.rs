@@ -1,6 +1,7 @@
 //! What `--json` prints has the form that `crosstalk schema` describes.
 
 use crate::run::{Home, fixtures, folder, run};
+use crosstalk_testing::tier;
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -22,23 +23,21 @@ pub(crate) fn assert_valid(validator: &Validator, json: &str, what: &str) -> Val
     value
 }
 
-/// The fixtures, and each of them cut, doubled and with something inserted in the middle.
+/// The fixtures: each as it is, cut, doubled, and with something inserted in the middle. The default tier takes the four
+/// forms in turn, one for each fixture.
 fn inputs() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
-    for path in fixtures() {
+    for (number, path) in fixtures().into_iter().enumerate() {
         let bytes = std::fs::read(path).unwrap();
-        let half = bytes.len() / 2;
-        inputs.push(bytes[..half].to_vec());
-        inputs.push([&bytes[..], &bytes[..]].concat());
-        inputs.push(
-            [
-                &bytes[..half],
-                b"\x1b[2J\xc2\x9b\xe2\x80\xae",
-                &bytes[half..],
-            ]
-            .concat(),
-        );
-        inputs.push(bytes);
+        let (before, after) = bytes.split_at(bytes.len() / 2);
+        let forms = [
+            bytes.clone(),
+            before.to_vec(),
+            bytes.repeat(2),
+            [before, b"\x1b[2J\xc2\x9b\xe2\x80\xae", after].concat(),
+        ];
+        let (first, count) = tier::size((number % 4, 1), (0, 4));
+        inputs.extend(forms.into_iter().skip(first).take(count));
     }
     inputs
 }
@@ -47,7 +46,7 @@ fn inputs() -> Vec<Vec<u8>> {
 fn parse_and_lint_print_what_their_schemas_say() {
     let (parse, lint) = (validator("parse"), validator("lint"));
     let inputs = inputs();
-    assert!(inputs.len() > 60, "{}", inputs.len());
+    assert!(inputs.len() > tier::size(30, 120), "{}", inputs.len());
     let (mut accepted, mut refused) = (0, 0);
     for input in inputs {
         let what = String::from_utf8_lossy(&input).into_owned();
@@ -67,7 +66,8 @@ fn parse_and_lint_print_what_their_schemas_say() {
             assert_eq!(ended.code != 0, errors > 0, "{what}");
         }
     }
-    assert!(accepted > 50 && refused > 50, "{accepted} {refused}");
+    let least = tier::size(20, 80);
+    assert!(accepted > least && refused > least, "{accepted} {refused}");
 }
 
 #[test]
@@ -131,7 +131,9 @@ fn verdicts_print_what_their_schema_says() {
         0
     );
     let mut words = std::collections::BTreeSet::new();
-    for input in inputs() {
+    // Every verdict has a fixture.
+    let whole = fixtures().into_iter().map(|p| std::fs::read(p).unwrap());
+    for input in whole.chain(inputs()) {
         let what = String::from_utf8_lossy(&input).into_owned();
         let ended = home.run(&["verify", "--json"], &input);
         assert_eq!(ended.err, "", "{what}");
@@ -364,6 +366,7 @@ fn the_conversation_commands_print_what_their_schemas_say() {
     valid("search", &["search", "--json", "x"], "");
     let sent = valid("sent", &["send", "chatgpt", "--json", "Hi \u{202e}?"], "");
     let id = sent["message"]["id"].as_str().unwrap();
+    let paste = validator("paste");
     for input in inputs() {
         let ended = home.run_with(
             &[("CROSSTALK_USER", "kalle")],
@@ -371,7 +374,7 @@ fn the_conversation_commands_print_what_their_schemas_say() {
             &input,
         );
         let what = String::from_utf8_lossy(&input).into_owned();
-        assert_valid(&validator("paste"), &ended.out, &what);
+        assert_valid(&paste, &ended.out, &what);
     }
     valid("sent", &["reply", id, "--json", "More."], "");
     let archive = folder("tests/cmd/conversation.in/archive.crosstalk");

@@ -16,12 +16,12 @@
 //! `STORY=overwrite cargo test` writes the pages anew, with what the program prints now.
 
 use crate::run::folder;
+use crosstalk_testing::wait::wait_for;
 use crosstalk_testing::xvfb::Xvfb;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A part of a page.
 enum Step {
@@ -217,20 +217,14 @@ impl Names {
 /// The port that pages write.
 const PORT: &str = "127.0.0.1:8799";
 
-/// A free port of this machine.
-fn free_port() -> String {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().to_string()
-}
-
 /// Something that runs until the page is over.
 struct Background(Child);
 
 impl Background {
-    /// Starts a relay, and waits until it listens.
-    fn start(line: &str, port: &str, place: &Path, env: &[(&str, &str)]) -> Self {
+    /// Starts a relay, and waits until it says where it listens.
+    fn start(line: &str, place: &Path, env: &[(&str, &str)]) -> (Self, String) {
         let program = env!("CARGO_BIN_EXE_crosstalk");
-        let relay = format!("exec '{program}' serve --listen {port}");
+        let relay = format!("exec '{program}' serve --listen 127.0.0.1:0");
         let line = line.trim_end_matches('&').trim_end();
         let line = line.replacen("crosstalk serve", &relay, 1);
         let process = Command::new("sh")
@@ -242,12 +236,15 @@ impl Background {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let end = Instant::now() + Duration::from_secs(60);
-        while std::net::TcpStream::connect(port).is_err() {
-            assert!(Instant::now() < end, "nobody listens: {line}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self(process)
+        // The page sends its output there.
+        let log = place.join("relay.log");
+        let port = wait_for(&line, || {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            let rest = log.split_once("http://127.0.0.1:")?.1;
+            let (port, _) = rest.split_once(|c: char| !c.is_ascii_digit())?;
+            Some(format!("127.0.0.1:{port}"))
+        });
+        (Self(process), port)
     }
 }
 
@@ -288,7 +285,7 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
     ];
     all.extend(env);
     let mut names = Names::default();
-    let port = free_port();
+    let mut port = PORT.to_owned();
     let mut running = Vec::new();
     let (mut out, mut played) = (String::new(), 0);
     for step in steps(&text) {
@@ -322,7 +319,9 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
                 let typed = names.put_in(&line).replace(PORT, &port);
                 let (real, ended) = match typed.ends_with('&') {
                     true => {
-                        running.push(Background::start(&typed, &port, &folder, &all));
+                        let (relay, listens) = Background::start(&typed, &folder, &all);
+                        running.push(relay);
+                        port = listens;
                         (String::new(), 0)
                     }
                     false => printed(&typed, &folder, &all),

@@ -1,6 +1,7 @@
 //! Transcripts: what is typed and what comes back. `TRYCMD=overwrite cargo test` writes them anew.
 
 use crate::run::folder;
+use crosstalk_testing::folder::Folder;
 use std::fs;
 use std::path::Path;
 
@@ -19,12 +20,9 @@ fn the_commands_answer_as_written_down() {
 
 /// The examples of a page, with the files of `tests/cmd/examples`.
 fn page_tells_what_happens(page: &Path) {
-    let name = page.file_name().unwrap();
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("page")
-        .join(name);
+    let place = Folder::new("page");
+    let copy = place.path().join(page.file_name().unwrap());
     let files = copy.with_extension("in");
-    let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).unwrap();
     for entry in fs::read_dir(folder("tests/cmd/examples")).unwrap() {
         let entry = entry.unwrap();

@@ -1,11 +1,10 @@
 //! The addresses that a domain lists for simple names.
 
-use crate::options;
+use crate::{hasty, options};
 use crosstalk_dns::{Dns, Options};
 use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_testing::knot::{Knot, Signing, Zone};
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
 
 fn ask(server: SocketAddr, name: &str, domain: &str) -> AddressAnswer {
     match Dns::server(server, options()) {
@@ -112,12 +111,7 @@ fn no_answer_is_not_the_same_as_none() {
         "unavailable: _crosstalk-addr.claude.elsewhere.test: the name server refuses to answer (REFUSED)"
     );
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let hasty = Options {
-        timeout: Duration::from_millis(150),
-        attempts: 1,
-        anchor: None,
-    };
-    let dns = Dns::server(silent.local_addr().unwrap(), hasty).unwrap();
+    let dns = Dns::server(silent.local_addr().unwrap(), hasty()).unwrap();
     assert_eq!(
         tell(dns.addresses_blocking("CLAUDE", "example.test")),
         "unavailable: _crosstalk-addr.claude.example.test: no name server answered in time"

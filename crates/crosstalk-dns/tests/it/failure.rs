@@ -1,19 +1,21 @@
-//! Nobody answers, or says that it can't. Never an answer about keys, and never a long wait.
+//! No server answers, or a server says that it can't: never an answer about keys, and never another try than those that
+//! were asked for.
 
-use crate::{FIRST, ask, example, options};
+use crate::{ATTEMPTS, FIRST, ask, example, hasty, options};
 use crosstalk_dns::{Dns, Options, SetupError};
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_testing::knot::{Knot, Zone};
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-fn hasty() -> Options {
-    Options {
-        timeout: Duration::from_millis(150),
-        attempts: 2,
-        anchor: None,
-    }
+/// How many questions wait at a socket.
+fn count_questions(socket: &UdpSocket) -> usize {
+    socket.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 512];
+    let count = std::iter::from_fn(|| socket.recv(&mut buffer).ok()).count();
+    socket.set_nonblocking(false).unwrap();
+    count
 }
 
 #[test]
@@ -39,19 +41,12 @@ fn a_failing_server_and_one_that_refuses() {
 #[test]
 fn a_server_that_is_down() {
     let knot = Knot::start([example(&[&[FIRST]])]);
-    let address = knot.address();
-    assert!(ask(address, "example.test", hasty()).starts_with("first"));
-    drop(knot);
-    let began = Instant::now();
+    // Nothing listens on this port of another loopback address, and nothing can take it while the server has it.
+    let address = SocketAddr::from((Ipv4Addr::new(127, 77, 0, 1), knot.address().port()));
     let said = ask(address, "example.test", hasty());
     assert!(
         said.starts_with("unavailable: _crosstalk-key.example.test: "),
         "{said}"
-    );
-    assert!(
-        began.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        began.elapsed()
     );
 }
 
@@ -59,14 +54,15 @@ fn a_server_that_is_down() {
 fn a_server_that_never_answers_and_one_that_talks_rubbish() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    let began = Instant::now();
     assert_eq!(
         ask(address, "example.test", hasty()),
         "unavailable: _crosstalk-key.example.test: no name server answered in time"
     );
-    let took = began.elapsed();
-    assert!(took >= Duration::from_millis(150), "{took:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    let asked = count_questions(&silent);
+    assert!(
+        (1..=ATTEMPTS as usize).contains(&asked),
+        "{asked} questions"
+    );
 
     thread::spawn(move || {
         let mut buffer = [0; 512];
@@ -103,7 +99,8 @@ fn a_server_that_is_slow_time_and_again() {
         timeout: Duration::from_millis(500),
         ..hasty()
     };
-    // Two questions, twice each: 1.4 seconds, of which one is granted.
+    // Two questions, twice each: at least 1.4 seconds, of which one is granted. On a busy machine it takes longer, and
+    // the answer is the same.
     assert_eq!(
         ask(address, "example.test", slow),
         "unavailable: _crosstalk-key.example.test: no name server answered in time"

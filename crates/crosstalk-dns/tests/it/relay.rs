@@ -2,8 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
-use crate::options;
-use crosstalk_dns::Dns;
+use crate::{hasty, options};
+use crosstalk_dns::{Dns, Options};
 use crosstalk_testing::knot::{Knot, Signing, Zone};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -11,11 +11,20 @@ type Answer<T> = Result<Vec<T>, String>;
 
 /// Relays of a domain and addresses of a host, in one order.
 fn ask(server: SocketAddr, domain: &str, host: &str) -> (Answer<String>, Answer<IpAddr>) {
+    ask_with(options(), server, domain, host)
+}
+
+fn ask_with(
+    options: Options,
+    server: SocketAddr,
+    domain: &str,
+    host: &str,
+) -> (Answer<String>, Answer<IpAddr>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    let dns = Dns::server(server, options()).expect("a server");
+    let dns = Dns::server(server, options).expect("a server");
     let (mut relays, mut hosts) =
         runtime.block_on(async { (dns.relays(domain).await, dns.hosts(host).await) });
     if let Ok(list) = &mut relays {
@@ -118,9 +127,13 @@ fn no_answer_is_no_absence() {
     let broken = Zone::with_text("example.test", "this is no zone");
     let knot = Knot::start([broken]);
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    for server in [knot.address(), silent.local_addr().expect("a port")] {
+    for (server, options) in [
+        (knot.address(), options()),
+        (silent.local_addr().expect("a port"), hasty()),
+    ] {
         for domain in ["example.test", "elsewhere.test"] {
-            let (relays, hosts) = ask(server, domain, &format!("relay.{domain}"));
+            let host = format!("relay.{domain}");
+            let (relays, hosts) = ask_with(options.clone(), server, domain, &host);
             assert!(relays.is_err(), "{relays:?}");
             assert!(hosts.is_err(), "{hosts:?}");
         }

@@ -222,3 +222,24 @@ fn move_away(path: &Path, reason: Option<&str>) -> io::Result<()> {
     }
     Err(io::Error::other("too many files of this name"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let look = |before: &Seen| ready(folder.path(), before).unwrap();
+        fs::write(path("ready.aict"), "whole").unwrap();
+        fs::write(path("slow.aict"), "the beginn").unwrap();
+        let (files, seen) = look(&Seen::new());
+        assert!(files.is_empty(), "seen for the first time: {files:?}");
+        fs::write(path("slow.aict"), "the beginning, and the rest").unwrap();
+        let (files, seen) = look(&seen);
+        assert_eq!(files, [path("ready.aict")]);
+        let (files, _) = look(&seen);
+        assert_eq!(files, [path("ready.aict"), path("slow.aict")]);
+    }
+}

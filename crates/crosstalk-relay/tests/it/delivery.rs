@@ -24,6 +24,7 @@ use crosstalk_relay::delivery::{Delivery, Setup};
 use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
 use crosstalk_store::SqliteStore;
+use crosstalk_testing::wait::{LIMIT, PAUSE};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,6 @@ use tempfile::TempDir;
 
 /// The time at which the clock of every test stands still.
 const START: i64 = 1_790_000_000_000;
-/// How long something that has to happen may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A relay that delivers. Its clock stands still until it is set.
 struct Post {
@@ -150,7 +149,7 @@ impl Post {
         start: i64,
     ) -> Self {
         let config = config.replace("FOLDER", folder.path().to_str().unwrap());
-        let config = Config::parse(&config).unwrap();
+        let config = crate::house::patient(Config::parse(&config).unwrap());
         let path = folder.path().join("relay.db");
         let clock = Arc::new(AtomicI64::new(start));
         let hand = Arc::clone(&clock);
@@ -199,6 +198,12 @@ impl Post {
         );
     }
 
+    /// Sends messages at the same time, each of which has to be taken.
+    async fn send_all(&self, texts: impl Iterator<Item = String>) {
+        let send = |text: String| async move { self.send(&text).await };
+        futures_util::future::join_all(texts.map(send)).await;
+    }
+
     /// The way of a message to its only recipient.
     async fn way(&self, id: &str) -> Option<Way> {
         let id = id.to_owned();
@@ -208,28 +213,14 @@ impl Post {
 
     /// Waits until the delivery of a message is in a state.
     async fn is(&self, id: &str, state: State) -> Way {
-        let began = Instant::now();
-        loop {
-            let way = self.way(id).await;
-            if let Some(way) = way.clone().filter(|w| w.state == state) {
-                return way;
-            }
-            assert!(began.elapsed() < PATIENCE, "{id} is not {state:?}: {way:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let find = async || self.way(id).await.filter(|w| w.state == state);
+        eventually(&format!("{id} is {state:?}"), find).await
     }
 
     /// Waits until a delivery was tried so often.
     async fn tried(&self, id: &str, attempts: u32) -> Way {
-        let began = Instant::now();
-        loop {
-            let way = self.way(id).await;
-            if let Some(way) = way.clone().filter(|w| w.attempts >= attempts) {
-                return way;
-            }
-            assert!(began.elapsed() < PATIENCE, "{id} was not tried: {way:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let find = async || self.way(id).await.filter(|w| w.attempts >= attempts);
+        eventually(&format!("{id} was tried {attempts} times"), find).await
     }
 
     async fn inbox(&self, address: &str) -> Vec<Entry> {
@@ -263,18 +254,16 @@ impl Post {
     }
 }
 
-/// Waits until something is there.
+/// Waits until something is there: [`crosstalk_testing::wait::wait_for`] without blocking the runtime.
 async fn eventually<T>(what: &str, find: impl AsyncFn() -> Option<T>) -> T {
-    let began = Instant::now();
+    let end = Instant::now() + LIMIT;
     loop {
+        let is_last = Instant::now() >= end;
         if let Some(found) = find().await {
             return found;
         }
-        assert!(
-            began.elapsed() < PATIENCE,
-            "it did not come to this: {what}"
-        );
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!is_last, "it did not come to this within {LIMIT:?}: {what}");
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

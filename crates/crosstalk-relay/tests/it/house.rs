@@ -6,11 +6,12 @@ use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
 use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
-use crosstalk_relay::config::Config;
+use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Resolver};
 use crosstalk_relay::server::{ServeError, ServerOptions, serve};
 use crosstalk_store::SqliteStore;
+use crosstalk_testing::wait::LIMIT;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -160,7 +161,7 @@ impl Plan {
     pub fn start(self, data: &Path, clock: &Arc<AtomicI64>) -> Relay {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:0");
         let config = format!("listen = \"{listen}\"\n{}", self.config);
-        let config = Config::parse(&config).unwrap();
+        let config = patient(Config::parse(&config).unwrap());
         let path = data.join("relay.db");
         let mut writer = SqliteStore::open(&path).unwrap();
         for token in &self.tokens {
@@ -326,6 +327,24 @@ pub fn ids(messages: &serde_json::Value) -> Vec<String> {
     messages
         .map(|m| m["id"].as_str().unwrap().to_owned())
         .collect()
+}
+
+/// A configuration with as much time for everything as a busy machine may take, where the test does not say how much.
+pub fn patient(mut config: Config) -> Config {
+    let (limits, usual) = (&mut config.limits, Limits::default());
+    for (seconds, usual) in [
+        (&mut limits.head_seconds, usual.head_seconds),
+        (&mut limits.body_seconds, usual.body_seconds),
+        (&mut limits.idle_seconds, usual.idle_seconds),
+    ] {
+        if *seconds == usual {
+            *seconds = LIMIT.as_secs();
+        }
+    }
+    for route in &mut config.routes {
+        route.timeout_seconds.get_or_insert(LIMIT.as_secs());
+    }
+    config
 }
 
 /// A message.

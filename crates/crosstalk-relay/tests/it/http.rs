@@ -1,13 +1,10 @@
 //! A client that sends exactly the bytes it is told to.
 
 use crosstalk_envelope::{Document, Reading};
+use crosstalk_testing::wait::LIMIT;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-
-/// No answer takes longer than this in a test that works.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection.
 pub struct Line {
@@ -25,7 +22,7 @@ pub struct Answer {
 impl Line {
     pub fn to(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self {
             stream: BufReader::new(stream),
@@ -44,6 +41,16 @@ impl Line {
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => true,
             Err(e) => panic!("the connection is not closed: {e}"),
         }
+    }
+
+    /// Whether there is something to read, or the end.
+    pub fn has_come(&mut self) -> bool {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let seen = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        let is_nothing = seen.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
+        !self.stream.buffer().is_empty() || !is_nothing
     }
 
     /// The next line of an answer that is still coming.

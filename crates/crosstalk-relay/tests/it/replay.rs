@@ -11,6 +11,7 @@ use crosstalk_protocol::store::Store as _;
 use crosstalk_protocol::{Question, Trust, Word, verify};
 use crosstalk_relay::core::{Received, Relay};
 use crosstalk_store::SqliteStore;
+use crosstalk_testing::tier;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -120,9 +121,11 @@ fn is_repaired(text: &str) -> bool {
     verdicts.into_iter().any(|v| v.word() == Word::Verified)
 }
 
+/// How many variants are tried; `CROSSTALK_VARIANTS` says another number.
 fn number() -> usize {
     let set = std::env::var("CROSSTALK_VARIANTS").ok();
-    set.and_then(|n| n.parse().ok()).unwrap_or(100_000)
+    set.and_then(|n| n.parse().ok())
+        .unwrap_or(tier::size(4_000, 100_000))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

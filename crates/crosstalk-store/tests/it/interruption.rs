@@ -6,7 +6,7 @@ use crosstalk_store::{KeyFileError, Retired, StoredKey, TrustFile, TrustStoreErr
 
 #[test]
 fn what_a_writer_left_behind_does_no_harm_and_goes() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let store = place.store();
     store.create("alice", &new_key(), None, at(0)).unwrap();
     let rest = place.home().keys().join(".keys.tmp-0123456789abcdef");
@@ -28,7 +28,7 @@ fn what_a_writer_left_behind_does_no_harm_and_goes() {
 
 #[test]
 fn a_private_key_without_its_facts_is_kept_and_named() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let store = place.store();
     let key = store.create("alice", &new_key(), None, at(0)).unwrap();
     let text = std::fs::read_to_string(key.path()).unwrap();
@@ -47,7 +47,7 @@ fn a_private_key_without_its_facts_is_kept_and_named() {
 #[test]
 fn a_rotation_can_stop_anywhere() {
     for stop in 0..=5 {
-        let place = Place::new();
+        let place = Place::on_disk();
         let store = place.store();
         let (old_private, new_private) = (new_key(), new_key());
         let old = store.create("alice", &old_private, None, at(0)).unwrap();
@@ -124,7 +124,7 @@ fn a_rotation_can_stop_anywhere() {
 /// Between the new key's arrival and the mark on the old one, with two ids.
 #[test]
 fn a_new_key_says_whom_it_replaced() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let store = place.store();
     let old = store.create("alice", &new_key(), None, at(0)).unwrap();
     let file = |name: &str| place.home().keys().join(name);
@@ -151,7 +151,7 @@ fn a_new_key_says_whom_it_replaced() {
 
 #[test]
 fn an_id_has_one_key_that_counts_whatever_its_files_are_called() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let store = place.store();
     let (first, second) = (new_key(), new_key());
     let old = store.create("alice", &first, None, at(0)).unwrap();
@@ -173,7 +173,7 @@ fn an_id_has_one_key_that_counts_whatever_its_files_are_called() {
         by: "bob".to_owned(),
         grace: at(10),
     });
-    let other = Place::new();
+    let other = Place::on_disk();
     other.store().create("alice", &first, None, at(0)).unwrap();
     for (store, facts, key) in [
         (&store, successor, &third),
@@ -186,7 +186,7 @@ fn an_id_has_one_key_that_counts_whatever_its_files_are_called() {
 
 #[test]
 fn who_looks_while_a_key_is_replaced_sees_the_old_state_or_the_new() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let store = place.store();
     let mut key = store.create("alice", &new_key(), None, at(0)).unwrap();
     std::thread::scope(|scope| {

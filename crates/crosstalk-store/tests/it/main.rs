@@ -46,6 +46,13 @@ impl Place {
         Self { folder }
     }
 
+    /// One on the disk that the project is built on, for tests about disks and about several processes: the folder for
+    /// temporary files may be in memory.
+    fn on_disk() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self { folder }
+    }
+
     fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -25,7 +25,15 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     pub(crate) fn new() -> Self {
-        let place = Place::new();
+        Self::at(Place::new())
+    }
+
+    /// One on a real disk.
+    pub(crate) fn on_disk() -> Self {
+        Self::at(Place::on_disk())
+    }
+
+    fn at(place: Place) -> Self {
         let store = SqliteStore::open(place.home().store()).unwrap();
         Self { store, place }
     }

@@ -50,7 +50,7 @@ fn written() {
 
 #[test]
 fn processes_and_threads_lose_nothing_of_each_other() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let home = place.path().to_str();
     let begin = |number: usize| {
         let name = number.to_string();

@@ -1,12 +1,13 @@
 //! The properties over random and over damaged texts.
 
 use crosstalk_fuzz_properties::{TARGETS, paste, signed_message, strict, trust};
+use crosstalk_testing::tier;
 use proptest::prelude::*;
 
 const SAMPLE: &str = "[[CLAUDE→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\nthread: 01J9J3D3M6A4M3WQX8G1ZQ0S7K\nmessage: 01J9J3DBC4N7P2Q3R5S7T9V1W2\ncontext: caf\u{e9}\nintent: REQUEST\n\nmeta: routing\nX-Route: a → b\nTargets: [\"a\", \"b\"]\n\nbody: |\n  one\n\n\ttwo\nsig: none\n[[END]]\n";
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tier::size(200, 2000), ..ProptestConfig::default() })]
 
     #[test]
     fn hold_for_any_bytes(data in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -1,10 +1,12 @@
 //! SIGKILL under load, again and again: nothing that was answered for is lost, nothing is there twice, and every state
 //! is one that somebody was told.
 
-use super::{INBOXES, Told, faults, inbox, letter, listed, load, relay, sender_of};
+use super::{INBOXES, Told, faults, inbox, letter, listed, load, relay_on_disk, sender_of};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::http::Connection;
 use crosstalk_testing::relay::Relay;
+use crosstalk_testing::tier;
+use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -12,8 +14,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Kills in an ordinary run; `cargo xtask relay-kill N` sets the variable for more.
-const CYCLES: usize = 20;
+/// Kills in a run of all tests and in a full one; `cargo xtask relay-kill N` sets the variable for more.
+const CYCLES: usize = 3;
+const FULL_CYCLES: usize = 20;
 /// Messages that are answered for before the kill, at least.
 const FEW: usize = 30;
 /// Messages of a cycle that are looked at one by one.
@@ -22,8 +25,8 @@ const SAMPLE: usize = 40;
 #[test]
 fn what_was_answered_for_survives_kills_under_load() {
     let wanted = std::env::var("CROSSTALK_KILL_CYCLES").ok();
-    let cycles = wanted.map_or(CYCLES, |c| c.parse().unwrap());
-    let mut relay = relay().start();
+    let cycles = wanted.map_or(tier::size(CYCLES, FULL_CYCLES), |c| c.parse().unwrap());
+    let mut relay = relay_on_disk().start();
     let mut all = Told::default();
     let mut acknowledged = BTreeSet::new();
     let mut places = vec![None; INBOXES];
@@ -78,7 +81,7 @@ fn what_was_answered_for_survives_kills_under_load() {
         let done = format!("{} answered for, {} unsure", told.taken.len(), unsure.len());
         all.add(told);
         acknowledged.extend(marked);
-        if cycles > CYCLES {
+        if cycles > FULL_CYCLES {
             let _ = writeln!(std::io::stderr(), "cycle {cycle}: {done}");
         }
     }
@@ -114,10 +117,10 @@ fn killed(relay: &mut Relay, cycle: usize) -> (Told, Marked) {
     std::thread::scope(|scope| {
         let senders = scope.spawn(|| load(address, cycle, &stop, &dark, &taken));
         let reader = scope.spawn(|| acknowledging(address));
-        while taken.load(Ordering::Relaxed) < FEW {
+        wait_until("the first answers", || {
             assert!(!senders.is_finished(), "{}", relay.log());
-            std::thread::yield_now();
-        }
+            taken.load(Ordering::Relaxed) >= FEW
+        });
         // Every place in the work of the relay is hit sooner or later.
         std::thread::sleep(Duration::from_micros((cycle as u64 * 7919) % 150_000));
         relay.kill();

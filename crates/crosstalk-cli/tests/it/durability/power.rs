@@ -4,18 +4,21 @@
 //! power cut does. Then it is mounted again, and everything that was answered for has to be there. A relay that does not
 //! sync, or that answers first, must lose something, else the test would show nothing.
 
-use super::{INBOXES, Told, faults, inbox, listed, load, relay, skip};
+use super::{INBOXES, Told, faults, inbox, listed, load, relay_on_disk, skip};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::{Relay, Setup};
+use crosstalk_testing::tier;
+use crosstalk_testing::wait::wait_until;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Cuts that a sound relay has to survive.
-const CUTS: usize = 5;
+/// Cuts that a sound relay has to survive, in a run of all tests and in a full one.
+const CUTS: usize = 2;
+const FULL_CUTS: usize = 5;
 /// Cuts until a faulty one has to have lost something.
 const TRIES: usize = 12;
 /// Messages that are answered for before a cut, at least.
@@ -152,21 +155,17 @@ fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
     let address = relay.address();
     let told: Told = std::thread::scope(|scope| {
         let senders = scope.spawn(|| load(address, round, &stop, &dark, &taken));
-        while taken.load(Ordering::Relaxed) < FEW {
+        wait_until("the first answers", || {
             assert!(!senders.is_finished(), "{}", relay.log());
-            std::thread::yield_now();
-        }
+            taken.load(Ordering::Relaxed) >= FEW
+        });
         std::thread::sleep(Duration::from_micros((round as u64 * 7919) % 120_000));
         disk.cut(&dark);
-        // Who can't be sure of the disk any more stops, and says so.
-        let ended = relay.ends_within(Duration::from_secs(30));
+        // A relay that can't be sure of the disk any more stops, and says so.
+        let ended = relay.wait_for_end();
         stop.store(true, Ordering::Relaxed);
         let told = senders.join().unwrap();
-        assert!(
-            ended.is_some_and(|e| !e.success()),
-            "{ended:?}\n{}",
-            relay.log()
-        );
+        assert!(!ended.success(), "{ended:?}\n{}", relay.log());
         told
     });
     for status in told.refused.values() {
@@ -209,8 +208,8 @@ fn sound() {
         return;
     }
     let disk = Disk::new();
-    let mut relay = start(relay(), &disk);
-    for round in 0..CUTS {
+    let mut relay = start(relay_on_disk(), &disk);
+    for round in 0..tier::size(CUTS, FULL_CUTS) {
         let wrong = cut(&disk, &mut relay, round);
         assert!(wrong.is_empty(), "cut {round}: {wrong:?}");
     }
@@ -226,7 +225,7 @@ fn what_was_answered_for_survives_a_power_cut() {
 fn cuts_to_lose(fault: &str) -> Option<usize> {
     (0..TRIES).find(|round| {
         let disk = Disk::new();
-        let setup = relay().env("CROSSTALK_TEST_DURABILITY", fault);
+        let setup = relay_on_disk().env("CROSSTALK_TEST_DURABILITY", fault);
         let mut relay = start(setup, &disk);
         let wrong = cut(&disk, &mut relay, *round);
         relay.kill();

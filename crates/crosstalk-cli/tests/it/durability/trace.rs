@@ -1,10 +1,11 @@
 //! A trace of system calls: the message is in the log of the store, and the log is on disk, before the first byte of a
 //! 2xx goes out.
 
-use super::{letter, relay, skip};
+use super::{letter, relay_on_disk, skip};
+use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::Setup;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Messages of a run.
@@ -110,8 +111,9 @@ fn can_trace() -> bool {
 }
 
 /// Sends messages one by one to a relay that is traced.
-fn run(setup: Setup, name: &str) -> Trace {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{name}"));
+fn run(setup: Setup) -> Trace {
+    let folder = Folder::new("trace");
+    let file = folder.path().join("calls");
     // Paths of files, and whole pages of what is written.
     let words = ["strace", "-f", "-y", "-s", "9000", "-e", CALLS, "-o"];
     let words = words.map(PathBuf::from).into_iter().chain([file.clone()]);
@@ -135,7 +137,7 @@ fn an_fsync_precedes_every_2xx() {
             "processes can't be traced here",
         );
     }
-    let trace = run(relay(), "sound");
+    let trace = run(relay_on_disk());
     assert_eq!(trace.wrong, Vec::<String>::new());
     assert_eq!(trace.sound, MESSAGES);
 }
@@ -155,8 +157,8 @@ fn the_trace_shows_what_is_answered_too_early() {
         );
     }
     for fault in ["off", "early"] {
-        let setup = relay().env("CROSSTALK_TEST_DURABILITY", fault);
-        let trace = run(setup, fault);
+        let setup = relay_on_disk().env("CROSSTALK_TEST_DURABILITY", fault);
+        let trace = run(setup);
         assert_eq!(trace.sound, 0, "{fault}: {trace:?}");
         assert_eq!(trace.wrong.len(), MESSAGES, "{fault}");
     }

@@ -3,6 +3,7 @@
 use super::client::{http, json};
 use super::{Person, Relay, header};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::wait_until;
 use std::io::Write as _;
 
 /// An envelope as a model writes it: without ids of its own.
@@ -204,7 +205,7 @@ fn a_person_answers_under_the_address_that_was_asked() {
     );
     assert_eq!(header(&reply.out, "intent"), "RESPOND");
     assert_eq!(header(&reply.out, "parent"), id);
-    super::until("the agent has the answer", || {
+    wait_until("the agent has the answer", || {
         let got = waiting(&agent, &relay.url, "claude://a/1");
         got.len() == 1 && got[0]["intent"] == "RESPOND"
     });

@@ -1,6 +1,7 @@
 //! A person decides about what waits at a relay: what they saw, once.
 
-use super::{Person, Relay, header, until};
+use super::{Person, Relay, header};
+use crosstalk_testing::wait::wait_until;
 
 const HOLD: &str = "[[hold]]\nwhy = \"agents write to chats\"\nfrom = [\"claude://*\"]\n";
 
@@ -90,7 +91,7 @@ fn what_is_refused_goes_nowhere_and_its_sender_reads_why() {
     assert_eq!(value["intent"], "REQUEST");
     let inbox = ["inbox", "--relay", "--for", "claude://code/api", "--json"];
     let why = || ann.does(&inbox).out;
-    until("the reason", || why().contains("Not without Bob."));
+    wait_until("the reason", || why().contains("Not without Bob."));
     assert!(!why().contains("Bob.."), "{}", why());
     let inbox = ["inbox", "--relay", "--for", "gemini://app/1", "--json"];
     assert!(!ann.does(&inbox).out.contains("Delete everything."));

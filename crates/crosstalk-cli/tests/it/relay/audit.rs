@@ -1,8 +1,10 @@
 //! A relay that is held to what it did: a bundle checked offline, a receipt, a witness, the way of a message.
 
-use super::{Person, Relay, until};
+use super::{Person, Relay};
+use crate::run::with_end_ahead;
 use crate::schema::{assert_valid, validator};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::{wait_for, wait_until};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {
@@ -37,15 +39,20 @@ fn an_outsider_checks_what_a_relay_did() {
     let key = path("held.note.key");
 
     // The journal, with its schema.
-    let log = kalle.does(&[
-        "audit", "log", "--data", &data, "--json", "--kind", "accepted",
-    ]);
     let form = validator("audit-log");
-    let entries: Vec<Value> = log
-        .out
-        .lines()
-        .map(|l| assert_valid(&form, l, "log"))
-        .collect();
+    let words = [
+        "audit", "log", "--data", &data, "--json", "--kind", "accepted",
+    ];
+    // The parties are known when the messages are indexed.
+    let entries = wait_for("the parties in the journal", || {
+        let lines = kalle.does(&words).out;
+        let entries: Vec<Value> = lines
+            .lines()
+            .map(|l| assert_valid(&form, l, "log"))
+            .collect();
+        let are_known = entries.iter().all(|entry| entry["from"].is_string());
+        are_known.then_some(entries)
+    });
     assert_eq!(entries.len(), 3);
     assert_eq!(entries[1]["message"], id.as_str());
     assert_eq!(
@@ -249,22 +256,15 @@ fn what_has_run_out_is_not_exported() {
     let path = |name: &str| kalle.home.path(name).to_str().unwrap().to_owned();
     let relay = Relay::start(&kalle.home, &[]);
     let url = relay.url.clone();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let end = i64::try_from(now.unwrap().as_secs()).unwrap() * 1000 + 3000;
-    let end = crosstalk_envelope::Timestamp::from_millis(end).to_string();
-    let under = [
-        "--scope",
-        "medical",
-        "--consent",
-        "explicit_yes",
-        "--expires",
-        &end,
-    ];
-    let send = ["send", "BOT", "140 to 90.", "--relay", &url];
-    kalle.does(&[&send[..], &under].concat());
+    with_end_ahead(|end| {
+        let send = ["send", "BOT", "140 to 90.", "--relay", &url];
+        let under = ["--scope", "medical", "--consent", "explicit_yes"];
+        let sent = kalle.run(&[&send[..], &under, &["--expires", end]].concat());
+        (sent.code == 0).then_some(())
+    });
     kalle.does(&["send", "BOT", "Stays.", "--relay", &url]);
     let inbox = ["inbox", "--relay", &url, "--for", "BOT", "--json"];
-    until("its end", || !kalle.does(&inbox).out.contains("140 to 90"));
+    wait_until("its end", || !kalle.does(&inbox).out.contains("140 to 90"));
     let export = |out: &str, place: [&str; 2]| {
         let words = ["audit", "export", "--out", out];
         kalle.does(&[&words[..], &place].concat());
@@ -336,7 +336,7 @@ fn bundle_is_for_its_owner_alone() {
     let out = kalle.home.path("bundle");
     let words = ["audit", "export", "--relay", &relay.url, "--out"];
     let words = [&words[..], &[out.to_str().unwrap()]].concat();
-    until("the log is signed", || kalle.run(&words).code == 0);
+    wait_until("the log is signed", || kalle.run(&words).code == 0);
     let mut folders = vec![out];
     let mut files = 0;
     while let Some(folder) = folders.pop() {

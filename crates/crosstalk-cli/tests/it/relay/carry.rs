@@ -2,6 +2,7 @@
 
 use super::{Person, Relay, header};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::wait_until;
 
 #[test]
 fn messages_are_carried_step_by_step() {
@@ -193,35 +194,71 @@ fn messages_are_carried_with_tokens() {
     relay.stop();
 }
 
+/// What a chat answers, in an envelope.
+#[cfg(target_os = "linux")]
+fn answer(question: &str, from: &str, text: &str) -> String {
+    format!(
+        "[[{from}→claude://code/api v1]]\nuser: kalle\nthread: {}\nparent: {}\nmessage: 01K{from}ANSWER\ncontext: x\nintent: RESPOND\nbody: |\n  {text}\nsig: none\n[[END]]\n",
+        header(question, "thread"),
+        header(question, "message")
+    )
+}
+
+/// A terminal where `crosstalk carry` walks through the queue.
+#[cfg(target_os = "linux")]
+fn walking(kalle: &Person, display: &str) -> crosstalk_testing::tmux::Tmux {
+    let home = kalle.home.path("crosstalk");
+    let environment = [
+        ("DISPLAY", display),
+        ("WAYLAND_DISPLAY", ""),
+        ("CROSSTALK_HOME", home.to_str().unwrap()),
+        ("CROSSTALK_USER", "kalle"),
+    ];
+    let terminal = crosstalk_testing::tmux::Tmux::start_with(120, 60, &environment);
+    terminal.type_text(&format!("'{}' carry", env!("CARGO_BIN_EXE_crosstalk")));
+    terminal.send_keys(&["Enter"]);
+    terminal
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_copied_answer_is_noticed_after_the_display_was_gone() {
+    let kalle = Person::new("display", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let mut screen = crosstalk_testing::xvfb::Xvfb::start_apart();
+    kalle.does(&["relay", "add", &relay.url]);
+    let words = ["send", "gemini", "Still there?"];
+    let sent = kalle.does(&[&words[..], &["--from", "claude://code/api"]].concat());
+    let terminal = walking(&kalle, screen.display());
+    terminal.wait_for("It is on the clipboard");
+    screen.restart();
+    screen.copy(
+        "UTF8_STRING",
+        answer(&sent.out, "GEMINI", "I am.").as_bytes(),
+    );
+    terminal.wait_for("Carried");
+    let inbox = kalle.does(&["inbox", "--relay", "--for", "claude://code/api"]);
+    assert!(inbox.out.contains("I am."), "{}", inbox.out);
+    relay.stop();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn messages_are_carried_with_the_clipboard() {
-    use crosstalk_testing::tmux::Tmux;
     use crosstalk_testing::xvfb::Xvfb;
     let kalle = Person::new("walk", "kalle");
     let relay = Relay::start(&kalle.home, &[]);
     let screen = Xvfb::start();
     kalle.does(&["relay", "add", &relay.url]);
-    let mut ids = Vec::new();
     for (whom, text) in [
         ("chatgpt", "Is JWT fine?"),
         ("gemini", "And you?"),
         ("grok", "Or you?"),
         ("perplexity", "Last?"),
     ] {
-        let sent = kalle.does(&["send", whom, text, "--from", "claude://code/api"]);
-        ids.push(header(&sent.out, "message"));
+        kalle.does(&["send", whom, text, "--from", "claude://code/api"]);
     }
-    let home = kalle.home.path("crosstalk");
-    let environment = [
-        ("DISPLAY", screen.display()),
-        ("WAYLAND_DISPLAY", ""),
-        ("CROSSTALK_HOME", home.to_str().unwrap()),
-        ("CROSSTALK_USER", "kalle"),
-    ];
-    let terminal = Tmux::start_with(120, 60, &environment);
-    terminal.type_text(&format!("'{}' carry", env!("CARGO_BIN_EXE_crosstalk")));
-    terminal.send_keys(&["Enter"]);
+    let terminal = walking(&kalle, screen.display());
 
     // A plain answer: copied, and taken with Enter.
     terminal.wait_for("It is on the clipboard");
@@ -234,18 +271,16 @@ fn messages_are_carried_with_the_clipboard() {
     terminal.send_keys(&["Enter"]);
     terminal.wait_for("Yes, it is.");
 
-    // An answer in an envelope is noticed as soon as it is copied.
+    // An answer in an envelope is noticed as soon as it is copied: also before the program has seen its own message there.
     terminal.wait_for("And you?");
-    super::until("the second one is on the clipboard", || {
+    wait_until("the second one on the clipboard", || {
         String::from_utf8_lossy(&screen.pasted()).contains("And you?")
     });
     let question = String::from_utf8(screen.pasted()).unwrap();
-    let answer = format!(
-        "[[GEMINI→claude://code/api v1]]\nuser: kalle\nthread: {}\nparent: {}\nmessage: 01KGEMINIANSWER\ncontext: x\nintent: RESPOND\nbody: |\n  Me too.\nsig: none\n[[END]]\n",
-        header(&question, "thread"),
-        ids[1]
+    screen.copy(
+        "UTF8_STRING",
+        answer(&question, "GEMINI", "Me too.").as_bytes(),
     );
-    screen.copy("UTF8_STRING", answer.as_bytes());
     terminal.wait_for("Me too.");
 
     terminal.wait_for("Or you?");

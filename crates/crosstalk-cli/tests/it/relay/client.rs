@@ -1,7 +1,8 @@
 //! Sending, listening, waiting and answering.
 
-use super::{Person, Relay, header, output, until};
+use super::{Person, Relay, header, output};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::wait_until;
 use serde_json::Value;
 
 pub(super) fn json(text: &str) -> Value {
@@ -215,24 +216,28 @@ fn a_program_that_fails_acknowledges_nothing() {
 fn who_listens_comes_back_after_the_relay_was_gone() {
     let kalle = Person::new("again", "kalle");
     let anna = Person::new("again", "anna");
-    let relay = Relay::start(&kalle.home, &[]);
-    let (url, data) = (relay.url.clone(), relay.data.clone());
+    let data = kalle.home.path("relay");
+    let serve = |listen: &str| {
+        let mut command = crate::run::binary();
+        command
+            .args(["serve", "--listen", listen, "--data"])
+            .arg(&data);
+        Relay::of(command, &data)
+    };
+    // Nobody else takes its port while it is gone.
+    let relay = serve(&format!("{}:0", crosstalk_testing::loopback::own_ip()));
+    let url = relay.url.clone();
     let mut listener = anna.starts(&["listen", "--relay", &url, "--for", "ANNA", "--json"]);
     kalle.does(&["send", "ANNA", "One", "--relay", &url]);
     let got = |text: &str| {
-        until(text, || anna.run(&["search", text]).out.contains(text));
+        wait_until(text, || anna.run(&["search", text]).out.contains(text));
     };
     got("One");
     relay.stop();
-    let listen = url.strip_prefix("http://").unwrap();
-    let mut command = crate::run::binary();
-    command
-        .args(["serve", "--listen", listen, "--data"])
-        .arg(&data);
-    let relay = Relay::of(command, &data);
+    let relay = serve(url.strip_prefix("http://").unwrap());
     kalle.does(&["send", "ANNA", "Two", "--relay", &url]);
     got("Two");
-    until("everything is acknowledged", || {
+    wait_until("everything is acknowledged", || {
         let left = kalle.does(&["inbox", "--relay", &url, "--for", "ANNA", "--json"]);
         json(&left.out)["messages"].as_array().unwrap().is_empty()
     });
@@ -258,10 +263,7 @@ fn who_listens_comes_back_after_the_relay_was_gone() {
 #[test]
 fn a_refusal_keeps_the_message_and_says_what_to_do() {
     let kalle = Person::new("refusal", "kalle");
-    // Nobody listens there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", free.local_addr().unwrap());
-    drop(free);
+    let url = format!("http://{}", crosstalk_testing::loopback::silent());
     let sent = kalle.run(&["send", "BOT", "Hello?", "--relay", &url]);
     assert_eq!(sent.code, i32::from(exit::ROUTE), "{}", sent.err);
     let id = header(&sent.out, "message");

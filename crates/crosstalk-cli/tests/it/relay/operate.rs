@@ -3,6 +3,7 @@
 use super::client::http;
 use super::{Person, Relay, header};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -112,7 +113,7 @@ fn others_are_let_in_with_tokens_only() {
         kalle.run(&["token", "revoke", "bot", "--data", data]).code,
         1
     );
-    super::until("the relay notices", || {
+    wait_until("the relay notices", || {
         kalle.run(&["inbox", "--relay", "--for", "BOT"]).code == i32::from(exit::PERM)
     });
     let log = relay.stop();
@@ -215,7 +216,7 @@ fn a_signal_answers_those_who_wait() {
     let waiting = kalle.starts(&[
         "send", "BOT", "Slow?", "--relay", &relay.url, "--wait", "50",
     ]);
-    super::until("it is there", || {
+    wait_until("it is there", || {
         let inbox = kalle.does(&["inbox", "--relay", &relay.url, "--for", "BOT", "--json"]);
         json(&inbox.out)["messages"].as_array().unwrap().len() == 1
     });

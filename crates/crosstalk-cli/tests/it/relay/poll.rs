@@ -1,7 +1,8 @@
 //! A poll of a command, of a chat that a person carries it to, and of an agent; counted by the relay, and again from files.
 
-use super::{Person, Relay, binary, header, until};
+use super::{Person, Relay, binary, header};
 use crate::schema::{assert_valid, validator};
+use crosstalk_testing::wait::wait_until;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -73,7 +74,7 @@ fn what_the_relay_counted_anybody_counts_again() {
             .out;
         assert_valid(&form, &shown, "poll status")
     };
-    until("the command has answered", || {
+    wait_until("the command has answered", || {
         status()["quorum"]["counted"] == 1
     });
     assert_eq!(status()["state"], "open");
@@ -109,7 +110,7 @@ fn what_the_relay_counted_anybody_counts_again() {
         "--relay",
         url,
     ]);
-    until("the poll is closed", || status()["state"] == "closed");
+    wait_until("the poll is closed", || status()["state"] == "closed");
     let closed = status();
     assert_eq!(closed["outcome"], "Monolith");
     // The result is in the inbox of who asked.

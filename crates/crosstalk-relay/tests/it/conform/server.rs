@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_protocol::relay::{Agent, Directory, Pattern, Peer, Role};
+use crosstalk_testing::wait::LIMIT;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,8 +24,26 @@ use tokio::sync::mpsc;
 
 /// The token of the administrator.
 pub(super) const ADMIN: &str = "xt_0123456789012345678901234567890123456789012";
-/// Requests that one token has before it is told to wait.
-const REQUESTS: usize = 5000;
+/// What a relay expects of its clients.
+#[derive(Clone, Copy)]
+pub(super) struct Manners {
+    /// Requests that one token has before it is told to wait.
+    requests: usize,
+    /// How long it waits for the rest of a request that has begun.
+    wait: Duration,
+}
+
+/// For everybody who does not test them: however busy the machine is, no client is too slow.
+pub(super) const PATIENT: Manners = Manners {
+    requests: 50_000,
+    wait: LIMIT,
+};
+
+/// For the heavy cases, which send many requests and slow ones.
+pub(super) const STRICT: Manners = Manners {
+    requests: 200,
+    wait: Duration::from_secs(1),
+};
 
 /// A body that comes piece by piece.
 struct Pieces(mpsc::Receiver<Bytes>);
@@ -164,10 +183,11 @@ struct Server {
     host: String,
     tokens: Mutex<BTreeMap<String, (String, Peer)>>,
     count: Mutex<usize>,
+    manners: Manners,
 }
 
 /// Starts a relay with a defect; its URL.
-pub(super) async fn start(defect: Defect) -> String {
+pub(super) async fn start(defect: Defect, manners: Manners) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let admin = Peer {
@@ -197,6 +217,7 @@ pub(super) async fn start(defect: Defect) -> String {
         host: host.clone(),
         tokens: Mutex::new(BTreeMap::from([(ADMIN.into(), ("admin".into(), admin))])),
         count: Mutex::new(0),
+        manners,
     });
     tokio::spawn(async move {
         loop {
@@ -206,11 +227,15 @@ pub(super) async fn start(defect: Defect) -> String {
                 let server = Arc::clone(&server);
                 async move { Ok::<_, Infallible>(server.serve(request).await) }
             });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(2))
-                .serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(connection);
+            tokio::spawn(async move {
+                // A client that was not scheduled for a while is not slow: its time begins with its first byte.
+                let _ = stream.peek(&mut [0]).await;
+                hyper::server::conn::http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(manners.wait)
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await
+            });
         }
     });
     format!("http://{host}/")
@@ -219,6 +244,20 @@ pub(super) async fn start(defect: Defect) -> String {
 impl Server {
     fn has(&self, defect: Defect) -> bool {
         self.defect == defect
+    }
+
+    /// How long it waits: what never comes with its defect is not worth a minute.
+    fn worth(&self, wait: Duration) -> Duration {
+        match self.defect {
+            Defect::AcksEverything
+            | Defect::ConsumesOnReading
+            | Defect::IgnoresDeadlines
+            | Defect::LosesMessages
+            | Defect::NeverTimesOut
+            | Defect::SilentFailures
+            | Defect::SkipsOne => wait.min(Duration::from_secs(10)),
+            _ => wait,
+        }
     }
 
     async fn serve(self: Arc<Self>, request: hyper::Request<Incoming>) -> hyper::Response<Pieces> {
@@ -255,7 +294,7 @@ impl Server {
         }
         response = response.header(
             "RateLimit-Policy",
-            format!("\"requests\";q={REQUESTS};w=60"),
+            format!("\"requests\";q={};w=60", self.manners.requests),
         );
         response.body(Pieces(receive)).unwrap()
     }
@@ -320,7 +359,7 @@ impl Server {
             *count += 1;
             *count
         };
-        if count == REQUESTS {
+        if count == self.manners.requests {
             let wait = vec![("Retry-After", "1".to_owned())];
             return Err(Fault(
                 fault(ErrorCode::Rate, "Too many requests").0,
@@ -337,11 +376,8 @@ impl Server {
             .split('&')
             .filter_map(|p| p.split_once('='));
         let query = pairs.map(|(k, v)| (k.to_owned(), decoded(v))).collect();
-        let body = tokio::time::timeout(
-            Duration::from_secs(2),
-            Limited::new(body, 64 << 20).collect(),
-        )
-        .await;
+        let body =
+            tokio::time::timeout(self.manners.wait, Limited::new(body, 64 << 20).collect()).await;
         let Ok(body) = body else {
             return Err(Fault(
                 fault(ErrorCode::Timeout, "Too slow").0,
@@ -427,7 +463,7 @@ impl Server {
         let wait = prefer.filter(|_| outcome.asks.is_some());
         let mut text = outcome.text.clone();
         if let (Some(seconds), Some(id)) = (wait, &outcome.asks) {
-            let until = Instant::now() + Duration::from_secs(seconds);
+            let until = Instant::now() + self.worth(Duration::from_secs(seconds));
             while Instant::now() < until && !self.has(Defect::NeverHolds) {
                 if let Some(answer) = self.model.lock().unwrap().answer_to(id) {
                     text = answer;
@@ -515,7 +551,7 @@ impl Server {
         let wait = asked.number("wait", 0, 0, 60, clamps)?;
         let after = self.after(asked)?;
         self.may_read(asked, address)?;
-        let until = Instant::now() + Duration::from_secs(u64::try_from(wait).unwrap());
+        let until = Instant::now() + self.worth(Duration::from_secs(u64::try_from(wait).unwrap()));
         let found = loop {
             let found = self.behind(address, after, limit);
             if !found.is_empty() || Instant::now() >= until || self.has(Defect::NeverWaits) {
@@ -544,10 +580,11 @@ impl Server {
         let mut after = self.after(asked).unwrap_or_else(|_| panic!("a cursor"));
         let (send, receive) = mpsc::channel(16);
         tokio::spawn(async move {
-            while !send.is_closed() {
+            let mut last = Instant::now();
+            while !send.is_closed() && last.elapsed() < self.worth(LIMIT) {
                 let found = self.behind(&address, after, 10);
                 for (place, entry) in found {
-                    after = place;
+                    (after, last) = (place, Instant::now());
                     let event =
                         format!(": hello\n\nevent: message\nid: c-{place}\ndata: {entry}\n\n");
                     if send.send(event.into()).await.is_err() {

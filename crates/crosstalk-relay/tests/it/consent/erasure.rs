@@ -6,15 +6,14 @@ use crate::http::Ask;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::Role;
 use crosstalk_store::SqliteStore;
+use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// How many bytes in a row are a trace.
 const RUN: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A body of words that stand nowhere else, long and short ones.
 fn body(name: &str) -> String {
@@ -130,15 +129,9 @@ fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
     assert!(!traces(house.data.path(), &lost).is_empty());
 
     house.take(&revoke("C1", "agent://here.example/bot", "R1"));
-    let began = Instant::now();
-    loop {
-        let found = traces(house.data.path(), &lost);
-        if found.is_empty() {
-            break;
-        }
-        assert!(began.elapsed() < PATIENCE, "traces are left in {found:?}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_until("no trace is left", || {
+        traces(house.data.path(), &lost).is_empty()
+    });
     assert!(!traces(house.data.path(), &kept).is_empty(), "others stay");
     assert_eq!(house.get("/crosstalk/messages/M2").status, 404);
     assert_eq!(
@@ -234,7 +227,7 @@ fn a_slow_stream_has_little_of_what_is_withdrawn() {
     let ask = Ask::get(&path).accept("text/event-stream").bytes();
     let open = || {
         let mut stream = TcpStream::connect(house.addr).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.write_all(&ask).unwrap();
         stream
     };

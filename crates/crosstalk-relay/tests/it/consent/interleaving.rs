@@ -3,12 +3,17 @@
 use super::{from_ann, plan, revoke, time};
 use crate::house::{House, START};
 use crate::http::{Ask, Line};
+use crosstalk_testing::tier;
+use crosstalk_testing::wait::wait_until;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// How many messages take part; each is read, ends and is withdrawn in an order of its own.
-const MESSAGES: usize = 10_000;
+fn messages() -> usize {
+    tier::size(2_500, 10_000)
+}
+
 /// How many are under one consent.
 const GROUP: usize = 5;
 /// How many are handed in at once.
@@ -42,6 +47,8 @@ struct Play {
     sent: AtomicUsize,
     is_over: AtomicBool,
     seen: AtomicUsize,
+    /// How often somebody has asked.
+    looks: AtomicUsize,
 }
 
 fn address(number: u64) -> String {
@@ -84,6 +91,7 @@ impl Play {
         let asked_at = self.stamp.load(Ordering::SeqCst);
         let answer = Ask::get(&path).accept(accept).on(line);
         let text = String::from_utf8_lossy(&answer.body).into_owned();
+        self.looks.fetch_add(1, Ordering::SeqCst);
         let ended = self.ended.lock().unwrap();
         for id in bodies(&text) {
             self.seen.fetch_add(1, Ordering::SeqCst);
@@ -104,6 +112,7 @@ fn nothing_is_handed_out_after_its_end_was_acknowledged() {
         sent: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         seen: AtomicUsize::new(0),
+        looks: AtomicUsize::new(0),
     };
     std::thread::scope(|scope| {
         for reader in 0..READERS {
@@ -120,10 +129,10 @@ fn nothing_is_handed_out_after_its_end_was_acknowledged() {
     });
     let seen = play.seen.load(Ordering::SeqCst);
     println!("{seen} times a message was handed out");
-    assert!(seen > MESSAGES / 10, "{seen}");
+    assert!(seen > messages() / 10, "{seen}");
     // And nothing of it is there for who reads everything.
     let ended = play.ended.lock().unwrap();
-    assert!(ended.len() > MESSAGES / 3, "{}", ended.len());
+    assert!(ended.len() > messages() / 3, "{}", ended.len());
     for number in 0..BOXES {
         let mut after = "0".to_owned();
         loop {
@@ -148,7 +157,12 @@ fn write(play: &Play) {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let (mut now, mut ends): (i64, Vec<(i64, String)>) = (0, Vec::new());
     let mut revokes = 0;
-    while play.sent.load(Ordering::SeqCst) < MESSAGES && !play.is_over.load(Ordering::SeqCst) {
+    while play.sent.load(Ordering::SeqCst) < messages() && !play.is_over.load(Ordering::SeqCst) {
+        // The readers see something of each batch, however busy the machine is.
+        let looks = play.looks.load(Ordering::SeqCst);
+        wait_until("the readers", || {
+            play.looks.load(Ordering::SeqCst) > looks + 2 || play.is_over.load(Ordering::SeqCst)
+        });
         let first = play.sent.load(Ordering::SeqCst);
         let mut batch = String::new();
         for number in first..first + BATCH {
@@ -202,5 +216,5 @@ fn write(play: &Play) {
             play.ends(over.into_iter().map(|(_, id): (i64, String)| id));
         }
     }
-    assert!(revokes > MESSAGES / 100 && START > 0);
+    assert!(revokes > messages() / 100 && START > 0);
 }

@@ -6,9 +6,9 @@ use crate::http::{Answer, Ask};
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::relay::{Peer, RelayStore as _, Role};
+use crosstalk_testing::wait::{wait_for, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::{Duration, Instant};
 
 const BOT: &str = "agent://here.example/bot";
 const SCOUT: &str = "agent://here.example/scout";
@@ -34,16 +34,11 @@ fn under(consent: &str) -> String {
 
 /// The inbox of somebody, once there is something in it.
 fn inbox_with(house: &House, address: &str, what: &str) -> String {
-    let began = Instant::now();
-    loop {
+    wait_for(what, || {
         let inbox = house.get(&format!("/crosstalk/inbox?for={address}"));
-        if inbox.text().contains(what) {
-            return inbox.text().to_owned();
-        }
-        let waited = began.elapsed();
-        assert!(waited < Duration::from_secs(30), "{}", inbox.text());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        let text = inbox.text();
+        text.contains(what).then(|| text.to_owned())
+    })
 }
 
 fn rule(answer: &Answer) -> String {
@@ -202,9 +197,9 @@ fn what_has_to_be_said_outlives_the_relay() {
         assert_eq!(told.matches("parent: M2").count(), 1, "{told}");
         let told = inbox_with(&house, ANN, "meta: withdrawal");
         assert_eq!(told.matches("meta: withdrawal").count(), 1, "{told}");
-        while !house.store().owed(1).unwrap().is_empty() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let store = house.store();
+        wait_until("everything is said", || store.owed(1).unwrap().is_empty());
+        drop(store);
         house = House::open(plan(), house.close()).unwrap();
     }
 }

@@ -47,12 +47,12 @@ async fn a_message_is_sent_read_answered_and_acknowledged() {
         let client = client.clone();
         tokio::spawn(async move {
             client
-                .ask(&request("M2", "bot://b"), Duration::from_secs(30))
+                .ask(&request("M2", "bot://b"), Duration::from_secs(60))
                 .await
         })
     };
     let next = client
-        .inbox("bot://b", Some(&inbox.cursor), 10, Duration::from_secs(30))
+        .inbox("bot://b", Some(&inbox.cursor), 10, Duration::from_secs(60))
         .await
         .unwrap();
     assert_eq!(next.messages[0].id, "M2");

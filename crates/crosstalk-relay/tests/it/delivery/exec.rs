@@ -209,16 +209,27 @@ const HANGS: &str = "echo $$ >> processes\nsh -c 'echo $$ >> processes; sleep 10
 async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
     let config = only(HANGS, "timeout_seconds = 1").replace("attempts = 3", "attempts = 1");
     let post = Post::start(&config);
-    post.send(&request("M1", "bot://port")).await;
-    let ids = processes(&post, 3).await;
-    let way = post.is("M1", State::Failed).await;
-    assert!(way.reason.unwrap().contains("did not end within 1 s"));
-    all_end(&ids).await;
-    let inbox = post.gets("ANN", 1).await;
-    assert_eq!(
-        meta(&inbox[0].record.text, "error", "Code").as_deref(),
-        Some("E-TIMEOUT")
-    );
+    let file = post.path("work/processes");
+    // On a busy machine a command may be killed before it has started everything: then the next one tries.
+    for number in 1.. {
+        let id = format!("M{number}");
+        post.send(&request(&id, "bot://port")).await;
+        let way = post.is(&id, State::Failed).await;
+        assert!(way.reason.unwrap().contains("did not end within 1 s"));
+        let inbox = post.gets("ANN", number).await;
+        assert_eq!(
+            meta(&inbox[0].record.text, "error", "Code").as_deref(),
+            Some("E-TIMEOUT")
+        );
+        let started = std::fs::read_to_string(&file).unwrap_or_default();
+        let ids: Vec<String> = started.lines().map(str::to_owned).collect();
+        all_end(&ids).await;
+        if ids.len() == 3 {
+            break;
+        }
+        assert!(number < 60, "only {} of 3 processes started", ids.len());
+        let _ = std::fs::remove_file(&file);
+    }
 }
 
 /// The command ends, and something that it started holds its output open.
@@ -387,7 +398,13 @@ async fn who_leaves_out_the_parent_ends_at_the_limit_too() {
     let runs = || std::fs::read_to_string(post.path("runs")).map_or(0, |runs| runs.lines().count());
     let limit = crosstalk_protocol::relay::HOPS;
     eventually("the end", async || (runs() > limit).then_some(())).await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    // A delivery is written down after the answer to it is accepted: when none is queued, no other run follows.
+    eventually("nothing is queued", async || {
+        post.count().await;
+        let next = post.relay.read(|s| s.next_due()).await.unwrap();
+        next.is_none().then_some(())
+    })
+    .await;
     assert_eq!(runs(), limit + 1, "and no more");
 }
 

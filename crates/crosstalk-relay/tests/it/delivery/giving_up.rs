@@ -4,7 +4,7 @@ use super::endpoint::{Endpoint, Say};
 use super::{Post, QUICK, eventually, message, meta, request};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Peer, State};
-use std::time::Duration;
+use crosstalk_testing::wait::LIMIT;
 use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +101,7 @@ async fn a_question_that_nobody_answers_in_time_is_told_once() {
     let text = text.build().unwrap();
     let (relay, question) = (post.relay.clone(), text.clone());
     let asking = tokio::spawn(async move {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + LIMIT;
         relay
             .ask(question.as_bytes(), &Peer::local(), until, &|| true)
             .await

@@ -73,9 +73,7 @@ async fn silence_ends_at_the_deadline() {
 
 #[tokio::test]
 async fn what_is_not_there_is_temporary_and_what_has_no_name_is_not() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = crosstalk_testing::loopback::silent();
     let names = Arc::new(Names::default());
     for (url, temporary) in [
         (format!("http://{address}/"), true),

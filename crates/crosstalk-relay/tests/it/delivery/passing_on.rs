@@ -57,9 +57,12 @@ async fn the_relay_of_the_domain_gets_it_and_a_receipt_is_wanted() {
 async fn the_smallest_number_is_tried_first_and_then_the_next() {
     let first = Endpoint::start(|_, _| Say::Status(502, "", String::new())).await;
     let second = Endpoint::start(|_, asked| Say::Status(200, "", receipt(asked))).await;
+    // Nothing listens on this port of another loopback address.
+    let port = first.address.port();
+    let nowhere = format!("v=crosstalk1; url=http://127.77.0.1:{port}/; p=1");
     let records = [
         &record(&second, "; p=20"),
-        "v=crosstalk1; url=http://127.0.0.1:1/; p=1",
+        nowhere.as_str(),
         &record(&first, "; p=5"),
     ];
     let names = Names::default().relay("b.example", Ok(&records));

@@ -7,7 +7,7 @@ use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::{Handler, Pattern, Peer, Role, check_hop};
 use crosstalk_protocol::store::Record;
 use crosstalk_relay::core::Received;
-use std::time::Duration;
+use crosstalk_testing::wait::LIMIT;
 use tempfile::TempDir;
 
 const POLL: &str = "01M4T8PA00S86Z5JATM52C3M7Z";
@@ -249,7 +249,7 @@ async fn the_deadline_closes_a_poll_once_and_names_who_is_missing() {
     assert_eq!(results(&post).await, std::slice::from_ref(&first));
     recomputes(&post, &first).await;
     // After a restart neither.
-    post.stop(Duration::from_secs(5)).await;
+    post.stop(LIMIT).await;
     post.relay.stop().await;
     let Post { folder, .. } = post;
     let post = open(folder, START + 600_000);
@@ -262,7 +262,7 @@ async fn a_deadline_that_passes_while_the_relay_is_down_is_not_lost() {
     let post = open(tempfile::tempdir().unwrap(), START);
     post.send(&poll(&["CLAUDE"], &[("Deadline", &deadline(60))]))
         .await;
-    post.stop(Duration::from_secs(5)).await;
+    post.stop(LIMIT).await;
     post.relay.stop().await;
     let Post { folder, .. } = post;
     let post = open(folder, START + 3_600_000);
@@ -404,7 +404,7 @@ async fn many_answers_of_others_keep_nobody_from_being_counted() {
     let post = open(tempfile::tempdir().unwrap(), START);
     post.send(&poll(&["CLAUDE", "human://acme.example/bo"], &[]))
         .await;
-    for number in 0..1_010_u64 {
+    let others = (0..1_010_u64).map(|number| {
         let millis = u64::try_from(START).unwrap() + number;
         let other = Builder::new(format!("MALLORY{number}"), "human://acme.example/ann")
             .user("x")
@@ -414,8 +414,9 @@ async fn many_answers_of_others_keep_nobody_from_being_counted() {
             .context("design")
             .intent("RESPOND")
             .body("Microservices");
-        post.send(&other.build().unwrap()).await;
-    }
+        other.build().unwrap()
+    });
+    post.send_all(others).await;
     post.send(&answer("CLAUDE", 9, Some("Monolith"), "x")).await;
     let standing = post.relay.poll(POLL).await.unwrap().unwrap();
     assert_eq!(standing.collation.quorum.counted, 1);
@@ -508,7 +509,7 @@ async fn a_closed_poll_is_not_counted_again_at_the_start() {
         }
     })
     .await;
-    post.stop(Duration::from_secs(5)).await;
+    post.stop(LIMIT).await;
     post.relay.stop().await;
     let Post { folder, .. } = post;
     let db = rusqlite::Connection::open(folder.path().join("relay.db")).unwrap();

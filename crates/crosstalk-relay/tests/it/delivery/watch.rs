@@ -95,28 +95,6 @@ async fn the_same_file_again_is_the_same_message() {
     assert_eq!(names_in(&post.path("in/done")).len(), 4);
 }
 
-/// Somebody is still writing: a file is taken when it does not grow any more.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_grows_is_left_alone() {
-    let post = post();
-    put(&post, "ready.aict", &request("M1", "BOB"));
-    let path = post.path("in/slow.aict");
-    let text = request("M2", "BOB");
-    let mut written = String::new();
-    // As long as the other one is not taken, this one grows.
-    eventually("the file that is ready", async || {
-        let grown = std::fs::read_to_string(&path).unwrap_or_default() + "\n";
-        std::fs::write(&path, grown).unwrap();
-        post.path("in/done/ready.aict").exists().then_some(())
-    })
-    .await;
-    assert!(path.exists() && !post.path("in/refused").exists());
-    written.push_str(&text);
-    std::fs::write(&path, written).unwrap();
-    is_in(&post, "done", "slow.aict").await;
-    assert_eq!(post.gets("BOB", 2).await.len(), 2);
-}
-
 /// Whoever may put files there may put links there, too: the relay writes to none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_are_not_written_to() {

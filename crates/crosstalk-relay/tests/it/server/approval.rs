@@ -5,6 +5,7 @@ use crate::http::{Answer, Ask};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::relay::Role;
+use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 
 const RULE: &str = "[[hold]]\nwhy = \"what code does\"\nfrom = [\"claude://*\"]\n";
@@ -167,10 +168,8 @@ fn who_waits_for_the_answer_gets_it_after_the_approval_or_the_refusal() {
         let house = office(RULE).open();
         let sent = text("claude://code/api", "chatgpt://thread/x", "M1");
         let mut line = house.line();
-        line.send(as_("ci", Ask::send(&sent).header("Prefer", "wait=30")).bytes());
-        while waiting(&house, "ann").is_empty() {
-            std::thread::yield_now();
-        }
+        line.send(as_("ci", Ask::send(&sent).header("Prefer", "wait=60")).bytes());
+        wait_until("the question", || !waiting(&house, "ann").is_empty());
         assert_eq!(
             decide(&house, "ann", "M1", &body(&sent, decision)).status,
             200

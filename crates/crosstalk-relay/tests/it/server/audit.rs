@@ -8,6 +8,7 @@ use crosstalk_protocol::audit::{
     leaf_hash,
 };
 use crosstalk_protocol::relay::Role;
+use crosstalk_testing::wait::wait_for;
 use serde_json::Value;
 
 fn plan() -> Plan {
@@ -27,16 +28,13 @@ fn hashes(text: &str) -> Vec<Hash> {
 
 /// A checkpoint that covers so many entries: one is signed within a second.
 fn checkpoint(house: &House, size: u64) -> (String, crosstalk_protocol::audit::Checkpoint) {
-    loop {
+    wait_for("a checkpoint", || {
         let answer = house.get("/crosstalk/audit/checkpoint");
         assert_eq!(answer.status, 200, "{}", answer.text());
         let note = answer.text().to_owned();
         let opened = Note::parse(&note).unwrap().open(&public()).unwrap();
-        if opened.size >= size {
-            return (note, opened);
-        }
-        std::thread::yield_now();
-    }
+        (opened.size >= size).then_some((note, opened))
+    })
 }
 
 #[test]

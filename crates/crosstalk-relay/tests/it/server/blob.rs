@@ -6,6 +6,7 @@ use crosstalk_envelope::Builder;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::Origin;
 use crosstalk_protocol::relay::Role;
+use crosstalk_testing::wait::wait_until;
 use serde_json::json;
 
 fn path(bytes: &[u8]) -> String {
@@ -91,7 +92,9 @@ fn slow_uploads_do_not_stop_others() {
     // It answers, so that the folder is there.
     house.get("/healthz");
     let folder = house.data.path().join("blobs");
-    while std::fs::read_dir(&folder).unwrap().count() < 16 {}
+    wait_until("16 uploads", || {
+        std::fs::read_dir(&folder).unwrap().count() >= 16
+    });
     assert_eq!(
         house.ask(&Ask::new("PUT", &path(b"x")).body("x")).status,
         201
@@ -175,7 +178,9 @@ fn an_attachment_stays_as_long_as_a_message_refers_to_it() {
     house.take(&sent.build().unwrap());
     // A day later, what nobody refers to is removed.
     let house = House::open_at(Plan::default(), house.close(), 25 * 3600).unwrap();
-    while house.get(&path(b"unused")).status != 404 {}
+    wait_until("the unused attachment to be removed", || {
+        house.get(&path(b"unused")).status == 404
+    });
     assert_eq!(house.get(&path(b"used")).body, b"used");
 }
 

@@ -3,6 +3,8 @@
 use crate::house::{House, Plan, secret, text};
 use crate::http::{Ask, Line};
 use crosstalk_protocol::relay::Role;
+use crosstalk_testing::wait::{wait_for, wait_until};
+use std::time::{Duration, Instant};
 
 const TO: &str = "chatgpt://x/y";
 
@@ -122,85 +124,109 @@ fn a_head_is_small() {
     }
 }
 
+/// Threat 17: slow clients do not hold up others.
+#[test]
+fn slow_clients_hold_nobody_up() {
+    let house = House::local();
+    let mut slow: Vec<Line> = (0..150).map(|_| house.line()).collect();
+    let sent = Ask::send(text("A", TO, "M99")).bytes();
+    for (number, line) in slow.iter_mut().enumerate() {
+        match number % 3 {
+            0 => line.send("POST /crosstalk/receive HTTP/1.1\r\nHost: local"),
+            1 => line.send(&sent[..sent.len() - 5]),
+            // Not a word.
+            _ => {}
+        }
+    }
+    for n in 0..20 {
+        house.take(&text("A", TO, &format!("M{n}")));
+    }
+    assert!(!slow.iter_mut().any(Line::has_come));
+}
+
 fn quick() -> Plan {
     Plan::default().config("[limits]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 1")
 }
 
-/// Threat 17: who is too slow is cut off, and others are served meanwhile.
-#[test]
-fn who_is_too_slow_is_cut_off() {
-    let house = quick().open();
-    let mut slow: Vec<Line> = (0..50).map(|_| house.line()).collect();
-    for line in &mut slow {
-        line.send("POST /crosstalk/receive HTTP/1.1\r\nHost: local");
-    }
-    let sent = Ask::send(text("A", TO, "M9")).bytes();
-    let mut half: Vec<Line> = (0..50).map(|_| house.line()).collect();
-    for line in &mut half {
-        line.send(&sent[..sent.len() - 5]);
-    }
-    let mut silent: Vec<Line> = (0..50).map(|_| house.line()).collect();
-    let mut idle = house.line();
-    assert_eq!(Ask::get("/healthz").on(&mut idle).status, 200);
-    for n in 0..20 {
-        house.take(&text("A", TO, &format!("M{n}")));
-    }
-    for (what, lines) in [("head", &mut slow), ("body", &mut half)] {
-        for line in lines {
-            let answer = line.answer();
-            assert_eq!(
-                (answer.status, answer.code().as_str()),
-                (408, "E-TIMEOUT"),
-                "{what}"
-            );
-            assert!(line.is_closed(), "{what}");
-        }
-        println!("{what} is cut off");
-    }
-    assert!(idle.is_closed());
-    println!("idle ones are cut off");
-    assert!(silent.iter_mut().all(Line::is_closed));
+/// The relay tells a client that it was too slow, and closes the connection. On a busy machine the deadline may pass
+/// before the client sends anything: then the relay only closes it, and another client tries.
+fn assert_slow_client_is_told(what: &str, house: &House, send: impl Fn(&mut Line)) {
+    wait_until(&format!("408 for a slow {what}"), || {
+        let mut line = house.line();
+        send(&mut line);
+        let answer = line.try_answer(true);
+        assert!(line.is_closed(), "{what}");
+        let code = answer.map(|a| (a.status, a.code()));
+        assert!(
+            matches!(&code, None | Some((408, _))),
+            "a slow {what}: {code:?}"
+        );
+        code.is_some_and(|(_, code)| code == "E-TIMEOUT")
+    });
 }
 
-/// One byte at a time does not help.
-#[test]
-fn a_drip_is_too_slow() {
-    let house = quick().open();
-    let mut line = house.line();
-    let sent = Ask::send(text("A", TO, "M1")).bytes();
-    let mut sender = sent.into_iter();
-    while let Some(byte) = sender.next() {
-        line.send([byte]);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        if sender.len() < 10 {
-            break;
-        }
-    }
-    assert_eq!(line.head().unwrap().status, 408);
+/// Sends one byte after the other until there is an answer.
+fn drip(line: &mut Line) {
+    wait_until("the end of a drip", || {
+        line.send("x");
+        line.has_come()
+    });
 }
 
-/// Who takes no answer is cut off as well.
+/// Threat 17: clients that are too slow are cut off, and one byte at a time does not help.
 #[test]
-fn who_does_not_read_is_cut_off() {
-    let house = quick().open();
+fn slow_clients_are_cut_off() {
+    let house = &quick().open();
+    let head = "POST /crosstalk/receive HTTP/1.1\r\nHost: localhost\r\n";
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_slow_client_is_told("head", house, |line| line.send(head)));
+        scope.spawn(|| {
+            assert_slow_client_is_told("dripping head", house, |line| {
+                line.send(format!("{head}X-Long: "));
+                drip(line);
+            });
+        });
+        let body = format!("{head}Content-Length: 4000\r\n\r\n[[A");
+        let drips = body.clone();
+        scope.spawn(move || assert_slow_client_is_told("body", house, |line| line.send(&body)));
+        scope.spawn(move || {
+            assert_slow_client_is_told("dripping body", house, |line| {
+                line.send(&drips);
+                drip(line);
+            });
+        });
+        scope.spawn(|| assert!(house.line().is_closed(), "a silent one"));
+        scope.spawn(|| {
+            let mut idle = wait_for("an answer", || {
+                let mut line = house.line();
+                line.send(Ask::get("/healthz").bytes());
+                let answer = line.try_answer(true)?;
+                (answer.status == 200).then_some(line)
+            });
+            assert!(idle.is_closed(), "an idle one");
+        });
+    });
+}
+
+/// Clients that do not read their answer are cut off as well.
+#[test]
+fn clients_that_do_not_read_are_cut_off() {
+    let house = House::local();
     let bytes = vec![7; 30 << 20];
     let digest = crosstalk_envelope::meta::Digest::of(&bytes);
     let path = format!("/crosstalk/blobs/{digest}");
     assert_eq!(house.ask(&Ask::new("PUT", &path).body(&bytes)).status, 201);
+    // Now as one that waits for no client. Only this deadline counts for an answer.
+    let plan = Plan::default().config("[limits]\nbody_seconds = 1");
+    let house = House::open(plan, house.close()).unwrap();
     let mut line = house.line();
     line.send(Ask::get(&path).bytes());
-    let open = || {
+    assert_eq!(line.head().unwrap().status, 200);
+    wait_until("the end of the connection", || {
         let metrics = house.get("/metrics");
-        let line = metrics
-            .text()
-            .lines()
-            .find(|l| l.starts_with("crosstalk_connections "))
-            .unwrap();
-        line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
-    };
-    while open() > 1 {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+        let mut lines = metrics.text().lines();
+        lines.any(|l| l == "crosstalk_connections 1")
+    });
 }
 
 #[test]
@@ -215,13 +241,11 @@ fn there_is_room_for_so_many_connections_and_no_more() {
     assert!(answer.header("retry-after").is_some());
     drop(seated.pop());
     // The seat is free when the relay has seen that its owner is gone.
-    let mut tries = (0..200).map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    wait_until("a free seat", || {
         let mut line = house.line();
         line.send(Ask::get("/healthz").bytes());
-        line.head().map(|a| a.status)
+        line.head().is_some_and(|a| a.status == 200)
     });
-    assert!(tries.any(|status| status == Some(200)));
     let house = Plan::default()
         .config("[limits]\nconnections_per_peer = 2")
         .open();
@@ -235,22 +259,38 @@ fn there_is_room_for_so_many_connections_and_no_more() {
 /// Threat 37: each credential has its own bucket, wherever it comes from; who has none is counted by address.
 #[test]
 fn requests_are_counted_for_each_credential() {
+    // A bucket gets one request more in half a minute. A machine that is slower than that tries again.
+    while !is_quick(requests_are_counted) {}
+}
+
+/// Runs a test, and returns whether it took less than half a minute. It may fail only then.
+pub(super) fn is_quick(test: fn()) -> bool {
+    let began = Instant::now();
+    let outcome = std::panic::catch_unwind(test);
+    let is_quick = began.elapsed() < Duration::from_secs(30);
+    match outcome {
+        Err(fault) if is_quick => std::panic::resume_unwind(fault),
+        _ => is_quick,
+    }
+}
+
+fn requests_are_counted() {
     let house = Plan::default()
-        .config("[limits]\nrequests_per_minute = 3")
+        .config("[limits]\nrequests_per_minute = 2")
         .token("one", Role::Agent, &["A"])
         .token("two", Role::Agent, &["B"])
         .open();
     let ask = |name: &str| house.ask(&Ask::get("/crosstalk/agents").token(&secret(name)));
-    let statuses = |name: &str| (0..5).map(|_| ask(name).status).collect::<Vec<_>>();
-    assert_eq!(statuses("one"), [200, 200, 200, 429, 429]);
-    assert_eq!(statuses("two"), [200, 200, 200, 429, 429]);
+    let statuses = |name: &str| (0..4).map(|_| ask(name).status).collect::<Vec<_>>();
+    assert_eq!(statuses("one"), [200, 200, 429, 429]);
+    assert_eq!(statuses("two"), [200, 200, 429, 429]);
     // Whoever tries out tokens is counted by address.
-    assert_eq!(statuses("guess"), [401, 401, 401, 429, 429]);
+    assert_eq!(statuses("guess"), [401, 401, 429, 429]);
     assert_eq!(house.get("/crosstalk/agents").status, 429);
     let answer = ask("one");
     assert_eq!(
         (answer.code().as_str(), answer.header("ratelimit-policy")),
-        ("E-RATE", Some("\"requests\";q=3;w=60"))
+        ("E-RATE", Some("\"requests\";q=2;w=60"))
     );
     assert!(
         answer
@@ -258,7 +298,7 @@ fn requests_are_counted_for_each_credential() {
             .unwrap()
             .parse::<u32>()
             .unwrap()
-            <= 20
+            <= 30
     );
     assert_eq!(house.get("/healthz").status, 200);
 }

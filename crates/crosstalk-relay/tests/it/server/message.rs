@@ -160,7 +160,7 @@ fn nothing_is_handed_out_after_its_end() {
     // Who waits does not get an empty answer because of it.
     let mut line = house.line();
     line.send(
-        Ask::get("/crosstalk/inbox?for=CHAT&wait=20")
+        Ask::get("/crosstalk/inbox?for=CHAT&wait=60")
             .accept("application/json")
             .bytes(),
     );

@@ -4,6 +4,7 @@ use crate::house::{Plan, ids, key, letter, secret, signed, text};
 use crate::http::Ask;
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::relay::Role;
+use crosstalk_testing::wait::wait_until;
 use serde_json::json;
 
 fn office() -> Plan {
@@ -192,12 +193,12 @@ fn address_with_the_name_as_its_scheme_does_not_act_for_the_name() {
     // An answer that somebody waits for.
     let mut line = house.line();
     let question = Ask::send(text("BOB", "CLAUDE", "Q1")).token(&secret("bob"));
-    line.send(question.header("Prefer", "wait=30").bytes());
+    line.send(question.header("Prefer", "wait=60").bytes());
     let is_there = || {
         let asked = Ask::get("/crosstalk/messages/Q1").token(&secret("bob"));
         house.ask(&asked).status == 200
     };
-    while !is_there() {}
+    wait_until("the question", is_there);
     for (name, from, id) in [("mal", other, "A1"), ("claude", "CLAUDE", "A2")] {
         let answer = letter(from, "BOB", id).intent("RESPOND").parent("Q1");
         assert_eq!(send(name, answer.build().unwrap()).0, 200);

@@ -4,6 +4,7 @@ use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Store as _, StoreError};
+use crosstalk_testing::wait::{LIMIT, wait_until};
 use serde_json::Value;
 
 #[test]
@@ -74,7 +75,7 @@ fn it_ends_in_good_order() {
     let late = Ask::send(text("A", "cursor://x/y", "M2")).bytes();
     slow.send(&late[..late.len() - 1]);
     // The question is there, so that somebody waits for its answer.
-    while house.inbox("gemini://x/y").is_empty() {}
+    wait_until("the question", || !house.inbox("gemini://x/y").is_empty());
     house.begin_stop();
     let answer = waiting.answer();
     assert_eq!(
@@ -109,7 +110,7 @@ fn messages_run_out_and_old_ones_are_erased() {
     // The clock starts where it did before; what ran out is erased at the next start, when the time has come.
     let house = House::open_at(Plan::default(), data, 3600).unwrap();
     let gone = |id: &str| house.get(&format!("/crosstalk/messages/{id}")).status == 404;
-    while !gone("M1") {}
+    wait_until("M1 to be erased", || gone("M1"));
     assert!(!gone("M2"));
     let house = House::open_at(
         Plan::default().config("[retention]\ndays = 1"),
@@ -117,7 +118,9 @@ fn messages_run_out_and_old_ones_are_erased() {
         90_000,
     )
     .unwrap();
-    while house.get("/crosstalk/messages/M2").status != 404 {}
+    wait_until("M2 to be erased", || {
+        house.get("/crosstalk/messages/M2").status == 404
+    });
     // The same message does not come again as a new one.
     assert_eq!(
         house
@@ -228,8 +231,7 @@ fn a_panic_of_the_writer_ends_the_server() {
     let error = runtime.block_on(relay.write(change)).unwrap_err();
     let mut stopped = relay.stopped();
     let wait = stopped.wait_for(Option::is_some);
-    let limit = std::time::Duration::from_secs(20);
-    let stopped = runtime.block_on(async { tokio::time::timeout(limit, wait).await.map(drop) });
+    let stopped = runtime.block_on(async { tokio::time::timeout(LIMIT, wait).await.map(drop) });
     assert!(stopped.is_ok(), "nobody hears of it: {error}");
     let ended = house.wait();
     assert!(

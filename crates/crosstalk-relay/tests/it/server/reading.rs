@@ -3,7 +3,7 @@
 use crate::house::{House, Plan, key, letter, secret, signed, text};
 use crate::http::{Ask, strict};
 use crosstalk_protocol::relay::{RelayStore as _, Role};
-use std::time::{Duration, Instant};
+use crosstalk_testing::wait::wait_until;
 
 /// An envelope with these lines between `user:` and `context:`.
 fn envelope(lines: &str, context: &str, intent: &str) -> String {
@@ -14,12 +14,10 @@ fn envelope(lines: &str, context: &str, intent: &str) -> String {
 
 /// Waits until everything that was accepted is indexed.
 fn settle(house: &House) {
-    let began = Instant::now();
     let store = house.store();
-    while store.filing().unwrap().left > 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "not indexed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("everything is indexed", || {
+        store.filing().unwrap().left == 0
+    });
 }
 
 /// Threat 42: ids that one repair makes the same, then and after a restart.
@@ -185,8 +183,8 @@ fn repeated_message_without_an_id_gets_the_same_ack() {
 fn sender_of_a_message_without_an_id_can_wait_for_the_answer() {
     let house = House::local();
     let mut line = house.line();
-    line.send(Ask::send(V1_0).header("Prefer", "wait=30").bytes());
-    let path = "/crosstalk/inbox?for=CLAUDE&wait=30";
+    line.send(Ask::send(V1_0).header("Prefer", "wait=60").bytes());
+    let path = "/crosstalk/inbox?for=CLAUDE&wait=60";
     let got = house.ask(&Ask::get(path).accept("application/json")).json();
     let id = got["messages"][0]["id"].as_str().unwrap().to_owned();
     let answer = letter("CLAUDE", "ANN", "M2").intent("RESPOND").parent(&id);

@@ -56,9 +56,9 @@ fn a_sender_can_wait_for_the_answer() {
     let house = House::local();
     let question = text("ANN", "claude://code/api", "M1");
     let mut line = house.line();
-    line.send(Ask::send(&question).header("Prefer", "wait=30").bytes());
+    line.send(Ask::send(&question).header("Prefer", "wait=60").bytes());
     // The question is there when somebody who waits for it is told so.
-    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=30";
+    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=60";
     let got = house.ask(&Ask::get(path).accept("application/json"));
     assert_eq!(got.json()["messages"][0]["id"], "M1");
     let answer = letter("claude://code/api", "ANN", "M2")
@@ -67,7 +67,7 @@ fn a_sender_can_wait_for_the_answer() {
     house.take(&answer.build().unwrap());
     let answer = line.answer();
     assert_eq!((answer.status, answer.intent().as_str()), (200, "RESPOND"));
-    assert_eq!(answer.header("preference-applied"), Some("wait=30"));
+    assert_eq!(answer.header("preference-applied"), Some("wait=60"));
     let document = strict(answer.text());
     assert_eq!(document.envelope().message, Some("M2"));
     assert_eq!(document.envelope().hops().count(), 1);
@@ -83,8 +83,8 @@ fn only_who_was_asked_ends_a_wait() {
     let house = House::local();
     let question = text("ANN", "claude://code/api", "M1");
     let mut line = house.line();
-    line.send(Ask::send(&question).header("Prefer", "wait=30").bytes());
-    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=30";
+    line.send(Ask::send(&question).header("Prefer", "wait=60").bytes());
+    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=60";
     house.ask(&Ask::get(path).accept("application/json"));
     for (id, from, to) in [
         ("S1", "mal://x", "mal://y"),

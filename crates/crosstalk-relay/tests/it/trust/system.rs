@@ -1,12 +1,12 @@
 //! What another relay may say as SYSTEM.
 
-use super::{Domains, PATIENCE, as_token, new_key};
+use super::{Domains, as_token, new_key};
 use crate::house::{House, Plan, START, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::{PrivateKey, Timestamp};
 use crosstalk_protocol::relay::{HopKey, RelayStore as _, Role, add_hop};
+use crosstalk_testing::wait::wait_until;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 const ANN: &str = "human://here.example/ann";
 const BOB: &str = "bot://b.test/bob";
@@ -21,11 +21,10 @@ pub fn passed_on(text: &str, domain: &str, key: &PrivateKey) -> String {
 pub fn ask_bob(house: &House) {
     let asked = as_token(house, "ann", &text(ANN, BOB, "Q1"));
     assert_eq!(asked.status, 200, "{}", asked.text());
-    let began = Instant::now();
-    while house.store().deliveries("Q1").unwrap().is_empty() {
-        assert!(began.elapsed() < PATIENCE, "the question is not indexed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let store = house.store();
+    wait_until("the question is indexed", || {
+        !store.deliveries("Q1").unwrap().is_empty()
+    });
 }
 
 struct Scene {

@@ -2,9 +2,12 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crate::{Place, again};
+use crate::parcel::parcel;
+use crate::{Place, again, at};
+use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, SqliteStore};
+use crosstalk_testing::tier;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -101,10 +104,64 @@ fn filled() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named_and_nothing_is_half_written() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let home = place.path().to_str().unwrap();
     let script = format!("mount -t tmpfs -o size=3m,mode=700 tmpfs '{home}'");
     mounted(&script, "sqlite::disk::filled", place.path());
+}
+
+/// The handle of a relay leaves the log alone for long. Each message is a change of its own here, which writes many pages
+/// again: in the log alone, a few hundred messages would take all of the disk.
+#[test]
+#[ignore = "run by the other tests, in a process of its own"]
+fn filled_as_a_relay() {
+    if !again::is_begun() {
+        return;
+    }
+    let home = Home::from_env().unwrap();
+    let folder: &Path = home.as_ref();
+    let mut store = SqliteStore::open(home.store()).unwrap();
+    let owned = store.own().unwrap();
+    let one = |number: usize| parcel(letter(&format!("M{number:05}")).thread("T1"));
+    let fill = |store: &mut SqliteStore, from: usize| {
+        let taken = (from..).take_while(|number| match store.take(&[one(*number)]) {
+            Ok(_) => true,
+            Err(fault) => {
+                assert_eq!(fault.fault, StoreFault::Full, "{fault}");
+                false
+            }
+        });
+        taken.count()
+    };
+    let ballast: Vec<_> = (0..32)
+        .map(|n| folder.join(format!("ballast-{n}")))
+        .collect();
+    for piece in &ballast {
+        std::fs::write(piece, vec![7; 64 << 10]).unwrap();
+    }
+    let first = fill(&mut store, 0);
+    assert!(first > 600, "{first}");
+    // Room that comes in small pieces is not lost: in the end there are as many messages as if it had come at once.
+    let mut all = first;
+    for piece in &ballast {
+        std::fs::remove_file(piece).unwrap();
+        all += fill(&mut store, all);
+    }
+    assert!(all > first + 200, "{first} {all}");
+    // On a full disk, access ends and messages are erased.
+    assert!(!store.revoke_token("nobody", at(1)).unwrap());
+    assert!(store.dismiss("M00001").is_ok());
+    drop(owned);
+    assert!(store.check().unwrap().is_empty());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_log_leaves_room_for_the_file() {
+    let place = Place::on_disk();
+    let home = place.path().to_str().unwrap();
+    let script = format!("mount -t tmpfs -o size=8m,mode=700 tmpfs '{home}'");
+    mounted(&script, "sqlite::disk::filled_as_a_relay", place.path());
 }
 
 #[test]
@@ -129,7 +186,7 @@ fn no_room_at_all() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_that_could_not_be_made_is_made_when_there_is_room() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let home = place.path().to_str().unwrap();
     let script = format!("mount -t tmpfs -o size=1m,mode=700 tmpfs '{home}'");
     mounted(&script, "sqlite::disk::no_room_at_all", place.path());
@@ -169,7 +226,7 @@ fn read_only() {
 #[test]
 fn a_folder_that_can_not_be_written_can_be_read() {
     // The characters are there for the URI that SQLite is given then.
-    let place = Place::new();
+    let place = Place::on_disk();
     let home = place.path().join("a b?c#d%e");
     let mut store = SqliteStore::open(Home::at(&home).store()).unwrap();
     store
@@ -185,7 +242,7 @@ fn a_folder_that_can_not_be_written_can_be_read() {
 /// Whatever is broken where: an answer or a fault that says what to do, and no panic.
 #[test]
 fn a_damaged_file_is_named() {
-    let mut made = Sqlite::new();
+    let mut made = Sqlite::on_disk();
     for n in 0..60 {
         let one = letter(&format!("M{n:03}"))
             .thread(&format!("T{}", n % 7))
@@ -195,9 +252,14 @@ fn a_damaged_file_is_named() {
     let path = made.store.path().to_owned();
     drop(made.store);
     let whole = std::fs::read(&path).unwrap();
-    let mut named = 0;
+    let (mut named, mut tried) = (0, 0);
     let pages = whole.len() / 4096;
     for round in 0..pages * 2 {
+        // The first rounds are one kind of damage each, the others many of the same.
+        if round > 5 && round % tier::size(4, 1) != 0 {
+            continue;
+        }
+        tried += 1;
         let mut broken = whole.clone();
         match round {
             0 => broken.truncate(4096 * 3),
@@ -252,12 +314,12 @@ fn a_damaged_file_is_named() {
         named += usize::from(!faults.is_empty());
         assert!(round > 5 || !faults.is_empty(), "round {round}");
     }
-    assert!(named > pages, "{named} of {}", pages * 2);
+    assert!(named * 2 > tried, "{named} of {tried}");
 }
 
 #[test]
 fn a_folder_in_its_place_is_named() {
-    let place = Place::new();
+    let place = Place::on_disk();
     std::fs::create_dir(place.home().store()).unwrap();
     for open in [
         SqliteStore::open(place.home().store()).map(Some),
@@ -273,7 +335,7 @@ fn a_folder_in_its_place_is_named() {
 #[test]
 fn the_files_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = Place::on_disk();
     let home = place.path().join("deep/home");
     let mut store = SqliteStore::open(Home::at(&home).store()).unwrap();
     store.accept(&[letter("M1").arrival()]).unwrap();

@@ -8,6 +8,7 @@ use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::audit::{Checkpoint, Hash, LogStore as _, Sealed, extends};
 use crosstalk_protocol::relay::{RelayStore as _, State};
 use crosstalk_store::SqliteStore;
+use crosstalk_testing::tier;
 use rusqlite::{Connection, params};
 
 /// So that there is a full tile.
@@ -69,7 +70,7 @@ fn every_record_that_is_changed_or_cut_is_found() {
     let check = |what: &str, store: &SqliteStore| {
         assert!(!store.check().unwrap().is_empty(), "{what}");
     };
-    for place in (0..i64::try_from(size).unwrap()).step_by(23) {
+    for place in (0..i64::try_from(size).unwrap()).step_by(tier::size(115, 23)) {
         for sql in flips {
             let changed = db.execute(sql, params![place]).unwrap();
             if changed == 0 {

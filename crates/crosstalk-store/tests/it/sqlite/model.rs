@@ -8,6 +8,7 @@ use crosstalk_protocol::store::{
     Arrival, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
     Way, party,
 };
+use crosstalk_testing::tier;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -473,7 +474,7 @@ fn within_a_batch(outcome: Outcome) -> Outcome {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tier::size(24, 96), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Every answer along the way, everything at the end, and the same when it is derived again.
     #[test]

@@ -5,12 +5,12 @@ use crate::again;
 use crate::letter::letter;
 use crosstalk_protocol::store::{Outcome, Page, Search, Store as _, StoreFault, Way};
 use crosstalk_store::{Home, SqliteStore};
+use crosstalk_testing::tier;
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
 const WRITERS: usize = 3;
 const BATCHES: usize = 25;
-const ROUNDS: usize = 40;
 
 /// Pages, indexes, the index of words: all as they should be, and what is derived is what can be derived again.
 fn is_sound(store: &SqliteStore) {
@@ -62,7 +62,7 @@ fn written() {
 
 #[test]
 fn writers_lose_nothing_of_each_other() {
-    let made = Sqlite::new();
+    let made = Sqlite::on_disk();
     let home = made.place.path().to_str();
     let begin = |number: usize| {
         let name = number.to_string();
@@ -117,9 +117,10 @@ fn killed() {
 /// When the writer is killed: after a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
 fn what_was_answered_for_survives_a_kill() {
-    let made = Sqlite::new();
+    let made = Sqlite::on_disk();
     let home = made.place.path().to_str();
-    for round in 0..ROUNDS {
+    // The rounds of a sample are spread over the places where a writer can be killed.
+    for round in (0..40).step_by(tier::size(5, 1)) {
         let name = round.to_string();
         let set = [("CROSSTALK_HOME", home), ("WRITER", Some(name.as_str()))];
         let mut child = again::begin("sqlite::process::killed", None, &set);
@@ -160,7 +161,7 @@ fn what_was_answered_for_survives_a_kill() {
 
 #[test]
 fn a_writer_that_waits_too_long_says_so_and_wrote_nothing() {
-    let mut made = Sqlite::new();
+    let mut made = Sqlite::on_disk();
     made.store.set_patience(Duration::from_millis(20)).unwrap();
     let other = rusqlite::Connection::open(made.store.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -8,12 +8,11 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, take_and_file, take_ne
 use crosstalk_protocol::relay::{Handler, RelayStore as _, Retention, State};
 use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, SqliteStore};
+use crosstalk_testing::tier;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
-
-const ROUNDS: usize = 30;
 
 #[test]
 #[ignore = "run by the other tests, in a process of its own"]
@@ -57,10 +56,11 @@ fn killed() {
 /// After a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
 fn what_was_taken_is_filed_once_whenever_it_is_killed() {
-    let mut made = Sqlite::new();
+    let mut made = Sqlite::on_disk();
     let home = made.place.path().to_owned();
     let mut all = BTreeSet::new();
-    for round in 0..ROUNDS {
+    // The rounds of a sample are spread over the places where a writer can be killed.
+    for round in (0..30).step_by(tier::size(5, 1)) {
         let name = round.to_string();
         let set = [
             ("CROSSTALK_HOME", home.to_str()),
@@ -178,7 +178,7 @@ fn a_copy_is_made_while_others_write() {
         parcel(
             letter(&format!("M{n:05}"))
                 .thread("T1")
-                .body(&"words ".repeat(500)),
+                .body(&"x".repeat(3000)),
         )
     };
     take_and_file(&mut made.store, &(0..2000).map(one).collect::<Vec<_>>());
