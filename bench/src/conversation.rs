@@ -19,7 +19,7 @@ const ROUNDS: usize = 60;
 /// Measures, or says what is missing.
 pub fn run() {
     let Some(program) = program() else {
-        println!("\nconversations: build the program first, with `cargo build --release`");
+        println!("\nconversations: build the program first: `cargo xtask bench` does");
         return;
     };
     let place = std::env::temp_dir().join(format!("crosstalk-bench-{}", std::process::id()));

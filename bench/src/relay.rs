@@ -141,7 +141,7 @@ impl Bench {
         let folder = own.parent().ok_or_else(|| Error::other("no folder"))?;
         let program = folder.join("crosstalk");
         if !program.is_file() {
-            let text = "build the program first, with `cargo build --release`";
+            let text = "build the program first: `cargo xtask bench` does";
             return Err(Error::other(text));
         }
         if let Some(refusal) = disk::refusal(folder) {
