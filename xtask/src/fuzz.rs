@@ -15,25 +15,6 @@ use std::{fs, io};
 /// Options of cargo-fuzz, for building and running alike.
 const OPTIONS: &str = "--fuzz-dir fuzz --sanitizer none";
 
-/// How far a run goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Length {
-    /// As far as it comes in this time, from a seed of its own.
-    Seconds(u32),
-    /// So many executions from the same seed each time: what fails once, fails again.
-    Runs(u32),
-}
-
-impl Length {
-    /// The options of libFuzzer.
-    fn options(self) -> String {
-        match self {
-            Self::Seconds(seconds) => format!("-max_total_time={seconds}"),
-            Self::Runs(runs) => format!("-seed=1 -runs={runs} -max_total_time=60"),
-        }
-    }
-}
-
 /// How many of the last lines of a failed run are shown.
 const TAIL: usize = 200;
 
@@ -41,18 +22,18 @@ const TAIL: usize = 200;
 pub fn task(root: &Path, seconds: u32) -> Result<Ending, Failure> {
     let nightly = toolchain::nightly(root)
         .map_err(|reason| Failure::new(reason, format!("cargo xtask fuzz {seconds}")))?;
-    run(root, &nightly, Length::Seconds(seconds))
+    run(root, &nightly, seconds)
 }
 
-/// The step of `cargo xtask test`: without a nightly toolchain it is skipped.
-pub fn step(root: &Path, runs: u32) -> Result<Ending, Failure> {
+/// The step of `cargo xtask test --full`: without a nightly toolchain it is skipped.
+pub fn step(root: &Path, seconds: u32) -> Result<Ending, Failure> {
     match toolchain::nightly(root) {
-        Ok(nightly) => run(root, &nightly, Length::Runs(runs)),
+        Ok(nightly) => run(root, &nightly, seconds),
         Err(reason) => Ok(Ending::Skipped(reason)),
     }
 }
 
-fn run(root: &Path, nightly: &str, length: Length) -> Result<Ending, Failure> {
+fn run(root: &Path, nightly: &str, seconds: u32) -> Result<Ending, Failure> {
     toolchain::fuzzer(root)?;
     let list = Invocation::new(&format!("cargo +{nightly} fuzz list --fuzz-dir fuzz"));
     let targets = list.output(root)?;
@@ -63,7 +44,7 @@ fn run(root: &Path, nightly: &str, length: Length) -> Result<Ending, Failure> {
     Invocation::new(&format!("cargo +{nightly} fuzz build {OPTIONS}")).run(root)?;
     let mut sum = 0;
     for target in &targets {
-        let executions = run_target(root, nightly, target, length)?;
+        let executions = run_target(root, nightly, target, seconds)?;
         println!("{target:<24}{:>14} executions", grouped(executions));
         sum += executions;
     }
@@ -75,7 +56,7 @@ fn run(root: &Path, nightly: &str, length: Length) -> Result<Ending, Failure> {
 }
 
 /// The command that fuzzes one target. The first corpus is the one that libFuzzer writes to.
-fn invocation(root: &Path, nightly: &str, target: &str, length: Length) -> Invocation {
+fn invocation(root: &Path, nightly: &str, target: &str, seconds: u32) -> Invocation {
     let saved = format!("fuzz/corpus/{target}");
     let saved = if root.join(&saved).is_dir() {
         saved
@@ -84,14 +65,13 @@ fn invocation(root: &Path, nightly: &str, target: &str, length: Length) -> Invoc
     };
     Invocation::new(&format!(
         "cargo +{nightly} fuzz run {OPTIONS} {target} fuzz/live/{target} {saved} -- \
-         {} -timeout=10 -print_final_stats=1",
-        length.options()
+         -max_total_time={seconds} -timeout=10 -print_final_stats=1"
     ))
 }
 
-fn run_target(root: &Path, nightly: &str, target: &str, length: Length) -> Result<u64, Failure> {
+fn run_target(root: &Path, nightly: &str, target: &str, seconds: u32) -> Result<u64, Failure> {
     fs::create_dir_all(root.join("fuzz/live").join(target))?;
-    let invocation = invocation(root, nightly, target, length);
+    let invocation = invocation(root, nightly, target, seconds);
     let mut child = invocation
         .command(root)
         .stdin(Stdio::null())
@@ -200,9 +180,8 @@ mod tests {
     #[test]
     fn the_saved_corpus_comes_second_and_only_if_there_is_one() {
         let scratch = Scratch::new();
-        let line = |scratch: &Scratch| {
-            invocation(scratch.path(), "nightly", "strict", Length::Seconds(20)).to_string()
-        };
+        let line =
+            |scratch: &Scratch| invocation(scratch.path(), "nightly", "strict", 20).to_string();
         assert!(line(&scratch).contains(" strict fuzz/live/strict -- -max_total_time=20 "));
         scratch.write("fuzz/corpus/strict/seed", "x");
         assert!(line(&scratch).contains(" strict fuzz/live/strict fuzz/corpus/strict -- "));

@@ -21,6 +21,22 @@ impl Invocation {
         }
     }
 
+    /// The program with this path, without arguments.
+    pub fn program(path: &Path) -> Self {
+        Self {
+            variables: Vec::new(),
+            words: Vec::new(),
+        }
+        .arg(path)
+    }
+
+    /// The same command with one more word, which may have spaces in it.
+    pub fn arg(mut self, word: impl AsRef<Path>) -> Self {
+        self.words
+            .push(word.as_ref().to_string_lossy().into_owned());
+        self
+    }
+
     /// The same command with a variable of the environment set.
     pub fn env(mut self, name: &'static str, value: &str) -> Self {
         self.variables.push((name, value.to_owned()));
@@ -31,6 +47,11 @@ impl Invocation {
     pub fn command(&self, root: &Path) -> Command {
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
+        for (name, _) in std::env::vars_os() {
+            if describes_this_crate(&name.to_string_lossy()) {
+                command.env_remove(name);
+            }
+        }
         command
             .args(words)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
@@ -88,6 +109,19 @@ impl Invocation {
     }
 }
 
+/// Whether Cargo set this variable to tell what `xtask` is. The build script of `ring` looks at some of them, so that a
+/// `cargo` which inherited them would build it, and everything that depends on it, again.
+fn describes_this_crate(variable: &str) -> bool {
+    [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_BIN_",
+        "CARGO_CRATE_",
+    ]
+    .iter()
+    .any(|start| variable.starts_with(start))
+}
+
 impl fmt::Display for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.variables {
@@ -108,6 +142,21 @@ mod tests {
             doc.to_string(),
             "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
         );
+    }
+
+    #[test]
+    fn cargo_does_not_inherit_what_describes_this_crate() {
+        let removed = |name: &str| {
+            let command = Invocation::new("cargo build").command(Path::new("."));
+            command
+                .get_envs()
+                .any(|(found, value)| found == name && value.is_none())
+        };
+        // It is set for tests, too.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        assert!(removed("CARGO_MANIFEST_DIR"));
+        assert!(describes_this_crate("CARGO_PKG_NAME"));
+        assert!(!removed("PATH") && !removed("CARGO_HOME") && !removed("CARGO_TARGET_DIR"));
     }
 
     #[test]

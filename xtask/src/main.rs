@@ -6,11 +6,15 @@
     reason = "a task talks to the person who started it"
 )]
 
+mod binary;
+mod dist;
 mod ending;
 mod fuzz;
 mod invocation;
 mod layers;
+mod memory;
 mod package;
+mod parallel;
 mod python;
 mod registry;
 #[cfg(test)]
@@ -65,20 +69,23 @@ fn main() -> ExitCode {
 fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
     match task {
         Task::Help => Ok(Ending::Done(task::help())),
-        Task::Test => suite::run(root),
+        Task::Test { tier } => suite::run(root, *tier),
         Task::Generate => generate(root),
         Task::Spec { verbose } => spec::task(root, *verbose),
         Task::Layers => layers::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
         Task::Bench { words } => {
             // The program itself is measured, too.
-            Invocation::new("cargo build --release -p crosstalk-cli").run(root)?;
+            let build = format!("cargo build --profile {} -p crosstalk-cli", dist::PROFILE);
+            Invocation::new(&build).run(root)?;
             let line = format!(
-                "cargo run --release -p crosstalk-bench -- {}",
+                "cargo run --profile {} -p crosstalk-bench -- {}",
+                dist::PROFILE,
                 words.join(" ")
             );
             Invocation::new(&line).run(root)
         }
+        Task::Dist { profile } => dist::step(root, profile),
         Task::RelayKill { cycles } => {
             Invocation::new("cargo test -p crosstalk-cli --test it -- durability::kill --nocapture")
                 .env("CROSSTALK_KILL_CYCLES", &cycles.to_string())

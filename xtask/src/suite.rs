@@ -1,80 +1,131 @@
 //! `cargo xtask test`: the whole check, step by step, until one fails.
 
+use crate::binary::{self, Binary};
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
-use crate::{fuzz, layers, package, python, registry, spec, toolchain};
+use crate::memory::Memory;
+use crate::parallel::{self, Job, Report};
+use crate::{dist, fuzz, layers, package, python, registry, spec, toolchain};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-/// How many executions each fuzz target gets here, always the same ones; `cargo xtask fuzz` looks for more.
-const FUZZ_RUNS: u32 = 40_000;
+/// How long each fuzz target runs in the full check; `cargo xtask fuzz` runs longer.
+const FUZZ_SECONDS: u32 = 30;
+
+/// The heading in `CONTRIBUTING.md` below which stands what the full check adds.
+const ADDED: &str = "## What the full check adds";
+
+/// How much is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Every behaviour once, and a sample of each long matrix.
+    Default,
+    /// The long matrices as well.
+    Full,
+}
 
 /// One step: its name, the command that runs it alone, and what it does.
 struct Step {
     name: &'static str,
     again: &'static str,
-    run: fn(&Path) -> Result<Ending, Failure>,
+    /// The lowest tier that it belongs to.
+    tier: Tier,
+    run: fn(&Path, Tier) -> Result<Ending, Failure>,
+}
+
+impl Step {
+    const fn new(
+        name: &'static str,
+        again: &'static str,
+        run: fn(&Path, Tier) -> Result<Ending, Failure>,
+    ) -> Self {
+        Self {
+            name,
+            again,
+            tier: Tier::Default,
+            run,
+        }
+    }
+
+    const fn only_in_full(self) -> Self {
+        Self {
+            tier: Tier::Full,
+            ..self
+        }
+    }
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        again: "cargo fmt --all --check",
-        run: format,
-    },
-    Step {
-        name: "generated source",
-        again: "cargo xtask generate",
-        run: generated,
-    },
-    Step {
-        name: "layers",
-        again: "cargo xtask layers",
-        run: layers::task,
-    },
-    Step {
-        name: "spec",
-        again: "cargo xtask spec",
-        run: |root| spec::task(root, false),
-    },
-    Step {
-        name: "clippy",
-        again: "cargo clippy --workspace --all-targets -- -D warnings",
-        run: clippy,
-    },
-    Step {
-        name: "packages",
-        again: "apt-get install knot knot-dnsutils",
-        run: package::step,
-    },
-    Step {
-        name: "Python programs",
-        again: "cargo xtask test",
-        run: python::step,
-    },
-    Step {
-        name: "tests",
-        again: "cargo test --workspace",
-        run: tests,
-    },
-    Step {
-        name: "documentation",
-        again: "cargo doc --workspace --no-deps",
-        run: documentation,
-    },
-    Step {
-        name: "fuzz",
-        again: "cargo xtask fuzz 20",
-        run: |root| fuzz::step(root, FUZZ_RUNS),
-    },
+    Step::new("format", "cargo fmt --all --check", |root, _| format(root)),
+    Step::new("generated source", "cargo xtask generate", |root, _| {
+        generated(root)
+    }),
+    Step::new("layers", "cargo xtask layers", |root, _| layers::task(root)),
+    Step::new("spec", "cargo xtask spec", |root, _| {
+        spec::task(root, false)
+    }),
+    Step::new(
+        "clippy",
+        "cargo clippy --workspace --all-targets -- -D warnings",
+        |root, _| clippy(root),
+    ),
+    Step::new(
+        "packages",
+        "apt-get install knot knot-dnsutils",
+        |root, _| package::step(root),
+    ),
+    Step::new("Python programs", "cargo xtask test", |root, _| {
+        python::step(root)
+    }),
+    Step::new(
+        "build of tests",
+        "cargo test --workspace --no-run",
+        |root, _| binary::build(root),
+    ),
+    Step::new("tests", "cargo test --workspace", tests),
+    Step::new(
+        "documentation",
+        "cargo doc --workspace --no-deps",
+        documentation,
+    ),
+    Step::new("package", "cargo xtask dist", |root, tier| {
+        let profile = match tier {
+            Tier::Default => "release",
+            Tier::Full => dist::PROFILE,
+        };
+        dist::step(root, profile)
+    }),
+    Step::new("fuzz", "cargo xtask fuzz 30", |root, _| {
+        fuzz::step(root, FUZZ_SECONDS)
+    })
+    .only_in_full(),
+];
+
+/// The test binaries that take longest, slowest first. They start first, so that no core is idle at the end.
+const SLOW: &[(&str, &str)] = &[
+    ("crosstalk-cli", "--test it"),
+    ("crosstalk-relay", "--test it"),
+    ("crosstalk-conformance", "--test it"),
+    ("crosstalk-store", "--test it"),
+    ("crosstalk-fuzz-properties", "--test it"),
+    ("crosstalk-dns", "--test it"),
+    ("crosstalk-protocol", "--test it"),
 ];
 
 /// `cargo xtask test`.
-pub fn run(root: &Path) -> Result<Ending, Failure> {
+pub fn run(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let began = Instant::now();
-    let (rows, failure) = walk(root, STEPS);
+    if tier == Tier::Full {
+        let guide = fs::read_to_string(root.join("CONTRIBUTING.md"))?;
+        println!("{}", section(&guide, ADDED));
+    }
+    let steps: Vec<&Step> = STEPS
+        .iter()
+        .filter(|step| step.tier == Tier::Default || tier == Tier::Full)
+        .collect();
+    let (rows, failure) = walk(root, tier, &steps);
     println!("\n{}", table(&rows, began.elapsed()));
     match failure {
         // What was wrong stands above, where it happened; the last line says how to get there.
@@ -82,8 +133,19 @@ pub fn run(root: &Path) -> Result<Ending, Failure> {
             message: "the check failed".to_owned(),
             ..failure
         }),
-        None => Ok(Ending::Done("all is well".to_owned())),
+        None if tier == Tier::Full => Ok(Ending::Done("all is well".to_owned())),
+        None => Ok(Ending::Done(
+            "all is well; `cargo xtask test --full` adds the long matrices".to_owned(),
+        )),
     }
+}
+
+/// The text below a heading, up to the next one.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let Some((_, after)) = text.split_once(heading) else {
+        return "";
+    };
+    after.split("\n## ").next().unwrap_or_default().trim()
 }
 
 fn format(root: &Path) -> Result<Ending, Failure> {
@@ -115,12 +177,59 @@ fn clippy(root: &Path) -> Result<Ending, Failure> {
     Invocation::new("cargo clippy --workspace --all-targets -- -D warnings").run(root)
 }
 
-fn tests(root: &Path) -> Result<Ending, Failure> {
-    Invocation::new("cargo test --workspace").run(root)
+fn tests(root: &Path, tier: Tier) -> Result<Ending, Failure> {
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    let mut binaries = binary::list(root)?;
+    if let Some((package, selector)) = SLOW
+        .iter()
+        .find(|slow| !binaries.iter().any(|b| is_binary(b, slow)))
+    {
+        return Err(
+            format!("there is no test binary `{package} {selector}`: correct `SLOW`").into(),
+        );
+    }
+    binaries.sort_by_key(rank);
+    let memory = Memory::new(root);
+    if let Err(reason) = &memory {
+        println!("scratch folders are on disk: {reason}");
+    }
+    let mut jobs: Vec<Job> = binaries
+        .iter()
+        .map(|binary| Job::of_binary(binary, cores))
+        .collect();
+    jobs.push(Job::of_doc_tests(root));
+    for job in &mut jobs {
+        if let Ok(memory) = &memory {
+            job.set_scratch(memory.path());
+        }
+        job.set_tier(tier);
+    }
+    let reports = parallel::run(jobs, cores);
+    match parallel::complaint(&reports) {
+        Some(complaint) => Err(complaint.into()),
+        None => {
+            let passed: usize = reports.iter().map(Report::passed).sum();
+            Ok(Ending::Done(format!("{passed} tests")))
+        }
+    }
 }
 
-fn documentation(root: &Path) -> Result<Ending, Failure> {
-    Invocation::new("cargo doc --workspace --no-deps")
+/// The place of a binary in the order of starting.
+fn rank(binary: &Binary) -> usize {
+    let place = SLOW.iter().position(|slow| is_binary(binary, slow));
+    place.unwrap_or(SLOW.len())
+}
+
+fn is_binary(binary: &Binary, (package, selector): &(&str, &str)) -> bool {
+    binary.package == *package && binary.selector == *selector
+}
+
+fn documentation(root: &Path, tier: Tier) -> Result<Ending, Failure> {
+    let crates = match tier {
+        Tier::Default => "-p crosstalk-envelope",
+        Tier::Full => "--workspace",
+    };
+    Invocation::new(&format!("cargo doc {crates} --no-deps"))
         .env("RUSTDOCFLAGS", "-D warnings")
         .run(root)
 }
@@ -134,7 +243,7 @@ struct Row {
 }
 
 /// Runs the steps in order up to the first that fails.
-fn walk(root: &Path, steps: &[Step]) -> (Vec<Row>, Option<Failure>) {
+fn walk(root: &Path, tier: Tier, steps: &[&Step]) -> (Vec<Row>, Option<Failure>) {
     let mut rows = Vec::new();
     let mut failure = None;
     for (number, step) in steps.iter().enumerate() {
@@ -148,7 +257,7 @@ fn walk(root: &Path, steps: &[Step]) -> (Vec<Row>, Option<Failure>) {
         }
         println!("\n== {}/{} {}", number + 1, steps.len(), step.name);
         let began = Instant::now();
-        let ending = (step.run)(root);
+        let ending = (step.run)(root, tier);
         let time = began.elapsed();
         let result = match ending {
             Ok(Ending::Done(note)) if note.is_empty() => "ok".to_owned(),
@@ -188,25 +297,17 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    const GOOD: Step = Step {
-        name: "good",
-        again: "-",
-        run: |_| Ok(Ending::Done("3 things".to_owned())),
-    };
-    const SKIPPED: Step = Step {
-        name: "skipped",
-        again: "-",
-        run: |_| Ok(Ending::Skipped("no nightly".to_owned())),
-    };
-    const BAD: Step = Step {
-        name: "bad",
-        again: "cargo bad",
-        run: |_| Err(std::io::Error::other("broken").into()),
-    };
+    const GOOD: &Step = &Step::new("good", "-", |_, _| Ok(Ending::Done("3 things".to_owned())));
+    const SKIPPED: &Step = &Step::new("skipped", "-", |_, _| {
+        Ok(Ending::Skipped("no nightly".to_owned()))
+    });
+    const BAD: &Step = &Step::new("bad", "cargo bad", |_, _| {
+        Err(std::io::Error::other("broken").into())
+    });
 
     #[test]
     fn stops_at_the_first_failure_and_says_how_to_see_it_again() {
-        let (rows, failure) = walk(Path::new("."), &[GOOD, SKIPPED, BAD, GOOD]);
+        let (rows, failure) = walk(Path::new("."), Tier::Default, &[GOOD, SKIPPED, BAD, GOOD]);
         let failure = failure.unwrap();
         assert_eq!(failure.to_string(), "broken\nto see it again: cargo bad");
         let results: Vec<&str> = rows.iter().map(|r| r.result.as_str()).collect();
@@ -224,9 +325,27 @@ mod tests {
 
     #[test]
     fn all_steps_run_when_none_fails() {
-        let (rows, failure) = walk(Path::new("."), &[GOOD, GOOD]);
+        let (rows, failure) = walk(Path::new("."), Tier::Default, &[GOOD, GOOD]);
         assert!(failure.is_none());
         assert!(rows.iter().all(|r| r.time.is_some()));
+    }
+
+    #[test]
+    fn the_guide_says_what_the_full_check_adds() {
+        let guide = fs::read_to_string(crate::root().join("CONTRIBUTING.md")).unwrap();
+        let added = section(&guide, ADDED);
+        for matrix in [
+            "kill",
+            "power",
+            "Schemathesis",
+            "hostile",
+            "fuzz",
+            "documentation",
+        ] {
+            assert!(added.contains(matrix), "{matrix}: {added}");
+        }
+        assert!(!added.contains("\n## "));
+        assert_eq!(section("none", ADDED), "");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tasks and their arguments.
 
+use crate::suite::Tier;
 use std::fmt::Write as _;
 
 /// How long `cargo xtask fuzz` runs each target unless it is told otherwise.
@@ -11,8 +12,8 @@ const KILL_CYCLES: u32 = 200;
 /// Every task: how it is called, and what it does.
 const TASKS: &[(&str, &str)] = &[
     (
-        "test",
-        "the whole check: format, generated source, layers, spec, clippy, tests, docs, fuzz",
+        "test [--full]",
+        "check everything once; --full adds the long matrices and real fuzzing",
     ),
     (
         "generate",
@@ -35,6 +36,10 @@ const TASKS: &[(&str, &str)] = &[
         "measure the speed ratios of bench/: envelope, trust, conversation, relay, or all",
     ),
     (
+        "dist [--profile NAME]",
+        "make the packages: program, tar.gz, .deb, bill of materials, checksums",
+    ),
+    (
         "relay-kill [CYCLES]",
         "kill a relay under load, 200 times, and look whether anything is lost",
     ),
@@ -49,8 +54,11 @@ const TASKS: &[(&str, &str)] = &[
 pub enum Task {
     /// The list of tasks.
     Help,
-    /// Everything.
-    Test,
+    /// The whole check.
+    Test {
+        /// With the long matrices or with a sample of each.
+        tier: Tier,
+    },
     /// The generated source.
     Generate,
     /// The checks of `spec/`.
@@ -70,6 +78,11 @@ pub enum Task {
         /// Which, and how.
         words: Vec<String>,
     },
+    /// The packages.
+    Dist {
+        /// What the program is built with.
+        profile: String,
+    },
     /// A long run of kills.
     RelayKill {
         /// How many.
@@ -86,7 +99,10 @@ impl Task {
         match words.as_slice() {
             [] | ["help"] => Ok(Self::Help),
             words if words.iter().any(|w| matches!(*w, "--help" | "-h")) => Ok(Self::Help),
-            ["test"] => Ok(Self::Test),
+            ["test"] => Ok(Self::Test {
+                tier: Tier::Default,
+            }),
+            ["test", "--full"] => Ok(Self::Test { tier: Tier::Full }),
             ["generate"] => Ok(Self::Generate),
             ["spec"] => Ok(Self::Spec { verbose: false }),
             ["spec", "--verbose" | "-v"] => Ok(Self::Spec { verbose: true }),
@@ -102,6 +118,12 @@ impl Task {
             },
             ["bench", words @ ..] => Ok(Self::Bench {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
+            }),
+            ["dist"] => Ok(Self::Dist {
+                profile: crate::dist::PROFILE.to_owned(),
+            }),
+            ["dist", "--profile", profile] => Ok(Self::Dist {
+                profile: (*profile).to_owned(),
             }),
             ["relay-kill"] => Ok(Self::RelayKill {
                 cycles: KILL_CYCLES,
@@ -166,6 +188,7 @@ mod tests {
     fn arguments_are_read() {
         assert_eq!(parse("fuzz 5"), Ok(Task::Fuzz { seconds: 5 }));
         assert_eq!(parse("spec --verbose"), Ok(Task::Spec { verbose: true }));
+        assert_eq!(parse("test --full"), Ok(Task::Test { tier: Tier::Full }));
         assert_eq!(parse("relay-kill 5"), Ok(Task::RelayKill { cycles: 5 }));
         let words = ["relay".to_owned(), "--quick".to_owned()].to_vec();
         assert_eq!(parse("bench relay --quick"), Ok(Task::Bench { words }));
@@ -178,7 +201,7 @@ mod tests {
         assert!(
             parse("test --quick")
                 .unwrap_err()
-                .contains("write `cargo xtask test`")
+                .contains("write `cargo xtask test [--full]`")
         );
         for bad in ["fuzz 0", "fuzz -1", "fuzz soon", "fuzz 99999999999"] {
             assert!(
