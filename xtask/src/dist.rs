@@ -52,7 +52,7 @@ const SHELLS: &[(&str, &str, Option<&str>)] = &[
 /// Files of the repository that go into the archive as they are.
 const TEXTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// What is built, for which system, and where it goes.
+/// A release: the program, its target system, and the folders that it is packed in.
 struct Release {
     root: PathBuf,
     /// `target/PROFILE/packages`.

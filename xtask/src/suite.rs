@@ -107,11 +107,11 @@ const STEPS: &[Step] = &[
 const SLOW: &[(&str, &str)] = &[
     ("crosstalk-cli", "--test it"),
     ("crosstalk-relay", "--test it"),
+    ("crosstalk-protocol", "--test it"),
     ("crosstalk-conformance", "--test it"),
     ("crosstalk-store", "--test it"),
     ("crosstalk-fuzz-properties", "--test it"),
     ("crosstalk-dns", "--test it"),
-    ("crosstalk-protocol", "--test it"),
 ];
 
 /// `cargo xtask test`.

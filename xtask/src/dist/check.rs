@@ -94,7 +94,7 @@ fn check_materials(release: &Release) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong with a bill of materials, given the crates that were compiled as `name version`.
+/// Lists the faults of a bill of materials, given the crates that were compiled as `name version`.
 fn compare_materials(bom: &str, compiled: &[String]) -> Result<Vec<String>, String> {
     let bom: Value =
         serde_json::from_str(bom).map_err(|e| format!("the bill of materials: {e}"))?;

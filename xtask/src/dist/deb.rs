@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Whom the package names as its maintainer.
 const MAINTAINER: &str = "The Crosstalk authors <crosstalk@localhost.localdomain>";
 
-/// Scripts that dpkg runs, and the account of the relay: they stand in `deploy/debian/`.
+/// Scripts that dpkg runs, and the account of the relay, from `deploy/debian/`.
 const SCRIPTS: &[&str] = &["postinst", "prerm"];
 
 /// Writes `crosstalk_VERSION_ARCH.deb`.

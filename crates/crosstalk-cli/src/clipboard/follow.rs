@@ -12,7 +12,7 @@ pub(crate) struct Follower {
     seen: Seen,
 }
 
-/// What was on the clipboard at the last look that got an answer.
+/// The content of the clipboard at the last look that got an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     /// No look got an answer yet: the text that comes first may have been there before.
@@ -118,7 +118,7 @@ mod tests {
             || Err(ClipboardError::NoAnswer),
             || Err(ClipboardError::Missing("x".into())),
         );
-        // What is found then may have been there all the time.
+        // A text that is found then may have been there all the time.
         assert_eq!(after(&[late(), gone(), Ok("old"), Ok("a")]), ["a"]);
         assert_eq!(
             after(&[Ok("old"), gone(), Ok("old"), late(), Ok("a")]),

@@ -54,7 +54,7 @@ impl Watch {
         loop {
             let look = clipboard.look();
             if clipboard.has_looked() && !is_told {
-                // What is there already was copied before; only what comes from now on counts.
+                // A text that is there already was copied before; only later ones count.
                 console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;
                 is_told = true;
             }
