@@ -261,13 +261,7 @@ async fn accept<F: Future<Output = ()>>(
         };
         match accepted {
             Ok((stream, from)) => match seats.take(from.ip(), site) {
-                Some(seat) => {
-                    let site = Arc::clone(site);
-                    tokio::spawn(async move {
-                        connection::serve(site, stream, from).await;
-                        drop(seat);
-                    });
-                }
+                Some(seat) => connection::spawn(Arc::clone(site), stream, from, seat),
                 None => {
                     Metrics::count(&site.relay.metrics().turned_away);
                     match site.tls.is_some() {

@@ -3,6 +3,7 @@
 use super::answer::Fault;
 use super::gate::Gate;
 use super::pace::{Deadlines, Pace, Paced};
+use super::seat::Seat;
 use super::{Site, surface};
 use crosstalk_envelope::registry::ErrorCode;
 use http::HeaderValue;
@@ -59,8 +60,18 @@ impl Line {
     }
 }
 
-/// Serves a connection until it ends.
-pub(super) async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
+/// Serves a connection in the background until it ends.
+///
+/// It is a plain function so that the code of a connection is compiled once, in this crate. The compiler puts the code of an
+/// `async fn` into each crate that awaits it.
+pub(super) fn spawn(site: Arc<Site>, stream: TcpStream, from: SocketAddr, seat: Seat) {
+    tokio::spawn(async move {
+        serve(site, stream, from).await;
+        drop(seat);
+    });
+}
+
+async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
     // Answers are short, and somebody waits for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {
