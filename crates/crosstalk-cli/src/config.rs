@@ -291,6 +291,11 @@ impl Config {
         &self.relays
     }
 
+    /// The relay for an address: the most specific one, those of the profile before the others.
+    pub(crate) fn relay_for(&self, address: &str) -> Option<&RelaySetting> {
+        relay::choose(&self.relays, address)
+    }
+
     /// Where the token of a relay is.
     pub(crate) fn token_file(&self, relay: &RelaySetting) -> Option<PathBuf> {
         let file = relay.token_file.as_ref()?;

@@ -550,6 +550,15 @@ impl Blocking {
         Ok(Self { client, runtime })
     }
 
+    /// The same client with another deadline for each request, besides what it is told to wait.
+    #[must_use]
+    pub fn with_deadline(self, within: Duration) -> Self {
+        Self {
+            client: self.client.with_deadline(within),
+            ..self
+        }
+    }
+
     /// Does something with the client, and waits for it.
     pub fn run<T>(&self, work: impl AsyncFnOnce(&Client) -> T) -> T {
         self.runtime.block_on(work(&self.client))

@@ -8,6 +8,7 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
+use crate::paragraph::wrap;
 use crate::schema::RELAYS;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::unicode::escape;
@@ -18,8 +19,9 @@ use std::path::PathBuf;
 
 /// Say by which relays your messages go
 ///
-/// They are [[relay]] tables of the settings; the first one whose addresses fit the receiver counts, those of the profile
-/// before the others. Without one, nothing leaves this machine unless --relay says so.
+/// They are [[relay]] tables of the settings. A message goes to the relay whose pattern fits its receiver best: an address
+/// before a beginning, a longer beginning before a shorter one, in whatever order they were added. Relays of the profile come
+/// before the others. Without a relay, nothing leaves this machine unless --relay says so.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' --token-file relay.token\n  crosstalk relay list"
@@ -57,7 +59,7 @@ struct Add {
     token_file: Option<PathBuf>,
 }
 
-/// List the relays of the settings, in the order in which they count
+/// List the relays of the settings, and for which addresses each of them is
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk relay list\n  crosstalk relay list --json | jq -r '.relays[].url'"
@@ -125,17 +127,52 @@ impl Add {
         if is_open(&relay.url) {
             console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
         }
-        let whom = relay.patterns().join(", ");
-        let whom = match whom.as_str() {
-            "*" => "Everything that you send".to_owned(),
-            _ => format!("What you send to {}", escape(&whom)),
-        };
-        console.talk(&format!(
-            "{whom} goes by {} from now on.\n",
-            escape(&relay.url)
-        ))?;
+        let config = Config::open(console)?;
+        console.talk(&format!("{}\n", wrap(&after_add(&relay, &config), 0, 0)))?;
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Where messages go now that a relay was added.
+fn after_add(added: &RelaySetting, config: &Config) -> String {
+    let url = escape(&added.url).into_owned();
+    let others = || config.relays().iter().filter(|r| r.url != added.url);
+    if added.is_for_all() {
+        let apart: Vec<String> = others()
+            .filter(|r| !r.is_for_all())
+            .flat_map(RelaySetting::patterns)
+            .collect();
+        return match apart.is_empty() {
+            true => format!("All messages go to {url}."),
+            false => format!(
+                "All messages go to {url}, except those to {}, which have a relay of their own: `crosstalk relay list` shows it.",
+                escape(&apart.join(", "))
+            ),
+        };
+    }
+    let rest = match (others().find(|r| r.is_for_all()), others().next()) {
+        (Some(all), _) => format!("all others go to {}", escape(&all.url)),
+        (None, Some(_)) => "`crosstalk relay list` shows where others go".to_owned(),
+        (None, None) => "all others stay on this machine".to_owned(),
+    };
+    let whom = added.patterns().join(", ");
+    format!("Messages to {} go to {url}; {rest}.", escape(&whom))
+}
+
+/// Where messages go now that a relay was removed.
+fn after_remove(url: &str, config: &Config) -> String {
+    let left = config.relays();
+    let rest = match (left.iter().find(|r| r.is_for_all()), left.first()) {
+        (Some(all), _) => format!(
+            "messages without a relay of their own go to {}",
+            escape(&all.url)
+        ),
+        (None, Some(_)) => {
+            "`crosstalk relay list` shows which messages still go to a relay".to_owned()
+        }
+        (None, None) => "nothing leaves this machine".to_owned(),
+    };
+    format!("No message goes to {} any more; {rest}.", escape(url))
 }
 
 impl List {
@@ -186,7 +223,12 @@ impl Remove {
             Ok::<_, Failure>(after)
         })?;
         match was_there {
-            true => Ok(Exit::SUCCESS),
+            true => {
+                let config = Config::open(console)?;
+                let sentence = after_remove(&self.url, &config);
+                console.talk(&format!("{}\n", wrap(&sentence, 0, 0)))?;
+                Ok(Exit::SUCCESS)
+            }
             false => Err(Failure::Failed(format!(
                 "{} is not in the settings: `crosstalk relay list` shows what is",
                 self.url

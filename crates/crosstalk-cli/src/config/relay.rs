@@ -26,15 +26,32 @@ pub(crate) struct RelaySetting {
 }
 
 impl RelaySetting {
-    /// Whether messages to an address go by it.
-    pub(crate) fn is_for(&self, address: &str) -> bool {
-        self.addresses.iter().any(|p| p.matches(address))
+    /// How specific the pattern is by which it is for an address; nothing if it is not for it.
+    fn specificity(&self, address: &str) -> Option<(bool, usize)> {
+        let fitting = self.addresses.iter().filter(|p| p.matches(address));
+        fitting.map(Pattern::specificity).max()
+    }
+
+    /// Whether it is for every address.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.addresses.iter().any(Pattern::is_all)
     }
 
     /// The addresses as they are written.
     pub(crate) fn patterns(&self) -> Vec<String> {
         self.addresses.iter().map(Pattern::to_string).collect()
     }
+}
+
+/// The relay for an address: one of the profile before the others, then the one with the most specific pattern, then the one
+/// that stands first.
+pub(super) fn choose<'r>(relays: &'r [RelaySetting], address: &str) -> Option<&'r RelaySetting> {
+    let ranked = relays.iter().rev().filter_map(|relay| {
+        let specificity = relay.specificity(address)?;
+        Some(((relay.profile.is_some(), specificity), relay))
+    });
+    // Of equals, the last one that is looked at counts: it stands first.
+    ranked.max_by_key(|(rank, _)| *rank).map(|(_, relay)| relay)
 }
 
 /// Where a relay is: `https://relay.example`, without a slash at the end. Where it takes messages in is known.
@@ -301,9 +318,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn relays_are_added_changed_and_taken_out_and_the_rest_stays() {
-        let relay = |url: &str, addresses: &[&str]| RelaySetting {
+    fn relay(url: &str, addresses: &[&str]) -> RelaySetting {
+        RelaySetting {
             profile: None,
             url: url.into(),
             token_file: None,
@@ -312,7 +328,11 @@ mod tests {
                 .map(|a| Pattern::parse(a).unwrap())
                 .collect(),
             line: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn relays_are_added_changed_and_taken_out_and_the_rest_stays() {
         let text = "# mine\nuser = \"k\" # me\n";
         let one = put_relay(text, &relay("http://a", &["*"])).unwrap();
         assert_eq!(one, format!("{text}\n[[relay]]\nurl = \"http://a\"\n"));
@@ -326,7 +346,8 @@ mod tests {
             .map(|r| (r.url.as_str(), r.line))
             .collect();
         assert_eq!(told, [("http://a", 4), ("http://b", 7)]);
-        assert!(found.relays[1].is_for("chatgpt") && !found.relays[1].is_for("gemini"));
+        let is_for = |address| choose(&found.relays[1..], address).is_some();
+        assert!(is_for("chatgpt") && !is_for("gemini"));
         assert!(found.warnings.is_empty());
         let changed = put_relay(&two, &relay("http://b", &["*"])).unwrap();
         assert_eq!(changed, format!("{one}\n[[relay]]\nurl = \"http://b\"\n"));
@@ -345,6 +366,44 @@ mod tests {
         assert_eq!(super::super::file::read(inline).unwrap().relays.len(), 2);
         let inline = take_relay(inline, "http://a", None).unwrap().unwrap();
         assert!(inline.contains("[[relay]]\nurl = \"http://b\""), "{inline}");
+    }
+
+    #[test]
+    fn the_most_specific_relay_counts_in_any_order() {
+        let all = [
+            relay("http://all", &["*"]),
+            relay("http://scheme", &["claude://*", "CHATGPT"]),
+            relay("http://folder", &["claude://code/*"]),
+            relay("http://one", &["claude://code/api"]),
+        ];
+        let mut reversed = all.clone();
+        reversed.reverse();
+        for order in [&all, &reversed] {
+            for (address, url) in [
+                ("claude://code/api", "http://one"),
+                ("claude://code/web", "http://folder"),
+                ("claude://chat/7", "http://scheme"),
+                ("chatgpt", "http://scheme"),
+                ("GEMINI", "http://all"),
+            ] {
+                let chosen = choose(order, address).map(|r| r.url.as_str());
+                assert_eq!(chosen, Some(url), "{address}");
+            }
+        }
+        let work = RelaySetting {
+            profile: Some("work".into()),
+            ..relay("http://work", &["*"])
+        };
+        let with_profile = [&all[..], &[work]].concat();
+        let chosen = choose(&with_profile, "claude://code/api");
+        assert_eq!(chosen.map(|r| r.url.as_str()), Some("http://work"));
+        let twice = [
+            relay("http://first", &["*"]),
+            relay("http://second", &["*"]),
+        ];
+        let chosen = choose(&twice, "GEMINI").map(|r| r.url.as_str());
+        assert_eq!(chosen, Some("http://first"));
+        assert_eq!(choose(&all[1..], "GEMINI"), None);
     }
 
     #[test]

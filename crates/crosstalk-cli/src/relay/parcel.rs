@@ -46,7 +46,7 @@ impl ByRelay {
         config: &Config,
         receiver: &str,
     ) -> Result<Option<Remote>, Failure> {
-        let configured = config.relays().iter().any(|r| r.is_for(receiver));
+        let configured = config.relay_for(receiver).is_some();
         if self.no_relay || (self.relay.is_none() && !configured) {
             return match self.wait {
                 Some(_) => Err(Failure::Usage(format!(

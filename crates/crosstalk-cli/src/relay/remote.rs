@@ -52,7 +52,7 @@ impl Through {
         Ok(Self { relay, token_file })
     }
 
-    /// The relay for an address: the one that is named, else the first of the settings that is for the address, else the
+    /// The relay for an address: the one that is named, else the one of the settings that is for the address, else the
     /// first of the settings, else the one on this machine.
     pub(crate) fn connect(
         &self,
@@ -62,10 +62,7 @@ impl Through {
         let relays = config.relays();
         let known = match &self.relay {
             Some(url) => relays.iter().find(|r| r.url == *url),
-            None => relays
-                .iter()
-                .find(|r| address.is_some_and(|a| r.is_for(a)))
-                .or(relays.first()),
+            None => address.and_then(|a| config.relay_for(a)).or(relays.first()),
         };
         let url = self.relay.as_deref().or(known.map(|r| r.url.as_str()));
         let file = self.token_file.clone();
@@ -110,7 +107,7 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
         false => Err(Failure::Refused(
             ErrorCode::Format,
             format!(
-                "{shown} holds no token: it has to be one line, as `crosstalk token create` prints it"
+                "{shown} holds no token: it has to be the one line that was printed when the token was made"
             ),
         )),
     }
@@ -137,6 +134,14 @@ impl Remote {
             token_file: None,
             client,
         })
+    }
+
+    /// The same relay with another deadline for each request.
+    pub(crate) fn with_deadline(self, within: Duration) -> Self {
+        Self {
+            client: self.client.with_deadline(within),
+            ..self
+        }
     }
 
     /// Where it is.
@@ -178,6 +183,11 @@ impl Remote {
             c.inbox(address, after, limit, Duration::from_secs(wait))
                 .await
         })
+    }
+
+    /// The latest messages with some words, of those that the caller may read.
+    pub(crate) fn search(&self, words: &str, limit: usize) -> Result<Vec<Waiting>, Trouble> {
+        self.ask(async |c| c.search(words, limit).await)
     }
 
     /// Says that messages came.

@@ -50,7 +50,7 @@ pub(super) fn relays() -> Value {
     }));
     form(
         RELAYS,
-        "What `crosstalk relay list --json` prints, in the order in which they count.",
+        "What `crosstalk relay list --json` prints, in the order of the settings, those of the profile first.",
         json!({"schema": {"const": RELAYS}, "relays": list(relay)}),
     )
 }

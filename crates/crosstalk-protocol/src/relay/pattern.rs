@@ -90,6 +90,20 @@ impl Pattern {
         }
     }
 
+    /// How specific it is: one address is more specific than all that begin in some way, and a longer beginning more than a
+    /// shorter one. Of the patterns that match an address, the greatest counts, in whatever order they are written.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Pattern;
+    /// let rank = |text| Pattern::parse(text).unwrap().specificity();
+    /// assert!(rank("*") < rank("claude://*"));
+    /// assert!(rank("claude://*") < rank("claude://code/*"));
+    /// assert!(rank("claude://code/a-long-beginning*") < rank("claude://code"));
+    /// ```
+    pub fn specificity(&self) -> (bool, usize) {
+        (self.is_exact, self.text.chars().count())
+    }
+
     /// The one address that it is for; none if it is for some.
     pub fn address(&self) -> Option<&str> {
         self.is_exact.then_some(&self.text)

@@ -35,7 +35,7 @@ impl Place {
             return Ok(Some((remote, id)));
         }
         let group = kept.and_then(KeptPoll::asked).map(|r| r.receiver.as_str());
-        let by = group.filter(|g| desk.config.relays().iter().any(|r| r.is_for(g)));
+        let by = group.filter(|g| desk.config.relay_for(g).is_some());
         let Some(group) = by.filter(|_| !self.here) else {
             return Ok(None);
         };
