@@ -45,6 +45,8 @@ pub fn to_text(records: &[Record]) -> String {
 ///     last_at: at,
 ///     last: String::new(),
 ///     closed_at: None,
+///     open: Vec::new(),
+///     has_answer: false,
 /// };
 /// assert!(to_markdown(&thread, &[]).starts_with("# ports \\<b\\>\n\n- Thread: 01K74V6R0074G0T7MAHPXVDNXW\n"));
 /// ```

@@ -21,7 +21,10 @@ mod search;
 pub use answer::{Answering, Asking};
 pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way, carried_id};
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
-pub use record::{Found, Listing, Outcome, Page, Record, Thread, ThreadFilter};
+pub use record::{
+    AskedMessage, Found, Listing, OpenQuestion, Outcome, Page, Record, Thread, ThreadFilter,
+    ThreadState,
+};
 pub use search::{Field, Search, SearchError, Term, searchable};
 
 use std::fmt;
@@ -79,6 +82,12 @@ pub trait Store {
     /// If the store can't be read.
     fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError>;
 
+    /// The messages that wait for others ([`Wait::Them`]), those of the thread with the latest message first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn asked(&self, page: Page) -> Result<Listing<AskedMessage>, StoreError>;
+
     /// The messages that a search finds, the latest first.
     ///
     /// # Errors
@@ -110,6 +119,13 @@ pub trait Store {
     /// # Errors
     /// If the store can't be written.
     fn forget(&mut self, thread: &str) -> Result<u64, StoreError>;
+
+    /// Erases one message, from the index too, so that nothing of it is left in the store's files. The rest of its thread stays:
+    /// what it answered is open again, and answers to it stand without it. False if it was not there.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn forget_message(&mut self, id: &str) -> Result<bool, StoreError>;
 }
 
 /// Why a store did not do what it was asked for.

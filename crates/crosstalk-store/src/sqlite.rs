@@ -38,8 +38,8 @@ pub use relay::Owned;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
-    Arrival, Found, Listing, Outcome, Page, Record, Search, Store, StoreError, StoreFault, Thread,
-    ThreadFilter,
+    Arrival, AskedMessage, Found, Listing, Outcome, Page, Record, Search, Store, StoreError,
+    StoreFault, Thread, ThreadFilter,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -371,6 +371,10 @@ impl Store for SqliteStore {
         self.read(|db| query::inbox(db, page))
     }
 
+    fn asked(&self, page: Page) -> Result<Listing<AskedMessage>, StoreError> {
+        self.read(|db| query::asked(db, page))
+    }
+
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
         self.read(|db| query::search(db, search, page))
     }
@@ -389,13 +393,25 @@ impl Store for SqliteStore {
 
     fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {
         let count = self.write(|db| forget::forget(db, thread))?;
+        self.empty_log("thread").map(|()| count)
+    }
+
+    fn forget_message(&mut self, id: &str) -> Result<bool, StoreError> {
+        let was_there = self.write(|db| forget::forget_message(db, id))?;
+        self.empty_log("message").map(|()| was_there)
+    }
+}
+
+impl SqliteStore {
+    /// Takes what was erased out of the log, too.
+    fn empty_log(&self, what: &str) -> Result<(), StoreError> {
         match forget::empty_log(&self.db) {
-            Ok(true) => Ok(count),
+            Ok(true) => Ok(()),
             Ok(false) => Err(StoreError {
                 fault: StoreFault::Busy,
                 message: format!(
-                    "the thread was erased from `{}`, but another process still reads what was there before, and traces \
-                     are left in the log beside it. Forget the thread again when that one has finished",
+                    "the {what} was erased from `{}`, but another process still reads what was there before, and traces \
+                     are left in the log beside it. Forget the {what} again when that one has finished",
                     self.path.display()
                 ),
             }),

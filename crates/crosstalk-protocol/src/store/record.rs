@@ -1,6 +1,7 @@
 //! What a store answers.
 
 use super::arrival::{Side, Wait, Way};
+use super::party::is_same_party;
 use crate::verdict::Word;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
@@ -133,6 +134,144 @@ pub struct Thread {
     pub last: String,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
+    /// Its open questions, the oldest first; at most sixteen.
+    pub open: Vec<OpenQuestion>,
+    /// Whether a message in it answers another one.
+    pub has_answer: bool,
+}
+
+/// A message that waits, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// Who has to act next.
+    pub wait: Wait,
+    /// Whom it asks and who has not answered yet.
+    pub of: Vec<String>,
+}
+
+impl OpenQuestion {
+    /// What is open of a question: it asks its targets if it names any, else its receiver; those who answered are left out.
+    ///
+    /// ```
+    /// use crosstalk_protocol::store::{OpenQuestion, Wait};
+    /// let open = OpenQuestion::new(Wait::Them, "VOTERS", &["ANN", "bob", "Ann"], &["BOB".into()]);
+    /// assert_eq!(open.of, ["ANN"]);
+    /// assert_eq!(OpenQuestion::new(Wait::Them, "CHATGPT", &[], &[]).of, ["CHATGPT"]);
+    /// ```
+    pub fn new(wait: Wait, receiver: &str, targets: &[&str], answered: &[String]) -> Self {
+        let asked = match targets.is_empty() {
+            true => &[receiver][..],
+            false => targets,
+        };
+        let has_answered = |name: &str| answered.iter().any(|a| is_same_party(a, name));
+        let mut of: Vec<String> = Vec::new();
+        for name in asked.iter().filter(|name| !has_answered(name)) {
+            add_party(&mut of, name);
+        }
+        Self { wait, of }
+    }
+}
+
+/// Adds a name or an address to a list, unless it is there.
+fn add_party(list: &mut Vec<String>, name: &str) {
+    if !list.iter().any(|known| is_same_party(known, name)) {
+        list.push(name.to_owned());
+    }
+}
+
+/// What has to happen next in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThreadState {
+    /// It was closed.
+    Closed,
+    /// A message waits for an answer of the person of this store.
+    YourTurn,
+    /// A message between others waits to be carried to these.
+    Carry(Vec<String>),
+    /// The person of this store waits for an answer of these.
+    WaitingFor(Vec<String>),
+    /// Everything that was asked is answered.
+    Answered,
+    /// Nothing was asked, or what was asked waits no longer.
+    Open,
+}
+
+impl ThreadState {
+    /// The word for it in JSON.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::YourTurn => "your-turn",
+            Self::Carry(_) => "carry",
+            Self::WaitingFor(_) => "waiting",
+            Self::Answered => "answered",
+            Self::Open => "open",
+        }
+    }
+
+    /// The words of all of them, in the order in which they are looked for.
+    pub const WORDS: [&'static str; 6] = [
+        "closed",
+        "your-turn",
+        "carry",
+        "waiting",
+        "answered",
+        "open",
+    ];
+}
+
+impl Thread {
+    /// What has to happen next: what the person of this store has to do comes before what others have to do.
+    ///
+    /// ```
+    /// use crosstalk_protocol::store::{OpenQuestion, Thread, ThreadState, Wait};
+    /// # use crosstalk_envelope::Timestamp;
+    /// # let at = Timestamp::from_millis(0);
+    /// let mut thread = Thread {
+    ///     id: "T1".into(), context: None, session: None, parties: Vec::new(), messages: 1, waiting: 0, asked: 1,
+    ///     first_at: at, last_at: at, last: "M1".into(), closed_at: None, has_answer: false,
+    ///     open: vec![OpenQuestion::new(Wait::Them, "CHATGPT", &[], &[])],
+    /// };
+    /// assert_eq!(thread.state(), ThreadState::WaitingFor(vec!["CHATGPT".into()]));
+    /// thread.open.push(OpenQuestion::new(Wait::Me, "KALLE", &[], &[]));
+    /// assert_eq!(thread.state(), ThreadState::YourTurn);
+    /// ```
+    pub fn state(&self) -> ThreadState {
+        let has = |wait: Wait| self.open.iter().any(|q| q.wait == wait);
+        if self.closed_at.is_some() {
+            ThreadState::Closed
+        } else if has(Wait::Me) {
+            ThreadState::YourTurn
+        } else if has(Wait::Carry) {
+            ThreadState::Carry(self.awaited(Wait::Carry))
+        } else if has(Wait::Them) {
+            ThreadState::WaitingFor(self.awaited(Wait::Them))
+        } else if self.has_answer {
+            ThreadState::Answered
+        } else {
+            ThreadState::Open
+        }
+    }
+
+    /// Whom its open questions of one kind ask, each one once.
+    pub fn awaited(&self, wait: Wait) -> Vec<String> {
+        let mut names = Vec::new();
+        for question in self.open.iter().filter(|q| q.wait == wait) {
+            for name in &question.of {
+                add_party(&mut names, name);
+            }
+        }
+        names
+    }
+}
+
+/// A message that waits for others, and for whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskedMessage {
+    /// The message.
+    pub record: Record,
+    /// Whom it asks and who has not answered yet.
+    pub of: Vec<String>,
 }
 
 /// What an id, or the beginning of one, means.
@@ -182,4 +321,67 @@ pub struct Listing<T> {
     pub items: Vec<T>,
     /// Whether there are more than these.
     pub more: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(open: Vec<OpenQuestion>) -> Thread {
+        let at = Timestamp::from_millis(0);
+        Thread {
+            id: "T1".into(),
+            context: None,
+            session: None,
+            parties: Vec::new(),
+            messages: 1,
+            waiting: 0,
+            asked: 0,
+            first_at: at,
+            last_at: at,
+            last: "M1".into(),
+            closed_at: None,
+            open,
+            has_answer: false,
+        }
+    }
+
+    #[test]
+    fn what_the_person_has_to_do_comes_first() {
+        let asks = |wait, name: &str| OpenQuestion::new(wait, name, &[], &[]);
+        let chatgpt = || asks(Wait::Them, "CHATGPT");
+        let me = || asks(Wait::Me, "KALLE");
+        let carry = || asks(Wait::Carry, "CLAUDE");
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        for (open, state) in [
+            (vec![], ThreadState::Open),
+            (vec![chatgpt(), me(), carry()], ThreadState::YourTurn),
+            (
+                vec![chatgpt(), carry(), carry()],
+                ThreadState::Carry(names(&["CLAUDE"])),
+            ),
+            (
+                vec![
+                    chatgpt(),
+                    asks(Wait::Them, "chatgpt"),
+                    asks(Wait::Them, "ANN"),
+                ],
+                ThreadState::WaitingFor(names(&["CHATGPT", "ANN"])),
+            ),
+        ] {
+            let found = thread(open).state();
+            assert_eq!(found, state);
+            assert!(ThreadState::WORDS.contains(&found.as_str()));
+        }
+        let answered = Thread {
+            has_answer: true,
+            ..thread(Vec::new())
+        };
+        assert_eq!(answered.state(), ThreadState::Answered);
+        let closed = Thread {
+            closed_at: Some(Timestamp::from_millis(1)),
+            ..thread(vec![me()])
+        };
+        assert_eq!(closed.state(), ThreadState::Closed);
+    }
 }

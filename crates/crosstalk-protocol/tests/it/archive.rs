@@ -20,6 +20,8 @@ fn thread(context: &str, records: &[Record]) -> Thread {
         last_at: at("2025-10-09T17:00Z"),
         last: records.last().unwrap().id.clone(),
         closed_at: Some(at("2025-10-09T18:00Z")),
+        open: Vec::new(),
+        has_answer: false,
     }
 }
 

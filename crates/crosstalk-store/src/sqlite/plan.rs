@@ -105,12 +105,14 @@ fn use_all(store: &mut SqliteStore) {
     store.thread("T1").unwrap().unwrap();
     store.messages("T1", Some(1), 5).unwrap();
     store.inbox(page).unwrap();
+    store.asked(page).unwrap();
     store
         .search(&Search::parse("words to:claude").unwrap(), page)
         .unwrap();
     store.knows("ANN").unwrap();
     use_relay(store);
     assert!(store.dismiss("M6").unwrap());
+    assert!(store.forget_message("M6").unwrap());
     assert!(store.forget("T1").unwrap() > 0);
 }
 

@@ -3,7 +3,8 @@
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::store::{
-    Field, Listing, Page, Record, Search, Side, Term, Thread, ThreadFilter, Way, party,
+    AskedMessage, Field, Listing, OpenQuestion, Page, Record, Search, Side, Term, Thread,
+    ThreadFilter, Way, party,
 };
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
@@ -12,6 +13,8 @@ use super::fault::Step;
 
 /// How many parties of a thread are named.
 const PARTIES: i64 = 16;
+/// How many open questions of a thread are looked at.
+const QUESTIONS: i64 = 16;
 
 pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
@@ -81,6 +84,25 @@ pub(super) fn inbox(db: &Connection, page: Page) -> Step<Listing<Record>> {
     list(db, &sql, asked, record, page.limit)
 }
 
+/// The messages that wait for others, by threads: few threads ask something, and what they ask is found by an index.
+pub(super) fn asked(db: &Connection, page: Page) -> Step<Listing<AskedMessage>> {
+    let sql = format!(
+        "{RECORD}, m.targets FROM thread t INDEXED BY thread_last CROSS JOIN message m INDEXED BY message_waits \
+         ON m.thread = t.id AND m.wait <> 0 JOIN intake i ON i.seq = m.seq WHERE t.asked > 0 AND m.wait = 3 \
+         ORDER BY t.last_at DESC, t.last_seq DESC LIMIT ?1 OFFSET ?2"
+    );
+    let mut find = db.prepare_cached(&sql)?;
+    let asked = params![one_more(page.limit), number(page.skip)];
+    let rows = find.query_map(asked, |row| {
+        Ok(AskedMessage {
+            record: record(row)?,
+            of: open_question(db, row)?.of,
+        })
+    })?;
+    let items = rows.collect::<Step<Vec<AskedMessage>>>()?;
+    Ok(cut(items, page.limit))
+}
+
 pub(super) fn search(db: &Connection, search: &Search, page: Page) -> Step<Listing<Record>> {
     if search.terms.is_empty() {
         return Ok(Listing {
@@ -136,7 +158,38 @@ fn thread_row(row: &Row<'_>) -> Step<Thread> {
         last_at: time("last_at")?,
         last: row.get("last")?,
         closed_at: closed_at.map(Timestamp::from_millis),
+        open: Vec::new(),
+        has_answer: false,
     })
+}
+
+/// Adds who is in a thread, and what is open in it.
+fn complete(db: &Connection, thread: &mut Thread) -> Step<()> {
+    add_parties(db, thread)?;
+    if thread.waiting > 0 || thread.asked > 0 {
+        let mut find = db.prepare_cached(
+            "SELECT seq, wait, receiver, targets FROM message WHERE thread = ?1 AND wait <> 0 ORDER BY seq LIMIT ?2",
+        )?;
+        let rows = find.query_map(params![thread.id, QUESTIONS], |row| open_question(db, row))?;
+        thread.open = rows.collect::<Step<_>>()?;
+    }
+    thread.has_answer = db
+        .prepare_cached("SELECT 1 FROM message WHERE thread = ?1 AND settles = 1")?
+        .exists(params![thread.id])?;
+    Ok(())
+}
+
+/// Reads the columns `seq`, `wait`, `receiver` and `targets` of a message that waits.
+fn open_question(db: &Connection, row: &Row<'_>) -> Step<OpenQuestion> {
+    let seq: i64 = row.get("seq")?;
+    let receiver: String = row.get("receiver")?;
+    let targets: Option<String> = row.get("targets")?;
+    let targets: Vec<&str> = targets.as_deref().unwrap_or_default().lines().collect();
+    let mut find = db.prepare_cached("SELECT party FROM answer WHERE question = ?1")?;
+    let answered = find.query_map(params![seq], |row| row.get(0))?;
+    let answered = answered.collect::<Step<Vec<String>>>()?;
+    let wait = wait_of(row.get("wait")?)?;
+    Ok(OpenQuestion::new(wait, &receiver, &targets, &answered))
 }
 
 fn add_parties(db: &Connection, thread: &mut Thread) -> Step<()> {
@@ -153,7 +206,7 @@ pub(super) fn thread(db: &Connection, id: &str) -> Step<Option<Thread>> {
     let mut find = db.prepare_cached(&sql)?;
     let mut found = find.query_row(params![id], thread_row).optional()?;
     if let Some(thread) = &mut found {
-        add_parties(db, thread)?;
+        complete(db, thread)?;
     }
     Ok(found)
 }
@@ -190,7 +243,7 @@ pub(super) fn threads(db: &Connection, filter: &ThreadFilter, page: Page) -> Ste
     let asked = params![one_more(page.limit), number(page.skip), with];
     let mut listing = list(db, &sql, asked, thread_row, page.limit)?;
     for thread in &mut listing.items {
-        add_parties(db, thread)?;
+        complete(db, thread)?;
     }
     Ok(listing)
 }
@@ -210,10 +263,15 @@ fn list<T>(
 ) -> Step<Listing<T>> {
     let mut find = db.prepare_cached(sql)?;
     let rows = find.query_map(asked, read)?;
-    let mut items = rows.collect::<Step<Vec<T>>>()?;
+    let items = rows.collect::<Step<Vec<T>>>()?;
+    Ok(cut(items, limit))
+}
+
+/// As many as are wanted, of one more.
+fn cut<T>(mut items: Vec<T>, limit: usize) -> Listing<T> {
     let more = items.len() > limit;
     items.truncate(limit);
-    Ok(Listing { items, more })
+    Listing { items, more }
 }
 
 fn one_more(limit: usize) -> i64 {

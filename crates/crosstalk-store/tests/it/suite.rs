@@ -94,6 +94,7 @@ macro_rules! store_suite {
             the_inbox_has_what_waits_here
             who_was_met_is_known
             what_is_forgotten_is_gone
+            one_message_is_forgotten_alone
         }
         store_suite! { $make; searching:
             words_phrases_and_beginnings_are_found

@@ -74,6 +74,29 @@ fn nothing_of_a_thread_is_left_in_the_files() {
 }
 
 #[test]
+fn nothing_of_a_message_is_left_in_the_files() {
+    let mut made = Sqlite::new();
+    let folder = made.place.path().to_owned();
+    for n in 0..40 {
+        let other = letter(&format!("M{n:03}")).thread("THREADSTAYS");
+        let other = other.body(&format!("zanzibar zan {n} quicksilver"));
+        made.store.accept(&[other.arrival()]).unwrap();
+        if n == 20 {
+            let one = rare(1).thread("THREADSTAYS").arrival();
+            made.store.accept(&[one]).unwrap();
+        }
+    }
+    assert!(made.store.forget_message("01KAZZRAREID1").unwrap());
+    for word in RARE.iter().filter(|w| **w != "THREADRARE") {
+        assert_eq!(files_with(&folder, word), Vec::<String>::new(), "{word}");
+    }
+    let search = Search::parse("quicksilver zan*").unwrap();
+    let found = made.store.search(&search, Page::first(100)).unwrap();
+    assert_eq!(found.items.len(), 40);
+    assert_eq!(made.store.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn who_still_reads_keeps_the_log_and_is_named() {
     let mut made = Sqlite::new();
     made.store.set_patience(Duration::from_millis(10)).unwrap();

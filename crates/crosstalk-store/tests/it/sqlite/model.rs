@@ -5,8 +5,8 @@ use crate::letter::{Letter, letter, nameless};
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
-    Arrival, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
-    Way, party,
+    Arrival, AskedMessage, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter,
+    ThreadHints, Wait, Way, party,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -233,6 +233,12 @@ impl Model {
         }
     }
 
+    fn forget_message(&mut self, id: &str) -> bool {
+        let before = self.rows.len();
+        self.rows.retain(|r| r.arrival.id() != id);
+        before != self.rows.len()
+    }
+
     fn forget(&mut self, thread: &str) -> u64 {
         let before = self.rows.len();
         self.rows.retain(|r| r.thread != thread);
@@ -250,6 +256,7 @@ struct Answers {
     threads: Vec<Thread>,
     messages: BTreeMap<String, Vec<Record>>,
     inbox: Vec<Record>,
+    asked: Vec<AskedMessage>,
     found: Vec<u64>,
     with: Vec<Vec<String>>,
 }
@@ -284,6 +291,7 @@ fn answers(store: &dyn Store) -> Answers {
     Answers {
         messages: threads.iter().map(of).collect(),
         inbox: store.inbox(page).unwrap().items,
+        asked: store.asked(page).unwrap().items,
         found: found.into_iter().map(|r| r.seq).collect(),
         with: with.collect(),
         threads,
@@ -363,6 +371,10 @@ fn compare(store: &dyn Store, model: &Model) {
         .rev()
         .filter(|r| matches!(r.wait, Wait::Me | Wait::Carry));
     assert_eq!(inbox, waiting.map(|r| r.seq).collect::<Vec<_>>());
+    let mut asked: Vec<u64> = got.asked.iter().map(|a| a.record.seq).collect();
+    asked.sort_unstable();
+    let open = records.iter().filter(|r| r.wait == Wait::Them);
+    assert_eq!(asked, open.map(|r| r.seq).collect::<Vec<_>>());
     assert_eq!(
         got.found,
         records.iter().rev().map(|r| r.seq).collect::<Vec<_>>()
@@ -380,6 +392,7 @@ enum Deed {
     Accept(Vec<Letter>),
     Dismiss(usize),
     Forget(usize),
+    ForgetMessage(usize),
 }
 
 fn a_letter() -> impl Strategy<Value = Letter> {
@@ -449,6 +462,7 @@ fn a_deed() -> impl Strategy<Value = Deed> {
         12 => prop::collection::vec(a_letter(), 1..4).prop_map(Deed::Accept),
         1 => (0..8_usize).prop_map(Deed::Dismiss),
         1 => (0..100_usize).prop_map(Deed::Forget),
+        1 => (0..100_usize).prop_map(Deed::ForgetMessage),
     ]
 }
 
@@ -503,6 +517,13 @@ proptest! {
                     let Some(row) = model.rows.get(number % 20) else { continue };
                     let thread = row.thread.clone();
                     assert_eq!(made.store.forget(&thread).unwrap(), model.forget(&thread));
+                }
+                Deed::ForgetMessage(number) => {
+                    let Some(row) = model.rows.get(number % 20) else { continue };
+                    let id = row.arrival.id().to_owned();
+                    assert!(made.store.forget_message(&id).unwrap());
+                    assert!(model.forget_message(&id));
+                    assert!(!made.store.forget_message(&id).unwrap());
                 }
             }
         }

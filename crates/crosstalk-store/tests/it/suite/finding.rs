@@ -1,9 +1,11 @@
 //! Ids, listings, pages, and what is gone.
 
-use super::{file, ids, put};
+use super::{file, ids, put, wait};
 use crate::letter::letter;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Found, Outcome, Page, Side, Store, ThreadFilter};
+use crosstalk_protocol::store::{
+    Found, Outcome, Page, Side, Store, ThreadFilter, ThreadState, Wait,
+};
 
 fn found(store: &dyn Store, reference: &str) -> Found {
     store.find(reference).unwrap()
@@ -312,4 +314,48 @@ pub(crate) fn what_is_forgotten_is_gone(store: &mut dyn Store) {
     store.forget("new").unwrap();
     file(store, &letter("M4").thread("T2"));
     assert!(store.message("M4").unwrap().unwrap().seq > again.seq);
+}
+
+pub(crate) fn one_message_is_forgotten_alone(store: &mut dyn Store) {
+    let ask = |id: &str| letter(id).thread("T1").side(Side::Mine);
+    file(store, &ask("M1"));
+    file(store, &ask("M2"));
+    let answer = |id: &str, of: &str| {
+        let one = letter(id).thread("T1").parent(of).intent("RESPOND");
+        one.between("CLAUDE", "KALLE").side(Side::ToMe)
+    };
+    file(store, &answer("M3", "M1"));
+    file(store, &answer("M4", "M2"));
+    let thread = |store: &dyn Store| store.thread("T1").unwrap().unwrap();
+    assert_eq!(thread(store).state(), ThreadState::Answered);
+    // The answer is gone, and the question is open again.
+    assert!(store.forget_message("M3").unwrap());
+    assert!(!store.forget_message("M3").unwrap());
+    assert_eq!(store.message("M3").unwrap(), None);
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "M2")),
+        (Wait::Them, Wait::Nobody)
+    );
+    let waiting = ThreadState::WaitingFor(vec!["CLAUDE".to_owned()]);
+    assert_eq!(thread(store).state(), waiting);
+    let asked = store.asked(Page::first(9)).unwrap().items;
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|a| (a.record.id.as_str(), &a.of))
+        .collect();
+    assert_eq!(asked, [("M1", &vec!["CLAUDE".to_owned()])]);
+    // A question is gone, and its answer stays.
+    assert!(store.forget_message("M2").unwrap());
+    assert_eq!(ids(store, "T1"), ["M1", "M4"]);
+    assert_eq!(thread(store).messages, 2);
+    // It may come again, in a place of its own.
+    file(store, &answer("M3", "M1"));
+    assert_eq!(ids(store, "T1"), ["M1", "M4", "M3"]);
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+    // With its last message, the thread is gone.
+    for id in ["M1", "M4", "M3"] {
+        assert!(store.forget_message(id).unwrap());
+    }
+    assert_eq!(store.thread("T1").unwrap(), None);
+    assert!(!store.knows("CLAUDE").unwrap());
 }
