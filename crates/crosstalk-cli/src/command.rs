@@ -52,6 +52,7 @@ mod threads;
 mod token;
 mod trust;
 mod verify;
+mod waiting;
 mod watch;
 
 use crate::clipboard::HOLD;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Paste(paste::Paste),
     Reply(reply::Reply),
     Inbox(inbox::Inbox),
+    Waiting(waiting::Waiting),
     Threads(threads::Threads),
     Show(show::Show),
     Search(search::Search),
@@ -129,6 +131,7 @@ impl Command {
             Self::Paste(command) => command.run(console),
             Self::Reply(command) => command.run(console),
             Self::Inbox(command) => command.run(console),
+            Self::Waiting(command) => command.run(console),
             Self::Threads(command) => command.run(console),
             Self::Show(command) => command.run(console),
             Self::Search(command) => command.run(console),

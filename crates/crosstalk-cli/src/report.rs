@@ -1,6 +1,6 @@
 //! Messages and threads for programs: the parts that the answers of the conversation commands are made of.
 
-use crosstalk_protocol::store::{Record, Thread};
+use crosstalk_protocol::store::{Record, Thread, ThreadState, Wait};
 use serde::Serialize;
 
 /// A message.
@@ -74,6 +74,10 @@ pub(crate) struct Conversation {
     last_at: String,
     last: String,
     closed_at: Option<String>,
+    /// What has to happen next.
+    state: &'static str,
+    /// Whom the other open questions wait for.
+    waits_for: Vec<String>,
 }
 
 impl Conversation {
@@ -90,6 +94,12 @@ impl Conversation {
             last_at: thread.last_at.to_string(),
             last: thread.last.clone(),
             closed_at: thread.closed_at.map(|t| t.to_string()),
+            state: thread.state().as_str(),
+            waits_for: match thread.state() {
+                ThreadState::Carry(names) | ThreadState::WaitingFor(names) => names,
+                ThreadState::YourTurn => thread.awaited(Wait::Them),
+                ThreadState::Closed | ThreadState::Answered | ThreadState::Open => Vec::new(),
+            },
         }
     }
 }

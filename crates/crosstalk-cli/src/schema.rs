@@ -34,6 +34,8 @@ pub(crate) const THREADS: &str = "crosstalk.threads/1";
 pub(crate) const SHOW: &str = "crosstalk.show/1";
 /// The name and version of what `crosstalk inbox --json` prints.
 pub(crate) const INBOX: &str = "crosstalk.inbox/1";
+/// The name and version of what `crosstalk waiting --json` prints.
+pub(crate) const WAITING: &str = "crosstalk.waiting/1";
 /// The name and version of what `crosstalk search --json` prints.
 pub(crate) const SEARCH: &str = "crosstalk.search/1";
 /// The name and version of what `crosstalk import --json` prints.
@@ -112,6 +114,8 @@ pub(crate) enum Form {
     Show,
     /// crosstalk.inbox/1: of `inbox --json`
     Inbox,
+    /// crosstalk.waiting/1: of `waiting --json`
+    Waiting,
     /// crosstalk.search/1: of `search --json`
     Search,
     /// crosstalk.import/1: of `import --json`
@@ -179,6 +183,7 @@ impl Form {
             Self::Threads => conversation::threads(),
             Self::Show => conversation::show(),
             Self::Inbox => conversation::inbox(),
+            Self::Waiting => conversation::waiting(),
             Self::Search => conversation::search(),
             Self::Import => conversation::import(),
             Self::Export => conversation::export(),

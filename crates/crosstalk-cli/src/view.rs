@@ -7,7 +7,7 @@ mod list;
 mod message;
 mod tree;
 
-pub(crate) use list::{messages, threads};
+pub(crate) use list::{asked, messages, threads};
 pub(crate) use message::message;
 pub(crate) use tree::tree;
 
@@ -79,7 +79,7 @@ fn intent(record: &Record, document: &Document<'_>) -> (String, Style) {
 }
 
 /// The two sides of a message. A name that looks like another one is marked.
-fn parties(record: &Record) -> String {
+pub(crate) fn parties(record: &Record) -> String {
     // A message that a relay handed out has the hop of that relay as its last.
     let own = usize::from(record.way == Way::Relayed);
     let sender = speaker(&record.sender, &record.text, own);
@@ -87,7 +87,7 @@ fn parties(record: &Record) -> String {
 }
 
 /// A name or an address, with a mark if its letters deceive.
-fn party(name: &str) -> String {
+pub(crate) fn party(name: &str) -> String {
     let shown = escape(name);
     match is_deceptive(name) {
         true => format!("{shown} (look-alike letters!)"),

@@ -1,65 +1,122 @@
-//! `crosstalk forget`: a thread is erased, from the store and the index.
+//! `crosstalk forget`: a message or a thread is erased, from the store and the index.
 
-use crate::console::{BOLD, Console, styled};
-use crate::desk::{self, Desk};
+use crate::console::Console;
+use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paragraph::count;
+use crate::paragraph::{count, wrap};
+use crate::view;
 use clap::Args;
-use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::store::{Record, Store as _, Thread};
+use crosstalk_store::SqliteStore;
 use std::io::{IsTerminal as _, Write as _};
 
-/// Erase a thread with all its messages, after a question
+/// Erase a message, or a thread with all its messages, after a question
 ///
-/// They are gone from the store and from the search index, and can't be brought back. What others have of them stays
+/// What is erased is gone from the store, the search index and the log, and can't be brought back. Of a thread, the other
+/// messages stay: what the erased message answered is open again, and a poll counts without it. What others have of it stays
 /// with them; so do exported files and backups of the store.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk forget 01K74V6R0074\n  crosstalk forget 01K74V6R0074 --yes\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 nobody to ask."
+    after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nnobody can be asked."
 )]
 pub(crate) struct Forget {
-    /// The thread, one of its messages, or `last`
-    #[arg(value_name = "THREAD")]
-    thread: String,
+    /// The message: its id, the beginning of it, or `last`; with --thread, the thread or one of its messages
+    #[arg(value_name = "MESSAGE")]
+    message: String,
+    /// Erase the whole thread
+    #[arg(long)]
+    thread: bool,
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
+}
+
+/// What is to be erased.
+enum Erasure {
+    Message(Box<Record>),
+    Thread(Box<Thread>),
 }
 
 impl Forget {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let mut store = desk.kept(console)?;
-        let thread = desk::thread(&store, &self.thread)?;
-        let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
-        let what = format!(
-            "{} of {} ({})",
-            count(number, "message"),
-            styled(
-                BOLD,
-                &escape(thread.context.as_deref().unwrap_or("a thread"))
-            ),
-            escape(&thread.id)
-        );
+        let erasure = self.find(&store)?;
+        let what = erasure.describe(&store)?;
         if !self.yes && !confirmed(console, &what)? {
-            console.talk("nothing was erased\n")?;
+            console.talk("Nothing was erased.\n")?;
             return Ok(Exit::FAILURE);
         }
-        store.forget(&thread.id)?;
-        console.talk(&format!("Erased: {what}\n"))?;
+        match &erasure {
+            Erasure::Message(record) => store.forget_message(&record.id).map(drop)?,
+            Erasure::Thread(thread) => store.forget(&thread.id).map(drop)?,
+        }
+        console.talk(&format!("{}\n", wrap(&format!("Erased: {what}."), 0, 0)))?;
         Ok(Exit::SUCCESS)
+    }
+
+    fn find(&self, store: &SqliteStore) -> Result<Erasure, Failure> {
+        if self.thread {
+            let thread = desk::thread(store, &self.message)?;
+            return Ok(Erasure::Thread(Box::new(thread)));
+        }
+        match desk::reference(store, &self.message)? {
+            Reference::Message(record) => Ok(Erasure::Message(record)),
+            Reference::Thread(thread) => {
+                let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
+                let id = view::short(store, &thread.id)?;
+                Err(Failure::Usage(format!(
+                    "`{}` is a thread with {}: `crosstalk forget --thread {id}` erases all of it, `crosstalk show {id}` lists \
+                     its messages",
+                    self.message,
+                    count(number, "message"),
+                )))
+            }
+        }
+    }
+}
+
+impl Erasure {
+    /// What will go, for the question and the confirmation.
+    fn describe(&self, store: &SqliteStore) -> Result<String, Failure> {
+        match self {
+            Self::Message(record) => {
+                let about = match record.context.as_deref().unwrap_or_default() {
+                    "" => String::new(),
+                    context => format!(" about {}", view::line(context)),
+                };
+                Ok(format!(
+                    "1 message{about}, {} ({})",
+                    view::parties(record),
+                    view::short(store, &record.id)?
+                ))
+            }
+            Self::Thread(thread) => {
+                let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
+                let about = match thread.context.as_deref().unwrap_or_default() {
+                    "" => String::new(),
+                    context => format!(" about {}", view::line(context)),
+                };
+                Ok(format!(
+                    "the thread{about} with {} ({})",
+                    count(number, "message"),
+                    view::short(store, &thread.id)?
+                ))
+            }
+        }
     }
 }
 
 fn confirmed(console: &mut Console, what: &str) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::Usage(
-            "there is nobody to ask: say --yes to erase the thread".into(),
-        ));
+        return Err(Failure::Usage(format!(
+            "not a terminal, so nobody can be asked: pass --yes to erase {what}"
+        )));
     }
-    console.talk(&format!("Erase {what}? It can't be brought back. [y/N] "))?;
+    let question = wrap(&format!("Erase {what}? It can't be brought back."), 0, 0);
+    console.talk(&format!("{question} [y/N] "))?;
     std::io::stderr().flush().map_err(Failure::of_output)?;
     let mut answer = String::new();
     let read = stdin.read_line(&mut answer);

@@ -1,5 +1,6 @@
 //! `crosstalk inbox`: what waits for the person of this store, or at a relay.
 
+mod relays;
 pub(super) mod remote;
 
 use crate::console::Console;
@@ -13,13 +14,16 @@ use crate::schema::INBOX;
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Show what waits for you: to answer, or to carry to another chat
+///
+/// The relays of the settings are asked as well, for two seconds in all: what waits there for you, in the queues of people that
+/// you may answer, for your decision, or to be carried. A relay that does not answer is named, and --local asks none.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; with --relay, 10 to\n17 what the relay refuses; with --take, as of crosstalk paste."
+    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --local                    # ask no relay\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; with --relay, 10 to\n17 what the relay refuses; with --take, as of crosstalk paste."
 )]
 pub(crate) struct Inbox {
     /// Take this message out without an answer; may be given again
@@ -28,6 +32,9 @@ pub(crate) struct Inbox {
     /// Show what waits at the relay of the settings, or of this URL, and not what is kept here
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["done", "skip"])]
     relay: Option<String>,
+    /// Ask no relay
+    #[arg(long, conflicts_with = "relay")]
+    local: bool,
     /// Whose inbox at the relay; may be given again. Without it, yours
     #[arg(long = "for", value_name = "ADDR", requires = "relay")]
     addresses: Vec<String>,
@@ -67,9 +74,15 @@ impl Inbox {
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
         let items: Vec<Record> = items.into_iter().map(desk::veiled).collect();
+        let relays = match self.local || desk.config.relays().is_empty() {
+            true => Vec::new(),
+            false => relays::ask_all(&desk)?,
+        };
         if self.json {
             let messages: Vec<Message> = items.iter().map(Message::new).collect();
-            let answer = json!({"schema": INBOX, "messages": messages, "more": more});
+            let relays: Vec<Value> = relays.iter().map(relays::AtRelay::report).collect();
+            let answer =
+                json!({"schema": INBOX, "messages": messages, "more": more, "relays": relays});
             console.data(json::pretty(&answer)?)?;
             return Ok(Exit::SUCCESS);
         }
@@ -80,7 +93,13 @@ impl Inbox {
                 console.show(&shown)?;
                 self.paging.tell_more(console, more)?;
             }
+            _ if relays.iter().any(relays::AtRelay::has_messages) => {
+                console.talk("nothing waits for you here\n")?;
+            }
             _ => console.talk("nothing waits for you\n")?,
+        }
+        for relay in &relays {
+            relay.show(console)?;
         }
         Ok(Exit::SUCCESS)
     }

@@ -30,6 +30,11 @@ impl Trouble {
         matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
     }
 
+    /// Whether the relay answered, and refused what it was asked for.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(&self.fault, ClientError::Refused(refused) if matches!(refused.status, 401 | 403))
+    }
+
     /// After how many seconds the relay wants to be asked again.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match &self.fault {
@@ -97,8 +102,8 @@ impl fmt::Display for Trouble {
         }
         if refused.status == 401 {
             f.write_str(
-                "\n  The relay wants a token: `crosstalk token create` makes one where the relay runs, and `crosstalk relay \
-                 add URL --token-file FILE` keeps it here.",
+                "\n  The relay wants a token: `crosstalk token create NAME --role person --for ADDRESS` makes one where the relay \
+                 runs, and `crosstalk relay add URL --token-file FILE` keeps it here.",
             )?;
         }
         match self.retry_after() {

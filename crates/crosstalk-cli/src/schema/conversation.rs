@@ -1,10 +1,10 @@
 //! The schemas of the conversation commands.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SHOW, THREADS, finding};
+use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SHOW, THREADS, WAITING, finding};
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Side, Wait, Way};
+use crosstalk_protocol::store::{Side, ThreadState, Wait, Way};
 use serde_json::{Value, json};
 
 fn number() -> Value {
@@ -52,6 +52,7 @@ fn thread_fields() -> Value {
         "id": text(), "context": maybe(), "session": maybe(), "parties": list(text()),
         "messages": number(), "waiting": number(), "asked": number(),
         "first_at": text(), "last_at": text(), "last": text(), "closed_at": maybe(),
+        "state": {"enum": ThreadState::WORDS}, "waits_for": list(text()),
     })
 }
 
@@ -103,7 +104,8 @@ pub(super) fn threads() -> Value {
     form(
         THREADS,
         "What `crosstalk threads --json` prints, the thread with the latest message first. `waiting` counts messages that \
-         wait for you, `asked` those that wait for the other side.",
+         wait for you, `asked` those that wait for the other side. `state` is what has to happen next, and `waits_for` names \
+         the others who have to act.",
         json!({"schema": schema(THREADS), "threads": threads, "more": {"type": "boolean"}}),
     )
 }
@@ -127,8 +129,36 @@ pub(super) fn export() -> Value {
 pub(super) fn inbox() -> Value {
     form(
         INBOX,
-        "What `crosstalk inbox --json` prints, the latest message first.",
-        json!({"schema": schema(INBOX), "messages": list(message()), "more": {"type": "boolean"}}),
+        "What `crosstalk inbox --json` prints, the latest message first. `relays` has what waits at the relays of the settings: \
+         `inboxes` with the command that fetches the messages, how many are `held` for your decision, and how many there \
+         are `to_carry`; `error` says why a relay could not be asked.",
+        json!({
+            "schema": schema(INBOX), "messages": list(message()), "more": {"type": "boolean"},
+            "relays": list(at_relay()),
+        }),
+    )
+}
+
+/// What waits at a relay.
+fn at_relay() -> Value {
+    let message = object(json!({
+        "id": text(), "thread": text(), "from": text(), "to": text(), "intent": maybe(),
+        "received_at": text(),
+    }));
+    let inbox = object(json!({"address": text(), "messages": list(message), "fetch": text()}));
+    object(json!({
+        "url": text(), "error": maybe(), "inboxes": list(inbox), "held": number(),
+        "to_carry": number(),
+    }))
+}
+
+pub(super) fn waiting() -> Value {
+    let one = object(json!({"message": message(), "waits_for": list(text()), "since": text()}));
+    form(
+        WAITING,
+        "What `crosstalk waiting --json` prints: the messages that you wait for an answer to, those of the thread with the \
+         latest message first; `waits_for` names whoever has not answered yet.",
+        json!({"schema": schema(WAITING), "messages": list(one), "more": {"type": "boolean"}}),
     )
 }
 

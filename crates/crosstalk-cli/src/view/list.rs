@@ -1,16 +1,21 @@
 //! Lists: threads, and messages one below the other.
 
 use super::message::{badge, warning};
-use super::{Look, intent, parties, party, time_of};
+use super::{Look, intent, line, parties, party, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::{Record, Thread, Wait};
+use crosstalk_protocol::store::{AskedMessage, Record, Thread, ThreadState, Wait};
 
-/// Threads, one a line: id, age, messages, parties, what it is about, state.
+/// The fewest columns that names and what a thread is about get; where there are fewer, the names are left out.
+const LEAST: usize = 10;
+/// The most columns of a state.
+const WIDEST_STATE: usize = 26;
+
+/// Threads, one a line: id, age, messages, what it is about, parties, what has to happen next.
 pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: &Look) -> String {
-    let rows: Vec<[String; 5]> = threads
+    let rows: Vec<[String; 6]> = threads
         .iter()
         .map(|t| {
             let names: Vec<String> = t.parties.iter().map(|p| party(p)).collect();
@@ -18,8 +23,9 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
                 short(&t.id),
                 age(t.last_at, look.now),
                 t.messages.to_string(),
-                clip_cells(&names.join(", "), look.width / 3),
-                escape(t.context.as_deref().unwrap_or("")).into_owned(),
+                line(t.context.as_deref().unwrap_or("")),
+                names.join(", "),
+                clip_cells(&state(t), WIDEST_STATE),
             ]
         })
         .collect();
@@ -27,27 +33,35 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
         let column = rows.iter().filter_map(|r| r.get(column));
         column.map(|c| cells(c)).max().unwrap_or(0)
     };
-    let (ids, ages, counts, parties) = (wide(0), wide(1), wide(2), wide(3));
+    let (ids, ages, counts, states) = (wide(0), wide(1), wide(2), wide(5));
+    // Two spaces stand between columns. What a thread is about gets its room before the names do.
+    let room = look.width.saturating_sub(ids + ages + counts + states + 10);
+    let (about, names) = match room.checked_sub(2 * LEAST) {
+        None => (room.max(LEAST), 0),
+        Some(free) => {
+            let about = wide(3).clamp(LEAST, LEAST + free);
+            (about, wide(4).min(room - about))
+        }
+    };
     let mut out = String::new();
     for (thread, row) in threads.iter().zip(&rows) {
-        let [id, age, count, who, context] = row;
-        let state = state(thread);
-        let taken = ids + ages + counts + parties + 8 + cells(&state) + 2;
-        let room = look.width.saturating_sub(taken).max(12);
-        let context = clip_cells(context, room);
-        let style = match (thread.waiting, thread.closed_at) {
-            (1.., _) => YELLOW,
-            (0, Some(_)) => DIM,
-            (0, None) => GREEN,
+        let [id, age, count, context, who, state] = row;
+        let style = match thread.state() {
+            ThreadState::YourTurn | ThreadState::Carry(_) => YELLOW,
+            ThreadState::Closed => DIM,
+            _ => GREEN,
+        };
+        let who = match names {
+            0 => String::new(),
+            _ => format!("  {}", padded(&clip_cells(who, names), names)),
         };
         let line = format!(
-            "{}  {}  {}  {}  {}{}",
+            "{}  {}  {}  {}{who}  {}",
             styled(BOLD, &padded(id, ids)),
             styled(DIM, &padded(age, ages)),
             format_args!("{count:>counts$}"),
-            padded(who, parties),
-            padded(&context, room),
-            styled(style, &format!("  {state}")),
+            padded(&clip_cells(context, about), about),
+            styled(style, state),
         );
         out.push_str(&line);
         out.push('\n');
@@ -55,13 +69,60 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
     out
 }
 
-/// What a thread is waiting for.
+/// What has to happen next in a thread.
 pub(super) fn state(thread: &Thread) -> String {
-    match (thread.closed_at, thread.waiting, thread.asked) {
-        (Some(_), ..) => "closed".to_owned(),
-        (None, 1.., _) => "waits for you".to_owned(),
-        (None, 0, 1..) => "asked".to_owned(),
-        (None, 0, 0) => "open".to_owned(),
+    match thread.state() {
+        ThreadState::Closed => "closed".to_owned(),
+        ThreadState::YourTurn => "your turn".to_owned(),
+        ThreadState::Carry(names) => format!("carry to {}", shown(&names)),
+        ThreadState::WaitingFor(names) => format!("waiting for {}", shown(&names)),
+        ThreadState::Answered => "answered".to_owned(),
+        ThreadState::Open => "open".to_owned(),
+    }
+}
+
+fn shown(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|n| party(n)).collect();
+    names.join(", ")
+}
+
+/// Messages that wait for others: for whom, since when, what about, and the beginning of the text.
+pub(crate) fn asked(
+    messages: &[AskedMessage],
+    short: impl Fn(&str) -> String,
+    look: &Look,
+) -> String {
+    let mut out = String::new();
+    for (number, asked) in messages.iter().enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        let record = &asked.record;
+        let tail = format!("{} · {}", age(time_of(record), look.now), short(&record.id));
+        let room = look.width.saturating_sub(cells(&tail) + 2).max(LEAST);
+        let whom = clip_cells(&shown(&asked.of), room);
+        out.push_str(&super::sides(
+            (&styled(BOLD, &whom), cells(&whom)),
+            (&styled(DIM, &tail), cells(&tail)),
+            look.width,
+        ));
+        let text = extract(record, super::first_line);
+        let room = look.width.saturating_sub(2);
+        let context = line(record.context.as_deref().unwrap_or(""));
+        if !context.is_empty() && context != text {
+            out.push_str(&format!("  {}\n", styled(DIM, &clip_cells(&context, room))));
+        }
+        out.push_str(&format!("  {}\n", clip_cells(&text, room)));
+    }
+    out
+}
+
+/// What is shown of the text of a message; of one with a content warning, the warning.
+fn extract(record: &Record, extract: impl Fn(&str) -> String) -> String {
+    let document = record.document();
+    match warning(&document) {
+        Some(warning) => format!("(content warning: {})", escape(&warning)),
+        None => extract(&document.body_text()),
     }
 }
 
@@ -110,10 +171,7 @@ pub(crate) fn messages(
             ),
             look.width,
         ));
-        let text = match warning(&document) {
-            Some(warning) => format!("(content warning: {})", escape(&warning)),
-            None => extract(&document.body_text()),
-        };
+        let text = self::extract(record, &extract);
         let room = look.width.saturating_sub(2);
         if !context.is_empty() {
             out.push_str(&format!("  {}\n", styled(DIM, &clip_cells(&context, room))));

@@ -255,18 +255,108 @@ fn a_closed_thread_takes_no_new_message_and_keeps_what_comes() {
     assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
 }
 
+/// The files of the store in which a word stands.
+fn files_with(home: &Home, word: &str) -> usize {
+    let folder = std::fs::read_dir(home.path("crosstalk")).unwrap();
+    let files = folder.map(|e| e.unwrap().path()).filter(|p| p.is_file());
+    let has = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(word.len()).any(|w| w == word.as_bytes())
+    };
+    files.filter(has).count()
+}
+
+#[test]
+fn one_message_is_forgotten_and_the_rest_of_the_thread_stays() {
+    let home = Home::new("forget-one");
+    let (asked, thread) = sent(&home, "chatgpt", "Which port?");
+    let answer = json(
+        &home,
+        &["paste", "--json", "--as-reply-to", &asked, "-"],
+        "Take xylomarimba.",
+    );
+    let answer = answer["messages"][0]["id"].as_str().unwrap().to_owned();
+    let state = || {
+        let threads = json(&home, &["threads", "--json"], "");
+        let one = &threads["threads"][0];
+        (
+            one["messages"].clone(),
+            one["state"].clone(),
+            one["waits_for"].clone(),
+        )
+    };
+    assert_eq!(
+        state(),
+        (2.into(), "answered".into(), serde_json::json!([]))
+    );
+    assert_eq!(
+        kalle(&home, &["forget", &answer], "").code,
+        2,
+        "nobody to ask"
+    );
+    assert_eq!(kalle(&home, &["forget", &answer, "--yes"], "").code, 0);
+    assert_eq!(files_with(&home, "xylomarimba"), 0);
+    assert_eq!(files_with(&home, &answer), 0);
+    let waiting = serde_json::json!(["CHATGPT"]);
+    assert_eq!(state(), (1.into(), "waiting".into(), waiting));
+    // The question is open again, and takes the answer once more.
+    let again = json(
+        &home,
+        &["paste", "--json", "--as-reply-to", &asked, "-"],
+        "Take 443.",
+    );
+    assert_eq!(again["messages"][0]["settles"], asked.as_str());
+    // An answer stands without its question.
+    assert_eq!(kalle(&home, &["forget", &asked, "--yes"], "").code, 0);
+    let shown = json(&home, &["show", "--json", &thread], "");
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(kalle(&home, &["fsck"], "").code, 0);
+}
+
+#[test]
+fn a_poll_counts_without_a_ballot_that_was_forgotten() {
+    let home = Home::new("forget-ballot");
+    let poll = [
+        "poll", "new", "Which?", "--option", "A", "--option", "B", "--target", "CHATGPT",
+        "--target", "CLAUDE", "--json",
+    ];
+    let poll = json(&home, &poll, "");
+    let id = poll["message"]["id"].as_str().unwrap().to_owned();
+    let thread = poll["message"]["thread"].as_str().unwrap().to_owned();
+    let ballot = |who: &str, number: u8| {
+        format!(
+            "[[{who}→KALLE v1]]\nuser: x\nsession: s\nthread: {thread}\nparent: {id}\nmessage: 01K74V8QF8570V52F7A8GSBCV{number}\n\
+             context: poll\nintent: RESPOND\nbody: |\n  A\nsig: none\n[[END]]\n"
+        )
+    };
+    json(&home, &["paste", "--json", "-"], &ballot("CHATGPT", 1));
+    json(&home, &["paste", "--json", "-"], &ballot("CLAUDE", 2));
+    let waits = || json(&home, &["waiting", "--json"], "")["messages"].clone();
+    assert_eq!(waits(), serde_json::json!([]));
+    let forget = ["forget", "01K74V8QF8570V52F7A8GSBCV1", "--yes"];
+    assert_eq!(kalle(&home, &forget, "").code, 0);
+    assert_eq!(waits()[0]["waits_for"], serde_json::json!(["CHATGPT"]));
+    let status = json(&home, &["poll", "status", &id, "--here", "--json"], "");
+    assert_eq!(status["tally"]["A"], 1, "{status:#}");
+}
+
 #[test]
 fn what_is_forgotten_is_gone_from_every_file() {
     let home = Home::new("forget");
     let (_, thread) = sent(&home, "chatgpt", "The word is xylomarimba.");
     let (_, other) = sent(&home, "claude", "Something else.");
     assert_eq!(kalle(&home, &["search", "xylomarimba"], "").code, 0);
-    assert_eq!(
-        kalle(&home, &["forget", &thread], "").code,
-        2,
-        "nobody to ask"
+    let named = kalle(&home, &["forget", &thread, "--yes"], "");
+    assert_eq!(named.code, 2, "{}", named.err);
+    assert!(
+        named.err.contains("crosstalk forget --thread"),
+        "{}",
+        named.err
     );
-    assert_eq!(kalle(&home, &["forget", &thread, "--yes"], "").code, 0);
+    let forget = ["forget", "--thread", &thread];
+    assert_eq!(kalle(&home, &forget, "").code, 2, "nobody to ask");
+    let forget = [&forget[..], &["--yes"]].concat();
+    assert_eq!(kalle(&home, &forget, "").code, 0);
     assert_eq!(kalle(&home, &["search", "xylomarimba"], "").code, 1);
     assert_eq!(kalle(&home, &["show", &thread], "").code, 1);
     assert_eq!(kalle(&home, &["show", &other], "").code, 0);

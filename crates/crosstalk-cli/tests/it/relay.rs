@@ -11,6 +11,7 @@ mod form;
 mod operate;
 mod outbox;
 mod poll;
+mod waiting;
 mod witness;
 
 use crate::run::{Ended, Home, binary};

@@ -98,6 +98,7 @@ fn the_schema_can_refuse() {
         "threads",
         "show",
         "inbox",
+        "waiting",
         "search",
         "import",
         "export",
@@ -363,9 +364,13 @@ fn the_conversation_commands_print_what_their_schemas_say() {
     // Before anything is kept, and with hostile and refused texts.
     valid("threads", &["threads", "--json"], "");
     valid("inbox", &["inbox", "--json"], "");
+    valid("waiting", &["waiting", "--json"], "");
     valid("search", &["search", "--json", "x"], "");
     let sent = valid("sent", &["send", "chatgpt", "--json", "Hi \u{202e}?"], "");
     let id = sent["message"]["id"].as_str().unwrap();
+    let waiting = valid("waiting", &["waiting", "--json"], "");
+    assert_eq!(waiting["messages"][0]["message"]["id"], id);
+    assert_eq!(waiting["messages"][0]["waits_for"][0], "CHATGPT");
     let paste = validator("paste");
     for input in inputs() {
         let ended = home.run_with(

@@ -68,6 +68,7 @@ fn a_conversation_fits_the_terminal() {
             "crosstalk show 01K74V6R0074G0T7MAHPXVDNXW",
             "crosstalk threads",
             "crosstalk inbox",
+            "crosstalk waiting",
             "crosstalk search width",
         ] {
             let screen = run(&terminal, command);
@@ -305,4 +306,42 @@ fn what_is_copied_while_somebody_watches_is_kept() {
             .count(),
         0
     );
+}
+
+#[test]
+fn forget_says_what_will_go_and_asks() {
+    let home = Home::new("forget-asks");
+    paste(&home, &envelope("Which port?"));
+    let terminal = terminal(&home, 80, 24, &[]);
+    for (options, what) in [
+        ("last", "Erase 1 message about a terminal of any width"),
+        (
+            "--thread last",
+            "Erase the thread about a terminal of any width with 1 message",
+        ),
+    ] {
+        terminal.type_text(&format!("clear; crosstalk forget {options}\n"));
+        let asked = terminal.wait_for("[y/N]");
+        assert!(asked.contains(what), "{asked}");
+        terminal.type_text("n\n");
+        terminal.wait_for("Nothing was erased.");
+        // The question is gone from the screen.
+        run(&terminal, "true");
+    }
+    terminal.type_text("clear; crosstalk forget last\n");
+    terminal.wait_for("[y/N]");
+    terminal.type_text("y\n");
+    terminal.wait_for("Erased: 1 message");
+    let shown = run(&terminal, "crosstalk show last");
+    assert!(shown.contains("nothing is kept here yet"), "{shown}");
+}
+
+#[test]
+fn the_start_screen_fits_a_page() {
+    let home = Home::new("start-screen");
+    paste(&home, &envelope("Which port?"));
+    let terminal = terminal(&home, 80, 24, &[]);
+    let screen = run(&terminal, "crosstalk");
+    assert!(screen.starts_with("Crosstalk: "), "{screen}");
+    assert!(screen.contains("Waiting for you: 1 message"), "{screen}");
 }

@@ -137,7 +137,7 @@ pub(in crate::command) fn keep(
 }
 
 /// A message in a line or two.
-fn line(waiting: &Waiting) -> String {
+pub(super) fn line(waiting: &Waiting) -> String {
     let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
     let state = waiting.state.as_deref().unwrap_or("queued");
     let more = format!("{state}, {}", waiting.received_at);

@@ -1,0 +1,77 @@
+//! `crosstalk waiting`: what the person of this store waits for.
+
+use crate::console::{Console, DIM, styled};
+use crate::desk::{self, Desk, NOTHING};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::json;
+use crate::report::Message;
+use crate::schema::WAITING;
+use crate::view::{self, Look};
+use clap::Args;
+use crosstalk_protocol::store::{AskedMessage, Store as _};
+use serde_json::{Value, json};
+
+/// Show what you wait for, from whom, and since when
+///
+/// These are the questions that you sent and that are not answered. Of a poll, those are named who have not answered yet.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing."
+)]
+pub(crate) struct Waiting {
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.waiting/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Waiting {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let store = desk.messages(console)?;
+        let listing = match &store {
+            Some(store) => Some(store.asked(self.paging.page())?),
+            None => None,
+        };
+        let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        let items: Vec<AskedMessage> = items.into_iter().map(veiled).collect();
+        if self.json {
+            let messages: Vec<Value> = items.iter().map(report).collect();
+            let answer = json!({"schema": WAITING, "messages": messages, "more": more});
+            console.data(json::pretty(&answer)?)?;
+            return Ok(Exit::SUCCESS);
+        }
+        let Some(store) = store else {
+            console.talk(&format!("{NOTHING}\n"))?;
+            return Ok(Exit::SUCCESS);
+        };
+        if items.is_empty() {
+            console.talk("You wait for nothing.\n")?;
+            return Ok(Exit::SUCCESS);
+        }
+        let short = view::shortener(&store);
+        console.show(&view::asked(&items, short, &Look::of(console)))?;
+        self.paging.tell_more(console, more)?;
+        let hint = "`crosstalk paste` keeps an answer that you copied.";
+        console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// A message whose consent is over has no text any more.
+fn veiled(asked: AskedMessage) -> AskedMessage {
+    AskedMessage {
+        record: desk::veiled(asked.record),
+        of: asked.of,
+    }
+}
+
+fn report(asked: &AskedMessage) -> Value {
+    json!({
+        "message": Message::new(&asked.record),
+        "waits_for": asked.of,
+        "since": asked.record.at.to_string(),
+    })
+}
