@@ -14,8 +14,7 @@ use clap::{Parser, ValueEnum};
     name = "crosstalk",
     version,
     max_term_width = 80,
-    subcommand_required = true,
-    arg_required_else_help = true,
+    subcommand_required = false,
     after_help = exit::table()
 )]
 pub(crate) struct Cli {
@@ -34,7 +33,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// When to use colors.

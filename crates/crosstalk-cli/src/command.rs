@@ -47,6 +47,7 @@ mod send;
 mod serve;
 mod show;
 pub(crate) mod sign;
+pub(crate) mod start;
 mod status;
 mod threads;
 mod token;

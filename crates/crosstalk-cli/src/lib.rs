@@ -17,6 +17,7 @@
 //! clipboard  copying and pasting         editor  a text that a person writes
 //! console    stdout for data, stderr for talk
 //! screen     the size of the terminal, and text that fits
+//! guide      commands by purpose, and the words that people type for them
 //! exit       the exit codes              failure what ends a command early
 //! ```
 //!
@@ -36,6 +37,7 @@ mod content;
 mod desk;
 mod editor;
 mod failure;
+mod guide;
 mod home;
 mod incoming;
 mod input;
@@ -53,7 +55,7 @@ mod schema;
 mod screen;
 mod view;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use cli::Cli;
 use console::Console;
 use exit::Exit;
@@ -63,7 +65,7 @@ use std::process::ExitCode;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(fault) => {
             // Help and the version go to stdout, wrong usage to stderr; a closed pipe is no news.
@@ -81,8 +83,24 @@ pub fn main() -> ExitCode {
         }
     };
     let mut console = Console::new(cli.color, cli.profile);
-    let result = cli.command.run(&mut console);
+    let result = match cli.command {
+        Some(command) => command.run(&mut console),
+        None => command::start::run(&mut console),
+    };
     finish(result, &mut console).into()
+}
+
+/// Reads the arguments of this process.
+fn parse() -> Result<Cli, clap::Error> {
+    let parsed = command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command())));
+    parsed.map_err(|mut fault| {
+        let arguments = std::env::args_os().skip(1);
+        let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
+        guide::advise(&mut fault, &command(), arguments);
+        fault
+    })
 }
 
 /// The text without anything that a terminal would act on.
@@ -92,7 +110,7 @@ fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
 
 /// The whole command line, for completions, man pages and tests.
 pub fn command() -> clap::Command {
-    Cli::command()
+    guide::grouped(Cli::command())
 }
 
 fn finish(result: Result<Exit, Failure>, console: &mut Console) -> Exit {

@@ -42,7 +42,7 @@ fn exit_codes_stand_in_the_help_after_the_commands_and_in_the_documentation() {
     let help = run(&["--help"], "").out;
     let page = std::fs::read_to_string(folder("../../docs/cli.md")).unwrap();
     let codes = help.split_once("\nExit codes:\n").unwrap().1;
-    assert!(help.find("\nCommands:\n").unwrap() < help.find("\nExit codes:\n").unwrap());
+    assert!(help.find("\nConversations:\n").unwrap() < help.find("\nExit codes:\n").unwrap());
     for code in crosstalk_envelope::ErrorCode::ALL {
         let number = code.exit_code();
         assert!(codes.contains(&format!("  {number}  {code}: ")), "{code}");
