@@ -16,11 +16,12 @@ use serde_json::json;
 
 /// Find messages by their words, the latest first
 ///
-/// Every word has to be there, in any case and with or without accents. "Some words" in quotes have to follow each other,
-/// auth* is the beginning of a word, and from:, to:, context: and intent: before a word look there alone.
+/// Every word has to be there, in any case and with or without accents. The last word may be the beginning of one, as any
+/// word with a * may: auth* finds authority. "Some words" in quotes have to be whole and follow each other; from:, to:,
+/// context: and intent: before a word look there alone.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk search jwt expiry\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
+    after_help = "Examples:\n  crosstalk search jwt expi\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
 )]
 pub(crate) struct Search {
     /// What to look for
@@ -36,7 +37,8 @@ pub(crate) struct Search {
 impl Search {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let query = self.words.join(" ");
-        let search = store::Search::parse(&query).map_err(|e| Failure::Usage(e.to_string()))?;
+        let search =
+            store::Search::parse_typed(&query).map_err(|e| Failure::Usage(e.to_string()))?;
         let desk = Desk::open(console)?;
         let kept = desk.messages(console)?;
         let listing = match &kept {

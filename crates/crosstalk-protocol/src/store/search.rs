@@ -67,6 +67,28 @@ impl Search {
             false => Ok(Self { terms }),
         }
     }
+
+    /// The same for a person who may still be typing: the last word may go on, unless it stands in quotes. One letter alone
+    /// would find almost everything, and has to be a word.
+    ///
+    /// ```
+    /// use crosstalk_protocol::store::Search;
+    /// let goes_on = |text| Search::parse_typed(text).unwrap().terms.last().unwrap().prefix;
+    /// assert!(goes_on("jwt expi") && goes_on("from:chat"));
+    /// assert!(!goes_on("jwt \"expi\"") && !goes_on("plan b"));
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no letter and no digit in it.
+    pub fn parse_typed(text: &str) -> Result<Self, SearchError> {
+        let mut search = Self::parse(text)?;
+        let is_quoted = text.trim_end().ends_with('"');
+        if let Some(last) = search.terms.last_mut() {
+            let word = last.words.last().map_or(0, |w| w.chars().count());
+            last.prefix |= !is_quoted && word > 1;
+        }
+        Ok(search)
+    }
 }
 
 /// The text in pieces at white space outside of quotes.
