@@ -1,16 +1,20 @@
-//! Chat exports in Markdown: who said what, in the forms that exporters and people write, and the envelopes of it.
+//! Chat exports: who said what, in Markdown as exporters and people write it and in the JSON of ChatGPT and Claude, and the
+//! envelopes of it.
 //!
 //! ```text
-//! text ── read_chat ──> Chat ── messages ──> Builder, Builder, …
+//! text ── read_chat ────────────────┐
+//! JSON ── ExportedChat::into_chat ──┴──> Chat ── messages ──> Builder, Builder, …
 //! ```
 //!
 //! A text that holds envelopes is not for this module: scan it first.
 
+mod export;
 mod front;
 mod import;
 mod label;
 mod speaker;
 
+pub use export::ExportedChat;
 pub use import::ChatImport;
 pub use speaker::Speaker;
 
@@ -25,8 +29,10 @@ pub struct Chat {
     pub title: Option<String>,
     /// When it began, where the export says so.
     pub at: Option<Timestamp>,
-    /// What was said, in order; at least two turns by at least two speakers.
+    /// What was said, in order: each turn after the one that it follows. At least one.
     pub turns: Vec<Turn>,
+    /// What the program that exported it calls it, where it does.
+    pub key: Option<String>,
 }
 
 /// What one speaker said at a time.
@@ -38,6 +44,10 @@ pub struct Turn {
     pub text: String,
     /// When, where the export says so.
     pub at: Option<Timestamp>,
+    /// The place of the turn that it follows; nothing at the beginning of a branch.
+    pub after: Option<usize>,
+    /// What the program that exported it calls it, where it does.
+    pub key: Option<String>,
 }
 
 /// Reads a chat export. Nothing if the text is none: fewer than two turns, or one speaker only.
@@ -98,6 +108,8 @@ fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
             speaker: label.speaker(&front),
             text: said.to_owned(),
             at: label.at.or(at),
+            after: turns.len().checked_sub(1),
+            key: None,
         });
     }
     let first = turns.first()?;
@@ -106,6 +118,7 @@ fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
         title: front.title,
         at: front.at,
         turns,
+        key: None,
     })
 }
 

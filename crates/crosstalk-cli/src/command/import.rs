@@ -1,5 +1,6 @@
-//! `crosstalk import`: archives of envelopes, and chats that were exported as Markdown.
+//! `crosstalk import`: archives of envelopes, and chats that were exported.
 
+mod export;
 mod files;
 
 use crate::console::{Console, RED, styled};
@@ -14,26 +15,29 @@ use crate::lookup::Look;
 use crate::paragraph::count;
 use crate::schema::IMPORT;
 use clap::Args;
-use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::chat::{self, ChatImport};
+use crosstalk_envelope::{Document, ErrorCode, Reading};
+use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
 use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 /// How many messages go into the store at once.
 const BATCH: usize = 500;
+/// How much of the export of a chat program is read.
+const MAX_EXPORT_BYTES: u64 = 2 << 30;
 
-/// Keep the messages of files and folders: .crosstalk, .aict, and chats exported as Markdown
+/// Keep the messages of files and folders: archives, and chats exported from ChatGPT, Claude or as Markdown
 ///
-/// Folders are searched for files that end in .crosstalk, .aict, .md, .markdown or .txt; links in them are not followed.
-/// A Markdown file without an envelope is read as a chat: each turn becomes a message. What is known already is counted
-/// and left alone, so an import can be repeated. Keys are not pinned.
+/// Folders are searched for files that end in .crosstalk, .aict, .md, .markdown or .txt, and for conversations.json; links
+/// in them are not followed. The conversations.json of ChatGPT and of Claude, and a Markdown file without an envelope, are
+/// read as chats: each conversation becomes a thread, and each turn a message. What is known already is counted and left
+/// alone, so an import can be repeated. Unpack a .zip first. Keys are not pinned.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
+    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import conversations.json\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
 )]
 pub(crate) struct Import {
     /// Files and folders
@@ -59,6 +63,7 @@ impl Import {
         let desk = Desk::open(console)?;
         let found = files::find(&self.paths)?;
         let look = Look::default();
+        let bar = self.bar(&found);
         let mut work = Work {
             incoming: Incoming::new(&desk, &look)?,
             store: desk.store(console)?,
@@ -67,11 +72,13 @@ impl Import {
             exit: Exit::SUCCESS,
             person: desk.config.sender()?,
             user: desk.config.user()?,
+            bar: bar.clone(),
         };
-        let bar = self.bar(found.len());
+        let mut done = 0;
         for path in &found {
             work.file(console, path)?;
-            bar.inc(1);
+            done += bytes_of(path);
+            bar.set_position(done);
         }
         work.flush()?;
         bar.finish_and_clear();
@@ -80,14 +87,15 @@ impl Import {
     }
 
     /// A bar on a terminal, nothing elsewhere.
-    fn bar(&self, files: usize) -> ProgressBar {
+    fn bar(&self, files: &[PathBuf]) -> ProgressBar {
         let is_shown = std::io::stderr().is_terminal() && !self.json;
         let target = match is_shown {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
-        let bar = ProgressBar::with_draw_target(u64::try_from(files).ok(), target);
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files, {eta} left");
+        let bytes = files.iter().map(|path| bytes_of(path)).sum();
+        let bar = ProgressBar::with_draw_target(Some(bytes), target);
+        let style = ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} left");
         bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
@@ -119,13 +127,23 @@ impl Import {
                 "{word}: {file}: another message has the id {id}\n"
             ))?;
         }
-        console.talk(&format!(
-            "{} read: {} kept, {} known already\n",
-            count(tally.files, "file"),
-            count(tally.filed, "message"),
-            tally.known
-        ))
+        let files = count(tally.files, "file");
+        console.talk(&match (tally.filed, tally.known) {
+            (0, known @ 1..) => {
+                let known = count(known, "message");
+                format!("{files} read: nothing new, {known} known already\n")
+            }
+            (filed, known) => {
+                let filed = count(filed, "message");
+                format!("{files} read: {filed} kept, {known} known already\n")
+            }
+        })
     }
+}
+
+/// How long a file is; nothing if that can't be found out.
+fn bytes_of(path: &std::path::Path) -> u64 {
+    path.metadata().map_or(0, |m| m.len())
 }
 
 /// An import under way.
@@ -138,6 +156,7 @@ struct Work<'w> {
     /// Who the person is in a chat that was exported.
     person: String,
     user: String,
+    bar: ProgressBar,
 }
 
 impl Work<'_> {
@@ -145,6 +164,15 @@ impl Work<'_> {
     fn file(&mut self, console: &mut Console, path: &std::path::Path) -> Result<(), Failure> {
         self.tally.files += 1;
         let name = path.to_string_lossy().into_owned();
+        if files::is_archive(path) {
+            let reason =
+                "it is a .zip archive: unpack it, then import the folder or its conversations.json";
+            self.refuse(&name, reason, ErrorCode::Unsupported.into());
+            return Ok(());
+        }
+        if files::is_json(path) && self.exported(console, path, &name)? {
+            return Ok(());
+        }
         let input = match Input::read(path, console) {
             Ok(input) => input,
             Err(fault) => {
@@ -172,6 +200,48 @@ impl Work<'_> {
             self.document(console, &name, document, Way::Imported)?;
         }
         Ok(())
+    }
+
+    /// Reads the conversations that a chat program exported. False if there is none in the file.
+    fn exported(
+        &mut self,
+        console: &mut Console,
+        path: &std::path::Path,
+        name: &str,
+    ) -> Result<bool, Failure> {
+        let Ok(file) = std::fs::File::open(path) else {
+            return Ok(false);
+        };
+        let file = self.bar.clone().wrap_read(file.take(MAX_EXPORT_BYTES));
+        let (mut number, mut is_export) = (0_usize, false);
+        let ended = export::each_element(std::io::BufReader::new(file), |value| {
+            number += 1;
+            let exported = match serde_json::from_value::<ExportedChat>(value) {
+                Ok(exported) => exported,
+                Err(fault) => {
+                    if is_export {
+                        let reason = format!("conversation {number}: {fault}");
+                        self.refuse(name, &reason, ErrorCode::Format.into());
+                    }
+                    return Ok(());
+                }
+            };
+            is_export |= exported.is_known();
+            match exported.into_chat() {
+                Some(chat) => self.chat(console, name, &chat),
+                None => Ok(()),
+            }
+        });
+        match ended {
+            Ok(()) => {}
+            Err(export::Ended::Failed(failure)) => return Err(failure),
+            Err(export::Ended::Malformed(_)) if !is_export => {}
+            Err(export::Ended::Malformed(fault)) => {
+                let reason = format!("after {}: {fault}", count(number, "conversation"));
+                self.refuse(name, &reason, ErrorCode::Format.into());
+            }
+        }
+        Ok(is_export)
     }
 
     fn chat(
@@ -265,7 +335,7 @@ impl Work<'_> {
             // The id of a turn comes from what was said: only the name of the file is another one.
             Outcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
             Outcome::Conflict { id, .. } => {
-                self.exit = self.exit.worst(crosstalk_envelope::ErrorCode::Perm.into());
+                self.exit = self.exit.worst(ErrorCode::Perm.into());
                 let id = crosstalk_envelope::unicode::escape(&id).into_owned();
                 self.tally.conflicts.push((name, id));
             }

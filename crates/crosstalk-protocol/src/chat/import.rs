@@ -24,8 +24,8 @@ pub struct ChatImport<'a> {
 impl Chat {
     /// The messages of a chat, in order, all of one thread.
     ///
-    /// What the person says is a REQUEST, what an assistant says then is the RESPOND to it. The ids come from what was
-    /// said: the same chat gives the same ids again, and a longer export of it goes on in the same thread. So a message
+    /// What the person says is a REQUEST, what an assistant says then is the RESPOND to it. The ids come from those of the
+    /// export, else from what was said: the same chat gives the same ids again, and a longer export of it goes on in the same thread. So a message
     /// whose id a store has is there already, whatever the file was called this time.
     ///
     /// ```
@@ -40,19 +40,26 @@ impl Chat {
         let Some(first) = self.turns.first() else {
             return Vec::new();
         };
-        let root = Digest::of(plain(&first.text).as_bytes());
+        let root = match &self.key {
+            Some(key) => Digest::of(format!("chat {key}").as_bytes()),
+            None => Digest::of(plain(&first.text).as_bytes()),
+        };
         let thread = id(self.time(first), &format!("thread {root}"));
         let session = format!("import {}", hex(root));
         let context = self.context(first);
-        let mut asked: Option<(String, bool)> = None;
+        // The latest question of the branch up to each turn, and whether it has an answer.
+        let mut questions: Vec<Option<(String, bool)>> = Vec::with_capacity(self.turns.len());
         let mut builders = Vec::new();
         for (index, turn) in self.turns.iter().enumerate() {
             let body = plain(&turn.text);
             let who = name(&turn.speaker, import.person);
-            let message = id(
-                self.time(turn),
-                &format!("turn {root} {index} {who}\n{body}"),
-            );
+            let known_as = match &turn.key {
+                Some(key) => format!("turn {root} {key}"),
+                None => format!("turn {root} {index} {who}\n{body}"),
+            };
+            let message = id(self.time(turn), &known_as);
+            let before = turn.after.and_then(|place| questions.get(place));
+            let mut asked = before.cloned().flatten();
             let receiver = self.receiver(index, import.person);
             // Each turn depends on earlier ones only: a longer export says the same about them.
             let (intent, parent) = match (&turn.speaker, &asked) {
@@ -71,6 +78,7 @@ impl Chat {
                 }
                 _ => (Intent::Broadcast, None),
             };
+            questions.push(asked);
             let mut builder = Builder::new(who, receiver)
                 .user(one_line(import.user))
                 .session(&session)
@@ -113,7 +121,16 @@ impl Chat {
             Speaker::Assistant(name) => Some(name.clone()),
             _ => None,
         };
-        let before = self.turns.iter().take(index).rev().find_map(assistant);
+        let mut place = self.turns.get(index).and_then(|t| t.after);
+        let mut before = None;
+        // Each turn stands after the one that it follows, so that this ends.
+        while let Some(turn) = place.and_then(|p| self.turns.get(p)) {
+            before = assistant(turn);
+            place = match before {
+                Some(_) => None,
+                None => turn.after.filter(|next| Some(*next) < place),
+            };
+        }
         let first = || self.turns.iter().find_map(assistant);
         before.or_else(first).unwrap_or_else(|| "ASSISTANT".into())
     }

@@ -1,6 +1,7 @@
 //! The files of an import.
 
 use crate::failure::Failure;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 const ENDINGS: [&str; 5] = ["crosstalk", "aict", "md", "markdown", "txt"];
@@ -33,13 +34,37 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
             let kind = entry.file_type().map_err(fault)?;
             if kind.is_dir() {
                 below.push(entry.path());
-            } else if kind.is_file() && ending(&entry.path()).is_some() {
+            } else if kind.is_file() && may_hold_messages(&entry.path()) {
                 found.push(entry.path());
             }
         }
         folders.extend(below.into_iter().rev());
     }
     Ok(())
+}
+
+/// Whether a file of a folder may hold messages.
+fn may_hold_messages(path: &Path) -> bool {
+    // Beside the conversations, exports have files about the account and what was shared.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ending(path).is_some() || (is_json(path) && name.to_lowercase().starts_with("conversations"))
+}
+
+/// Whether a file may be the export of a chat program.
+pub(super) fn is_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("json"))
+}
+
+/// Whether a file is a .zip archive.
+pub(super) fn is_archive(path: &Path) -> bool {
+    // What comes out of a pipe can be read once.
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|f| f.take(4).read_to_end(&mut start));
+    read.is_ok() && start == b"PK\x03\x04"
 }
 
 /// Whether a file without an envelope may be a chat.
@@ -61,7 +86,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir(root.join("b")).unwrap();
-        for name in ["c.crosstalk", "a.AICT", "b/x.md", "b/picture.png"] {
+        for name in [
+            "c.crosstalk",
+            "a.AICT",
+            "b/x.md",
+            "b/picture.png",
+            "b/conversations.json",
+            "b/user.json",
+        ] {
             std::fs::write(root.join(name), "").unwrap();
         }
         #[cfg(unix)]
@@ -71,7 +103,14 @@ mod tests {
             .iter()
             .map(|p| p.strip_prefix(root).unwrap())
             .collect();
-        let expected = ["a.AICT", "c.crosstalk", "b/x.md", "b/picture.png"].map(Path::new);
+        let expected = [
+            "a.AICT",
+            "c.crosstalk",
+            "b/conversations.json",
+            "b/x.md",
+            "b/picture.png",
+        ]
+        .map(Path::new);
         assert_eq!(names, expected);
     }
 }
