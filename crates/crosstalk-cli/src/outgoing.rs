@@ -184,6 +184,13 @@ impl Delivery {
         Ok(self)
     }
 
+    /// The same, and the public key goes along if it is signed: whoever gets it can check it, and check later that what follows
+    /// is signed with the same key. Only a setting that says never is respected.
+    pub(crate) fn carrying_key(mut self, desk: &Desk) -> Self {
+        self.with_key |= self.signs(desk) && desk.config.with_key() != WithKey::Never;
+        self
+    }
+
     /// A closed thread takes no new messages, unless it goes on.
     pub(crate) fn require_open(&self, store: &SqliteStore, thread: &str) -> Result<(), Failure> {
         match self.reopen {

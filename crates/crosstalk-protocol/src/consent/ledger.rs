@@ -440,7 +440,8 @@ pub fn withdraw(
     if !claim.is_revoke || (claim.withdraws.is_empty() && token.is_none()) {
         return Ok(None);
     }
-    if !party.proof.is_firm {
+    let is_same_key = token.is_none() && withdraws_own(claim, party, known);
+    if !party.proof.is_firm && !is_same_key {
         return Err(refuse(
             &rule::CONSENT_REVOKE_PROOF,
             &format!(
@@ -448,7 +449,8 @@ pub fn withdraw(
                  was compared or that a domain vouches for, with an id, to a receiver that is a URL",
                 shown(party.sender)
             ),
-            "have the key pinned after comparing it (`crosstalk trust pin --compared`), and sign it (`crosstalk sign`)",
+            "sign it with the key that signed the consent, or have your key pinned for this sender where the consent is on \
+             record (`crosstalk trust pin ID --key FILE --sender ADDRESS`)",
         ));
     }
     for id in &claim.withdraws {
@@ -478,7 +480,7 @@ pub fn withdraw(
                 "Only an authority withdraws a permission, and {} is none here",
                 shown(party.sender)
             ),
-            "let who runs the relay end it (`crosstalk token revoke`), or name the sender among the authorities",
+            "let who runs the relay end it (`crosstalk token revoke NAME`), or name the sender among the authorities",
         ));
     }
     Ok(Some(Withdrawal {
@@ -491,6 +493,18 @@ pub fn withdraw(
             reason: claim.reason.clone(),
         },
     }))
+}
+
+/// Whether all that is withdrawn was granted by the same sender with the same key, so that no more has to be known about who
+/// that is.
+fn withdraws_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
+    let is_own = |id: &String| {
+        let grant = known.iter().find(|g| g.id == *id);
+        grant.is_some_and(|g| {
+            g.is_by(party.sender) && g.pkid.is_some() && g.pkid.as_deref() == party.pkid
+        })
+    };
+    party.proof.is_same_key && !claim.withdraws.is_empty() && claim.withdraws.iter().all(is_own)
 }
 
 /// The token that `Permission: token:NAME` names.

@@ -52,6 +52,9 @@ pub struct Proof {
     /// Whether it is surely from its sender: signed with a key of the sender that more than a first contact vouches for, for
     /// a receiver that is a URL, with an id and a time. Only then it withdraws something.
     pub is_firm: bool,
+    /// Whether it is surely signed with the same key as every other message under its key id, whoever its sender is: then it
+    /// withdraws what the same sender granted with that key.
+    pub is_same_key: bool,
 }
 
 impl Proof {
@@ -86,8 +89,10 @@ impl Proof {
         Self {
             assurance,
             is_firm: is_senders && is_compared && assurance.is_trusted(),
+            is_same_key: peer.is_local,
         }
     }
+
     /// What a signature with a key of one's own proves in one's own store: it is the person's, and for each of their
     /// addresses that is sure.
     pub fn own(verdict: &Verdict, is_own_address: bool) -> Self {
@@ -95,6 +100,7 @@ impl Proof {
             true => Self {
                 assurance: Assurance::Pinned,
                 is_firm: is_own_address,
+                is_same_key: true,
             },
             false => Self::default(),
         }

@@ -15,6 +15,7 @@ fn proof(word: &str) -> Proof {
     Proof {
         assurance: Assurance::parse(word).unwrap_or(Assurance::Pinned),
         is_firm: word == "firm",
+        is_same_key: false,
     }
 }
 

@@ -65,7 +65,11 @@ impl Grant {
             }
             None => None,
         };
-        let delivery = self.delivery.clone().signed_if(desk, false)?;
+        let delivery = self
+            .delivery
+            .clone()
+            .signed_if(desk, false)?
+            .carrying_key(desk);
         delivery.require_key(desk)?;
         let at = clock::now();
         let id = self.id.clone().unwrap_or_else(|| desk.new_id());

@@ -12,7 +12,7 @@ use clap::Args;
 use crosstalk_envelope::{Address, Builder, CoreHeader, Intent};
 use crosstalk_protocol::compose::session_text;
 use crosstalk_protocol::consent::Grant;
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::store::{Record, Store as _, Way};
 
 /// Withdraw a consent: erase what was kept under it, and make the signed REVOKE
 ///
@@ -42,7 +42,11 @@ pub(super) struct Revoke {
 
 impl Revoke {
     pub(super) fn run(self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
-        let delivery = self.delivery.clone().signed_if(desk, true)?;
+        let delivery = self
+            .delivery
+            .clone()
+            .signed_if(desk, true)?
+            .carrying_key(desk);
         delivery.require_key(desk)?;
         let store = desk.messages(console)?;
         let grant = match &store {
@@ -64,15 +68,16 @@ impl Revoke {
         let at = clock::now();
         let id = grant.as_ref().map_or(&self.id, |g| &g.id);
         let thread = given.as_ref().map(|r| r.thread.clone());
-        let mut builder = Builder::new(self.sender(desk, grant.as_ref())?, receiver)
-            .user(desk.config.user()?)
-            .session(session_text(at, "consent"))
-            .thread(thread.unwrap_or_else(|| desk.new_id()))
-            .core_if(CoreHeader::Parent, given.as_ref().map(|r| r.id.as_str()))
-            .message(desk.new_id())
-            .context("consent")
-            .intent(Intent::Revoke.as_str())
-            .meta("revocation", "Consent-ID", id);
+        let mut builder =
+            Builder::new(self.sender(desk, grant.as_ref(), given.as_ref())?, receiver)
+                .user(desk.config.user()?)
+                .session(session_text(at, "consent"))
+                .thread(thread.unwrap_or_else(|| desk.new_id()))
+                .core_if(CoreHeader::Parent, given.as_ref().map(|r| r.id.as_str()))
+                .message(desk.new_id())
+                .context("consent")
+                .intent(Intent::Revoke.as_str())
+                .meta("revocation", "Consent-ID", id);
         if let Some(reason) = &self.reason {
             builder = builder.meta("revocation", "Reason", reason);
         }
@@ -86,13 +91,20 @@ impl Revoke {
         delivery.dispatch(console, desk, &builder, &[])
     }
 
-    /// The name under which it was given, if that is one's own.
-    fn sender(&self, desk: &Desk, grant: Option<&Grant>) -> Result<String, Failure> {
+    /// The name under which it was given, if that is one's own, or if it was given here.
+    fn sender(
+        &self,
+        desk: &Desk,
+        grant: Option<&Grant>,
+        given: Option<&Record>,
+    ) -> Result<String, Failure> {
         let mine = desk.mine()?;
-        match (&self.from, grant) {
+        let was_given_here = given.is_some_and(|r| r.way == Way::Sent);
+        let own = grant.filter(|g| mine.has(&g.granter) || was_given_here);
+        match (&self.from, own) {
             (Some(from), _) => Ok(resolve_typed(&desk.config, from)),
-            (None, Some(grant)) if mine.has(&grant.granter) => Ok(grant.granter.clone()),
-            _ => desk.config.sender(),
+            (None, Some(grant)) => Ok(grant.granter.clone()),
+            (None, None) => desk.config.sender(),
         }
     }
 

@@ -116,3 +116,43 @@ fn what_is_typed_about_a_consent_is_looked_at() {
     let known = kalle.does(&[&send[..], &["--consent-id", "health", "140 to 90."]].concat());
     assert!(!known.err.contains("is new"), "{}", known.err);
 }
+
+/// What was granted under another name of one's own is revoked under it, here and at the relay of this machine.
+#[test]
+fn a_consent_that_was_granted_under_another_name_is_revoked_under_it() {
+    let ann = Person::new("consent-from", "ann");
+    ann.does(&["key", "new", "--id", "ann@acme.example"]);
+    let grant = [
+        "consent", "grant", BOT, "--scope", "medical", "--from", ANN, "--id",
+    ];
+    let revoke = ["consent", "revoke"];
+    // Here alone: with the name, and without it.
+    for (id, more) in [("here", &["--from", ANN][..]), ("here-too", &[])] {
+        ann.does(&[&grant[..], &[id]].concat());
+        let revoked = ann.does(&[&revoke[..], &[id], more].concat());
+        assert!(revoked.err.contains("Withdrawn"), "{}", revoked.err);
+        assert!(
+            revoked.out.starts_with(&format!("[[{ANN}→")),
+            "{}",
+            revoked.out
+        );
+    }
+    // By a relay, after the same key has signed under another name.
+    let relay = Relay::start(&ann.home, &[]);
+    ann.does(&["relay", "add", &relay.url]);
+    ann.does(&["send", BOT, "Hello.", "--sign", "--with-key"]);
+    ann.does(&[&grant[..], &["there"]].concat());
+    assert_eq!(show(&ann, "there")["standing"], "holds");
+    ann.does(&[&revoke[..], &["there", "--from", ANN]].concat());
+    assert_eq!(show(&ann, "there")["standing"], "revoked");
+    // A consent of somebody else stays.
+    let other = ann.run(&[
+        "consent",
+        "revoke",
+        "there",
+        "--from",
+        "human://acme.example/bob",
+    ]);
+    assert_eq!(other.code, 14, "{}", other.err);
+    relay.stop();
+}

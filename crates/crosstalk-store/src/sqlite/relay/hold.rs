@@ -482,6 +482,7 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
             let proof = Proof {
                 assurance: word(row, "assurance", Assurance::parse)?,
                 is_firm: row.get("firm")?,
+                ..Proof::default()
             };
             Ok((proof, row.get("authority")?))
         })?;

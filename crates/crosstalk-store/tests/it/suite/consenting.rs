@@ -58,6 +58,7 @@ pub(crate) fn revoke(id: &str, consents: &[&str]) -> Admission {
         proof: Proof {
             assurance: Assurance::Pinned,
             is_firm: true,
+            is_same_key: false,
         },
         ..with(letter(id).intent("REVOKE"), no(consents))
     }
@@ -223,6 +224,7 @@ fn judged(
         proof: Proof {
             assurance: Assurance::Pinned,
             is_firm: true,
+            is_same_key: false,
         },
         to: &to,
         message: arrival.id(),

@@ -31,6 +31,7 @@ impl Model {
             true => Proof {
                 assurance: Assurance::Pinned,
                 is_firm,
+                is_same_key: false,
             },
             false => Proof::default(),
         }
