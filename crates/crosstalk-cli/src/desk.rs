@@ -175,7 +175,7 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
         Some(at) => Err(Failure::Refused(
             ErrorCode::Perm,
             format!(
-                "the thread was closed on {at}: begin a new one with `crosstalk send`, or go on with --reopen"
+                "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or go on with --reopen"
             ),
         )),
         None => Ok(()),

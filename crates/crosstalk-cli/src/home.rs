@@ -87,7 +87,7 @@ pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     let id = &key.facts.id;
     let message = if let Some(revoked) = &key.facts.revoked {
         format!(
-            "the key {id} was revoked on {}: make a new one under another id with `crosstalk key new`",
+            "the key {id} was revoked on {}: make a new one with `crosstalk key new --id ID`, under another id",
             revoked.at
         )
     } else if let Some(retired) = &key.facts.retired {

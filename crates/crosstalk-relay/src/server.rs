@@ -98,7 +98,7 @@ impl fmt::Display for ServeError {
             Self::NoCredentials(listen) => write!(
                 f,
                 "the relay would listen on {listen}, where others can reach it, and has no credentials: make one with \
-                 `crosstalk token create`, or listen on 127.0.0.1"
+                 `crosstalk token create NAME --role person --for ADDRESS`, or listen on 127.0.0.1"
             ),
         }
     }
@@ -210,7 +210,7 @@ pub async fn serve<F: Future<Output = ()>>(
     if credentials.are_none()? && !relay.config().holds.is_empty() {
         tracing::warn!(
             "messages wait for a person, and without tokens every program on this machine counts as one: make tokens \
-             with `crosstalk token create`"
+             with `crosstalk token create NAME --role person --for ADDRESS`"
         );
     }
     if credentials.is_shut()? {

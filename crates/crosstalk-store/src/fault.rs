@@ -209,7 +209,7 @@ impl fmt::Display for KeyFileError {
             Self::Exists { id, .. } => write!(
                 f,
                 "there is a key `{id}` already, in {place}: choose another id, or, unless it is revoked, replace the key with \
-                 `crosstalk key rotate`"
+                 `crosstalk key rotate {id}`"
             ),
             Self::NotAnId(id) => write!(
                 f,

@@ -71,7 +71,8 @@ impl Revoke {
                 };
                 if !store.tokens()?.iter().any(counts) {
                     console.talk(
-                        "It was the last one that counts, and the relay stays closed: `crosstalk token create` makes another.\n",
+                        "It was the last one that counts, and the relay stays closed. Make another one with\n`crosstalk token \
+                         create NAME --role person --for ADDRESS`.\n",
                     )?;
                 }
                 Ok(Exit::SUCCESS)

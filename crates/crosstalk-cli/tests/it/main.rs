@@ -20,6 +20,7 @@ mod dns;
 mod durability;
 mod forgery;
 mod help;
+mod hint;
 mod hostile;
 mod key;
 mod mistake;

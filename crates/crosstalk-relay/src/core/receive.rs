@@ -516,7 +516,7 @@ impl Shared {
             Refusal::new(
                 ErrorCode::Perm,
                 format!(
-                    "{}\nWhat to do: let who runs the relay pin this key (`crosstalk trust pin`).",
+                    "{}\nWhat to do: let who runs the relay pin this key (`crosstalk trust pin ID --key FILE --sender ADDRESS`).",
                     verdict.sentence()
                 ),
             )

@@ -68,7 +68,8 @@ impl Token {
             _ => return None,
         };
         Some(Fault::unknown_peer(&format!(
-            "{why}.\nWhat to do: let who runs the relay make a new one (`crosstalk token create`)."
+            "{why}.\nWhat to do: let who runs the relay make a new one \
+             (`crosstalk token create NAME --role person --for ADDRESS`)."
         )))
     }
 }
@@ -172,7 +173,7 @@ impl Credentials {
         let Some(token) = known.get(&hash) else {
             return Err(Fault::unknown_peer(
                 "The token is not one of this relay.\nWhat to do: check it, or let who runs the relay make one \
-                 (`crosstalk token create`).",
+                 (`crosstalk token create NAME --role person --for ADDRESS`).",
             ));
         };
         match token.fault(now) {
@@ -202,7 +203,7 @@ impl Credentials {
 pub(super) fn needed() -> Fault {
     Fault::unknown_peer(
         "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, which who runs the relay \
-         makes with `crosstalk token create`.",
+         makes with `crosstalk token create NAME --role person --for ADDRESS`.",
     )
 }
 

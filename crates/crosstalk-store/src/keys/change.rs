@@ -185,7 +185,7 @@ fn require_in_force(key: &StoredKey) -> Result<(), KeyFileError> {
     let message = match (&key.facts.retired, &key.facts.revoked) {
         (None, None) => return Ok(()),
         (_, Some(revoked)) => format!(
-            "it was revoked at {}, and nobody believes what it signs. Make a new key with `crosstalk key new`",
+            "it was revoked at {}, and nobody believes what it signs. Make a new key with `crosstalk key new --id ID`",
             revoked.at
         ),
         (Some(retired), None) => format!(

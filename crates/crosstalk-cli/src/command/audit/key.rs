@@ -8,7 +8,7 @@ use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::NoteKey;
 use std::path::Path;
 
-/// A key of the command line: `name+hash+key` or a file with it; or what `crosstalk verify --key` takes, for the log of this
+/// A key of the command line: `name+hash+key` or a file with it; or what `--key` of `crosstalk verify` takes, for the log of this
 /// name.
 pub(super) fn given(text: &str, name: &str) -> Result<NoteKey, Failure> {
     if let Some(key) = noted(text) {

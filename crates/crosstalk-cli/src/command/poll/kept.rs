@@ -69,7 +69,10 @@ impl KeptPoll {
         };
         let id = wanted.or_else(latest);
         let id = id.ok_or_else(|| {
-            Failure::Failed("there is no poll in this thread: `crosstalk poll new` asks one".into())
+            Failure::Failed(
+                "there is no poll in this thread: `crosstalk poll new TEXT --option A --option B --target NAME` asks one"
+                    .into(),
+            )
         })?;
         Ok(Self {
             id,

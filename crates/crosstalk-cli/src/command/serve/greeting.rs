@@ -80,7 +80,7 @@ impl Greeting<'_> {
     fn text(&self) -> String {
         let url = self.url();
         let who = match self.tokens {
-            0 => "Everyone on this machine is the local person; a first `crosstalk token create` changes that.".to_owned(),
+            0 => "Everyone on this machine is the local person; a first token changes that: `crosstalk token create NAME --role person --for ADDRESS`.".to_owned(),
             1 => "One token lets people and agents in; `crosstalk token list` shows it.".to_owned(),
             n => format!("{n} tokens let people and agents in; `crosstalk token list` shows them."),
         };

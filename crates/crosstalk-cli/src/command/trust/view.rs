@@ -196,7 +196,7 @@ pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
             word(standing),
             match **standing {
                 Standing::Distrusted { .. } =>
-                    ": take that back with `crosstalk trust remove` first",
+                    ": take that back with `crosstalk trust remove ID` first",
                 Standing::Replaced { .. } => " by another one: --replace takes it back",
                 _ => ", and nothing takes that back",
             }
