@@ -141,6 +141,12 @@ impl Import {
     }
 }
 
+/// Dates a turn of a chat by when it was said, where the export tells: a chat of last year is not the latest conversation.
+fn date_as_said(turn: &mut Arrival) {
+    let said = turn.written_at.filter(|at| at.as_millis() > 0);
+    turn.at = said.map_or(turn.at, |at| at.min(turn.at));
+}
+
 /// How long a file is; nothing if that can't be found out.
 fn bytes_of(path: &std::path::Path) -> u64 {
     path.metadata().map_or(0, |m| m.len())
@@ -282,6 +288,9 @@ impl Work<'_> {
         way: Way,
     ) -> Result<(), Failure> {
         let mut taken = self.incoming.take(console, document, way)?;
+        if way == Way::Filed {
+            date_as_said(&mut taken.arrival);
+        }
         if !taken.said.is_silent() {
             return self.with_consent(console, name, &mut taken);
         }
