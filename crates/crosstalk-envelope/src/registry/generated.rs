@@ -254,6 +254,12 @@ pub static SCHEMES: &[Scheme] = &[
         summary: "A Gemini conversation",
     },
     Scheme {
+        name: "agent",
+        form: SchemeForm::Authority,
+        kind: SchemeKind::Assistant,
+        summary: "A program that answers by itself, whatever model is behind it: agent://host/name",
+    },
+    Scheme {
         name: "email",
         form: SchemeForm::Opaque,
         kind: SchemeKind::Mail,
