@@ -154,6 +154,11 @@ pub fn respond(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, body: &st
     answer(original, ids, user, Intent::Respond).body(body)
 }
 
+/// A BROADCAST about a message, to its sender, which neither answers it nor asks for an answer.
+pub fn notice(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, body: &str) -> Builder {
+    answer(original, ids, user, Intent::Broadcast).body(body)
+}
+
 fn answer(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, intent: Intent) -> Builder {
     Builder::new(original.receiver.as_str(), original.sender.as_str())
         .user(user)

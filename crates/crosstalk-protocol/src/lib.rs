@@ -27,19 +27,25 @@ pub mod rotation;
 pub mod store;
 
 mod admitted;
+mod follow_up;
 mod learn;
 mod name;
+mod nearest;
 mod primer;
+mod program;
 mod prompt;
 mod trust;
 mod verdict;
 mod verify;
 
 pub use admitted::Admitted;
+pub use follow_up::{Ancestor, FollowUp, may_reply_to_escalation};
 pub use learn::{Learned, Unlearned, announces, learn, pin_of};
 pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve};
+pub use nearest::{edit_distance, nearest_address};
 pub use primer::{Assistant, is_primer_example, primer};
-pub use prompt::program_prompt;
+pub use program::{MESSAGE_VARIABLE_PREFIX, agent_user, message_variables};
+pub use prompt::{follow_up_prompt, program_prompt};
 pub use rotation::Rotation;
 pub use trust::{
     Domain, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,

@@ -269,7 +269,8 @@ impl Client {
         self.mark(address, ids, "acknowledged").await
     }
 
-    /// Says how far messages of an address are: `read` or `acknowledged`.
+    /// Says how far messages of an address are: `read` or `acknowledged`; or that the program that answers them failed, and is
+    /// tried again (`retrying`) or not (`failed`).
     ///
     /// # Errors
     /// What the relay says against it, or why it can't be reached.

@@ -267,12 +267,12 @@ pub struct RouteEntry {
     pub inside: bool,
     /// file: the folder.
     pub folder: Option<PathBuf>,
-    /// exec: the program and its arguments. The message comes on standard input and nowhere else.
+    /// exec: the program and its arguments. The message comes on standard input, and nothing of it in the arguments.
     #[serde(default)]
     pub command: Vec<String>,
     /// exec: where it runs; the data folder's `work`, if nothing is said.
     pub directory: Option<PathBuf>,
-    /// exec: variables of its environment, besides PATH, HOME, LANG and TERM.
+    /// exec: variables of its environment, besides PATH, HOME, LANG, TERM and those about the message.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// exec: what it gets: the whole envelope, or the body under a line that says where it comes from.

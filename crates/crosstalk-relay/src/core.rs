@@ -4,6 +4,8 @@ mod courier;
 mod decide;
 #[cfg(debug_assertions)]
 mod fault;
+mod follow_up;
+mod inboxes;
 mod judge;
 mod notary;
 mod owed;
@@ -31,6 +33,7 @@ use crosstalk_protocol::relay::{
     Rules, State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use inboxes::ReadInboxes;
 use judge::{Believed, Verifier};
 use pending::Pending;
 use readers::Readers;
@@ -87,6 +90,7 @@ pub(crate) struct Shared {
     bells: Bells,
     answers: Answers,
     polls: poll::Polls,
+    inboxes: ReadInboxes,
     /// Refusals that are not in the log yet.
     refusals: Refusals,
     /// Something was filed: there may be work for handlers.
@@ -179,6 +183,7 @@ impl Relay {
             bells: Bells::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),
+            inboxes: ReadInboxes::default(),
             refusals: Refusals::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),

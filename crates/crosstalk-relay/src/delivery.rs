@@ -28,6 +28,7 @@ use crate::core::Relay;
 use crate::outbound::{Outbound, OutboundError};
 use crate::port::Later;
 use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::FollowUp;
 use crosstalk_protocol::relay::Handler as By;
 use crosstalk_protocol::store::Record;
 use std::path::PathBuf;
@@ -60,6 +61,16 @@ pub struct Job {
     pub text: String,
     /// The line of the table of routes that leads there; relays are found without one.
     pub route: Option<Arc<RouteEntry>>,
+    /// What it follows up, if it is a person's reply to what a program asked.
+    pub follow_up: Option<Box<FollowUp>>,
+}
+
+impl Job {
+    /// The message that an answer belongs to: this one, or the question that it follows up.
+    pub(crate) fn asked(&self) -> &Record {
+        let follow_up = self.follow_up.as_deref();
+        follow_up.map_or(&self.record, |f| &f.question)
+    }
 }
 
 /// What became of an attempt.

@@ -209,7 +209,7 @@ impl Delivery {
     /// #     queued_at: Timestamp::from_millis(0), delivered_at: None, read_at: None, acknowledged_at: None,
     /// #     failed_at: None, reason: None, next_at: None };
     /// delivery.reason = Some("E-ROUTE: the command ended with exit status: 3; it says: no such key".into());
-    /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the recipient could not be reached");
+    /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the program that answers there failed");
     /// ```
     pub fn public_reason(&self) -> Option<String> {
         let reason = self.reason.as_deref()?;
@@ -219,16 +219,23 @@ impl Delivery {
         let word = reason.split(':').next().unwrap_or_default();
         let code = ErrorCode::ALL.iter().find(|c| c.as_str() == word);
         Some(match (code, self.state) {
-            (Some(code), _) => format!("{word}: {}", public_reason(*code)),
+            (Some(code), _) => format!("{word}: {}", public_reason(self.by, *code)),
+            (None, State::Queued) if self.by == Handler::Exec => PROGRAM_RETRIED.into(),
             (None, State::Queued) => "it did not work, and is tried again".into(),
             (None, _) => "it was not delivered".into(),
         })
     }
 }
 
+/// Why a delivery failed whose recipient is a program, in words that say nothing about the machine where it runs.
+pub const PROGRAM_FAILED: &str = "the program that answers there failed";
+/// The same while it is tried again.
+pub const PROGRAM_RETRIED: &str = "the program that answers there failed, and is tried again";
+
 /// Why a delivery failed, in words that say nothing about the machine of the relay.
-pub const fn public_reason(code: ErrorCode) -> &'static str {
+pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {
     match code {
+        ErrorCode::Route if matches!(by, Handler::Exec) => PROGRAM_FAILED,
         ErrorCode::Route => "the recipient could not be reached",
         ErrorCode::Consent => "the consent does not cover it",
         ErrorCode::Format => "the answer of the recipient can't be read",

@@ -125,6 +125,26 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 
+    /// Notes that the program of a recipient failed on messages that it fetched from its inbox: it counts as an attempt. If
+    /// `is_final`, their deliveries are given up. Nothing changes where a delivery is read, acknowledged, given up, or not
+    /// fetched by its recipient. The ids that changed.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn note_failure(
+        &mut self,
+        address: &str,
+        ids: &[String],
+        is_final: bool,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// Whether anything was ever handed out to an address, in the latest conversations that name it so.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError>;
+
     /// Gives a delivery that was leased back, to be given out again at a time; it counts as no attempt. False if it is not
     /// queued any more.
     ///

@@ -86,6 +86,28 @@ pub fn undeliverable(
     error(record, &Refusal::new(code, detail), &seed)
 }
 
+/// That the program of a recipient failed and is tried again: a BROADCAST, so that whoever waits for the answer waits on.
+/// Said once, however often the program fails after `since`. Nothing where nothing is said, and to one who asks nothing.
+pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
+    let asks = matches!(
+        record.meaning,
+        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
+    );
+    if !asks || takes_no_answer(record) {
+        return None;
+    }
+    let to = unicode::escape(to);
+    let detail = format!(
+        "No answer yet: the program that answers for {to} failed, and is tried again. If it goes on failing, you get an \
+         ERROR.\nWhat to do: wait, or ask somebody else. `crosstalk status {}` says how often it was tried.",
+        unicode::escape(&record.id)
+    );
+    let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);
+    let document = Document::parse(&record.text, Reading::Strict);
+    let notice = reply::notice(&document.envelope(), &ids_of(record), "system", &detail);
+    notice.message(derived(record.at, &seed)).build().ok()
+}
+
 /// That nobody answered in time. Nothing where nothing is said, and about a poll: its result says who has not answered.
 pub fn unanswered(expectation: &Expectation) -> Option<String> {
     let Expectation { record, due } = expectation;
@@ -112,12 +134,15 @@ fn error(record: &Record, refusal: &Refusal, seed: &str) -> Option<String> {
         return None;
     }
     let document = Document::parse(&record.text, Reading::Strict);
-    let ids = ReceivedIds {
+    let error = reply::error(&document.envelope(), &ids_of(record), refusal);
+    error.message(derived(record.at, seed)).build().ok()
+}
+
+fn ids_of(record: &Record) -> ReceivedIds {
+    ReceivedIds {
         thread: record.thread.clone(),
         message: record.id.clone(),
-    };
-    let error = reply::error(&document.envelope(), &ids, refusal);
-    error.message(derived(record.at, seed)).build().ok()
+    }
 }
 
 /// An id that is always the same for the same thing.

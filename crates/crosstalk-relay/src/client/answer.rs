@@ -84,6 +84,12 @@ pub struct DeliveryStatus {
     pub reason: Option<String>,
     /// When it is tried next.
     pub next_at: Option<String>,
+    /// Whether it waits in an inbox that nobody has ever read.
+    #[serde(default)]
+    pub never_read: bool,
+    /// The address that may have been meant, if nobody has.
+    #[serde(default)]
+    pub did_you_mean: Option<String>,
 }
 
 /// What an acknowledgement changed.

@@ -1,4 +1,5 @@
-//! Running a command with a message on its standard input, and nowhere else. What it prints is the answer.
+//! Running a command with a message on its standard input. What it prints is the answer. Its environment says who the
+//! message is from; nothing of a message is in its arguments.
 
 mod group;
 mod output;
@@ -9,6 +10,8 @@ use crate::client::one_line;
 use crate::config::RouteEntry;
 use crate::port::Later;
 use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::message_variables;
+use crosstalk_protocol::store::Record;
 use group::Group;
 use output::{Stop, Tail, whole};
 use std::path::PathBuf;
@@ -40,7 +43,7 @@ impl Exec {
         let Some(route) = job.route.as_deref() else {
             return Outcome::later(ErrorCode::Route, "the route that led there is gone");
         };
-        let child = match self.spawn(route) {
+        let child = match self.spawn(route, &job.record) {
             Ok(child) => child,
             Err(error) => {
                 let program = route.command.first().map_or("", String::as_str);
@@ -69,7 +72,7 @@ impl Exec {
         }
     }
 
-    fn spawn(&self, route: &RouteEntry) -> std::io::Result<Child> {
+    fn spawn(&self, route: &RouteEntry, record: &Record) -> std::io::Result<Child> {
         let directory = match &route.directory {
             Some(directory) => directory,
             None => {
@@ -97,6 +100,7 @@ impl Exec {
             }
         }
         command.envs(&route.environment);
+        command.envs(message_variables(record, 0));
         command.spawn()
     }
 }

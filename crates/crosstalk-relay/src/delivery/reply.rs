@@ -3,11 +3,12 @@
 use super::{Job, Outcome};
 use crate::core::{Received, Relay};
 use crate::rate::Rates;
-use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
     Address, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
 };
+use crosstalk_protocol::agent_user;
 use crosstalk_protocol::relay::report::{derived, takes_no_answer};
 use crosstalk_protocol::relay::{HOPS, Pattern, Peer, RelayStore, Role};
 use crosstalk_protocol::store::{Record, is_same_party, may_answer};
@@ -47,11 +48,11 @@ pub(super) async fn take(
     reply: Reply,
     asking: &Rates,
 ) -> Result<(), Outcome> {
-    if takes_no_answer(&job.record) {
+    if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
     }
     let asks = matches!(
-        job.record.meaning,
+        job.asked().meaning,
         Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
     );
     let speaker = speaker(relay, job);
@@ -103,44 +104,35 @@ pub(super) async fn take(
 
 /// In whose name is answered: as the message addresses the recipient, or, if it was sent to several, as it names the one.
 fn speaker(relay: &Relay, job: &Job) -> String {
-    let rules = relay.rules();
+    let (rules, asked) = (relay.rules(), job.asked());
     let is_it = |name: &str| is_same_party(rules.routes.named(name), &job.to);
-    if is_it(&job.record.receiver) {
-        return job.record.receiver.clone();
+    if is_it(&asked.receiver) {
+        return asked.receiver.clone();
     }
-    let document = Document::parse(&job.record.text, Reading::Strict);
+    let document = Document::parse(&asked.text, Reading::Strict);
     let routing = document.envelope().routing();
     let mut targets = routing.target_list().into_iter();
     let named = targets.find(|t| is_it(t)).map(Into::into);
     // Others are not asked by name.
-    let is_poll = job.record.meaning == Some(Intent::Poll);
+    let is_poll = asked.meaning == Some(Intent::Poll);
     named.filter(|_| is_poll).unwrap_or_else(|| job.to.clone())
 }
 
 /// The RESPOND with a plain text.
 fn respond(job: &Job, speaker: &str, body: &str) -> Result<String, BuildError> {
-    let document = Document::parse(&job.record.text, Reading::Strict);
+    let asked = job.asked();
+    let document = Document::parse(&asked.text, Reading::Strict);
     let ids = ReceivedIds {
-        thread: job.record.thread.clone(),
-        message: job.record.id.clone(),
+        thread: asked.thread.clone(),
+        message: asked.id.clone(),
     };
     let mut original = document.envelope();
     original.receiver = Address::split(speaker);
     let body = unicode::visible(body);
-    reply::respond(&original, &ids, &user_of(&job.to), body.trim_end())
+    reply::respond(&original, &ids, &agent_user(&job.to), body.trim_end())
         .message(answer_id(job))
         .visible()
         .build()
-}
-
-/// Who speaks, as `user:` has it.
-fn user_of(address: &str) -> String {
-    let split = Address::split(address);
-    let word = match split.kind() {
-        Some(SchemeKind::Person) | None => address,
-        Some(_) => split.scheme().unwrap_or(address),
-    };
-    word.to_ascii_lowercase()
 }
 
 /// An envelope of the recipient; nothing if it is none that is sent on.
@@ -157,24 +149,41 @@ fn own(
     if is_receipt || (meaning == Some(Intent::Respond) && !asks) {
         return Ok(None);
     }
+    let answers = matches!(
+        meaning,
+        None | Some(Intent::Respond | Intent::Nack | Intent::Error | Intent::Ack)
+    );
+    // Only what answers the question goes back to it. Anything else goes on from the reply, and never from one that takes
+    // no answer.
+    let cause = match answers {
+        true => job.asked(),
+        false if takes_no_answer(&job.record) => return Ok(None),
+        false => &job.record,
+    };
     let sender = document.sender();
     let is_signed = matches!(envelope.signature, Some(Signature::Signed { .. }));
-    let names_cause = envelope.parent == Some(job.record.id.as_str());
+    let names_cause = envelope.parent == Some(cause.id.as_str());
     let is_own = is_same_party(sender, speaker) || is_same_party(sender, &job.to);
     if is_own && is_signed && !names_cause {
         return Err(Outcome::failed(
             ErrorCode::Perm,
             format!(
                 "it arrived, and its answer is signed and does not name it as its parent: {}",
-                unicode::escape(&job.record.id)
+                unicode::escape(&cause.id)
             ),
         ));
     }
-    if is_own && names_cause {
+    // The answer to a follow-up goes to who asked first, whomever a model addresses.
+    let receiver = match answers && job.follow_up.is_some() && !is_signed {
+        true => cause.sender.as_str(),
+        false => document.receiver(),
+    };
+    if is_own && names_cause && is_same_party(receiver, document.receiver()) {
         return Ok(Some(Ok(text.to_owned())));
     }
     if is_own || (may_answer(&job.to, sender) && !is_signed) {
-        return Ok(Some(renamed(&document, job, speaker)));
+        let parties = (speaker, receiver);
+        return Ok(Some(renamed(&document, cause, parties, &job.to)));
     }
     Err(Outcome::failed(
         ErrorCode::Perm,
@@ -209,11 +218,17 @@ fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
 
 /// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
 /// and leave out ids.
-fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, BuildError> {
+fn renamed(
+    document: &Document<'_>,
+    cause: &Record,
+    (speaker, receiver): (&str, &str),
+    to: &str,
+) -> Result<String, BuildError> {
     // What an answer of v1.0 may lack.
-    let mut builder = Builder::new(speaker, document.receiver())
-        .user(user_of(&job.to))
-        .context(job.record.context.as_deref().unwrap_or("reply"))
+    let mut builder = Builder::new(speaker, receiver)
+        .user(agent_user(to))
+        .context(cause.context.as_deref().unwrap_or("reply"))
+        .thread(&cause.thread)
         .intent(Intent::Respond.as_str());
     for core in [
         CoreHeader::User,
@@ -231,7 +246,7 @@ fn renamed(document: &Document<'_>, job: &Job, speaker: &str) -> Result<String, 
         }
     }
     builder
-        .parent(job.record.id.as_str())
+        .parent(cause.id.as_str())
         .body(document.body_text())
         .build()
 }

@@ -1,4 +1,4 @@
-//! What a sender is told when a message did not arrive.
+//! What a sender is told when a message did not arrive, or is tried again.
 
 use crate::core::Relay;
 use crosstalk_envelope::Timestamp;
@@ -15,6 +15,13 @@ pub(crate) async fn undeliverable(
     since: Timestamp,
 ) {
     if let Some(text) = report::undeliverable(record, to, why, since) {
+        relay.tell(&text).await;
+    }
+}
+
+/// Tells the sender that the program of a recipient failed, and is tried again.
+pub(crate) async fn retried(relay: &Relay, record: &Record, to: &str, since: Timestamp) {
+    if let Some(text) = report::retried(record, to, since) {
         relay.tell(&text).await;
     }
 }

@@ -348,8 +348,13 @@ async fn attempt(
             return Effect::Works;
         }
     };
+    let follow_up = match waiting.by {
+        By::Exec => relay.follow_up(&to, &record).await,
+        _ => None,
+    };
     let job = Job {
         text: relay.leaving(&record).unwrap_or_default(),
+        follow_up: follow_up.map(Box::new),
         by: waiting.by,
         attempts: waiting.attempts,
         to,
@@ -447,6 +452,11 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         Metrics::count(&metrics.retried);
         tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
         let at = after(now, wait);
+        if job.by == By::Exec {
+            let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
+            // A person who replied asks for nothing, and is told only if it fails for good.
+            report::retried(relay, job.asked(), to, since).await;
+        }
         settle(relay, id, to, Attempt::Later { at, reason }).await;
         return effect;
     }
@@ -454,8 +464,11 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
-    let public = public.as_deref().unwrap_or(public_reason(code));
+    let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     report::undeliverable(relay, &job.record, to, (code, public), since).await;
+    if let Some(follow_up) = &job.follow_up {
+        report::undeliverable(relay, &follow_up.question, to, (code, public), since).await;
+    }
     let reason = format!("{}: {reason}", code.as_str());
     settle(relay, id, to, Attempt::Failed { reason }).await;
     effect

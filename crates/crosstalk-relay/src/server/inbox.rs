@@ -10,8 +10,10 @@ use super::sight::{self, Sight};
 use super::surface::Call;
 use super::view::MessageView;
 use super::{Site, stream};
-use crosstalk_protocol::relay::{Entry, Handler, RelayStore, Role, State};
-use crosstalk_protocol::store::{Record, StoreError};
+use crate::delivery::report;
+use crosstalk_envelope::ErrorCode;
+use crosstalk_protocol::relay::{Entry, Handler, PROGRAM_FAILED, RelayStore, Role, State};
+use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +45,7 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
     }
     given_out(call.site, after).await?;
+    call.site.relay.note_reader(&call.caller.peer, address);
     let mut reading = Reading {
         site: Arc::clone(call.site),
         caller: call.caller.clone(),
@@ -308,9 +311,11 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let state = match ack.state.as_deref() {
         None | Some("acknowledged") => State::Acknowledged,
         Some("read") => State::Read,
+        Some("retrying") => return failure(call, ack, false).await,
+        Some("failed") => return failure(call, ack, true).await,
         Some(_) => {
             return Err(Fault::format(
-                "`state` is neither `read` nor `acknowledged`.\nWhat to do: give one of them.",
+                "`state` is none of `read`, `acknowledged`, `retrying` and `failed`.\nWhat to do: give one of them.",
             ));
         }
     };
@@ -323,6 +328,42 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Ok::<_, StoreError>((changed, ack.ids))
     };
     let (changed, ids) = relay.write_filed(change).await?;
+    let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
+    Ok(answer::json(
+        &json!({"changed": changed, "unknown": unknown}),
+    ))
+}
+
+/// Notes that the program of a recipient failed on messages, and tells those who wait for it.
+async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fault> {
+    may_read(&call.caller, call.site, &ack.r#for)?;
+    let relay = &call.site.relay;
+    let (rules, at) = (relay.rules(), relay.now());
+    let address = rules.routes.named(&ack.r#for).to_owned();
+    let change = move |store: &mut dyn RelayStore| {
+        let changed = store.note_failure(&address, &ack.ids, is_final, at)?;
+        let mut failed = Vec::new();
+        for id in &changed {
+            let mut ways = store.deliveries(id)?.into_iter();
+            let way = ways.find(|way| is_same_party(&way.to, &address));
+            failed.extend(store.taken_as(id)?.zip(way));
+        }
+        Ok::<_, StoreError>((changed, ack.ids, failed))
+    };
+    let (changed, ids, failed) = relay.write_filed(change).await?;
+    for (record, way) in failed {
+        let follow_up = relay.follow_up(&way.to, &record).await;
+        let question = follow_up.map(|f| f.question);
+        // Whoever asked first waits for it as well as the person who replied.
+        for asked in std::iter::once(record).chain(question) {
+            if is_final {
+                let why = (ErrorCode::Route, PROGRAM_FAILED);
+                report::undeliverable(relay, &asked, &way.to, why, way.queued_at).await;
+            } else {
+                report::retried(relay, &asked, &way.to, way.queued_at).await;
+            }
+        }
+    }
     let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
     Ok(answer::json(
         &json!({"changed": changed, "unknown": unknown}),

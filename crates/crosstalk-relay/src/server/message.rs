@@ -12,6 +12,8 @@ use serde_json::json;
 
 /// How many messages a search looks at for somebody who does not see all of them.
 const LOOKED_AT: usize = 5_000;
+/// For how many recipients of a message it is looked up whether they ever read their inbox.
+const LOOKED_AT_INBOXES: usize = 16;
 /// How much text the answer to a search has, at most one message more.
 const BYTES: usize = 4 << 20;
 
@@ -49,13 +51,14 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
     call.media(&[Media::Json])?;
     let (id, sight) = (call.name()?, Sight::of(call));
     call.site.settle_all().await;
+    let relay = call.site.relay.clone();
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
             let held = store.held(&id)?.filter(|held| !held.is_approved());
             let held = held.filter(|held| sight.sees_held(held));
             return Ok(held.map(|held| {
                 let deliveries = held.deliveries();
-                (held.record, deliveries)
+                (held.record, deliveries, Vec::new())
             }));
         };
         if !sight.sees(store, &record)? {
@@ -66,23 +69,36 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
             // Recipients see how far it is with them.
             deliveries.retain(|d| sight.reads(&d.to));
         }
-        Ok(Some((record, deliveries)))
+        let mut never_read = Vec::new();
+        for delivery in deliveries.iter().take(LOOKED_AT_INBOXES) {
+            if relay.is_never_read(store, &record, delivery)? {
+                never_read.push(delivery.to.clone());
+            }
+        }
+        Ok(Some((record, deliveries, never_read)))
     };
     let found = call.site.relay.read(ask).await?;
-    let (record, deliveries) = found.ok_or_else(|| Fault::missing("such message"))?;
-    Ok(status_view(
-        &record,
-        deliveries,
-        call.caller.peer.is_admin(),
-    ))
+    let (record, deliveries, never_read) = found.ok_or_else(|| Fault::missing("such message"))?;
+    let peer = &call.caller.peer;
+    let view = |delivery: Delivery| {
+        let is_never_read = never_read.contains(&delivery.to);
+        let similar = || call.site.relay.similar_address(peer, &delivery.to);
+        let did_you_mean = is_never_read.then(similar).flatten();
+        let mut view = DeliveryView::of(delivery, peer.is_admin());
+        (view.never_read, view.did_you_mean) = (is_never_read, did_you_mean);
+        view
+    };
+    Ok(status_of(&record, deliveries.into_iter().map(view)))
 }
 
 /// How far a message is, for the operator or for others.
 pub(super) fn status_view(record: &Record, deliveries: Vec<Delivery>, is_operator: bool) -> Answer {
     let deliveries = deliveries.into_iter();
-    let deliveries: Vec<DeliveryView> = deliveries
-        .map(|d| DeliveryView::of(d, is_operator))
-        .collect();
+    status_of(record, deliveries.map(|d| DeliveryView::of(d, is_operator)))
+}
+
+fn status_of(record: &Record, deliveries: impl Iterator<Item = DeliveryView>) -> Answer {
+    let deliveries: Vec<DeliveryView> = deliveries.collect();
     answer::json(&json!({
         "id": record.id,
         "thread": record.thread,

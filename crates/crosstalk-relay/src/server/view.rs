@@ -194,6 +194,10 @@ pub(super) struct DeliveryView {
     failed_at: Option<String>,
     reason: Option<String>,
     next_at: Option<String>,
+    /// Whether it waits in an inbox that nobody has ever read.
+    pub(super) never_read: bool,
+    /// The address that may have been meant, if nobody has.
+    pub(super) did_you_mean: Option<String>,
 }
 
 impl DeliveryView {
@@ -215,6 +219,8 @@ impl DeliveryView {
             failed_at: time(delivery.failed_at),
             reason,
             next_at: time(delivery.next_at),
+            never_read: false,
+            did_you_mean: None,
         }
     }
 }

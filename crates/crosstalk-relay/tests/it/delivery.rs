@@ -8,6 +8,7 @@ mod federation;
 mod file;
 mod giving_up;
 mod http;
+mod loop_with_person;
 mod outbound;
 mod passing_on;
 mod poll;
@@ -244,6 +245,13 @@ impl Post {
     async fn count(&self) -> u64 {
         self.relay.write_filed(|_| Ok(())).await.unwrap();
         self.relay.filing().borrow().through
+    }
+
+    /// Stops everything. What it leaves behind, for another one to open.
+    async fn end(self) -> TempDir {
+        self.stop(LIMIT).await;
+        self.relay.stop().await;
+        self.folder
     }
 
     async fn stop(&self, grace: Duration) {

@@ -11,6 +11,7 @@ mod courier;
 mod directory;
 mod inbox;
 mod limit;
+mod listener;
 mod message;
 mod name;
 mod operation;

@@ -190,6 +190,20 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::attempted(db, id, to, attempt, at))
     }
 
+    fn note_failure(
+        &mut self,
+        address: &str,
+        ids: &[String],
+        is_final: bool,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        self.write(|db| delivery::note_failure(db, address, ids, is_final, at))
+    }
+
+    fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError> {
+        self.read(|db| delivery::was_handed_out(db, address, name))
+    }
+
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.write(|db| delivery::release(db, id, to, at))
     }

@@ -167,6 +167,8 @@ macro_rules! relay_suite {
             attempts_are_counted
             a_delivery_that_is_over_is_not_attempted
             dead_letters_are_queued_again
+            failures_of_a_recipient_are_counted
+            an_inbox_that_was_read_is_known
             a_person_carries_the_most_urgent_first
             questions_run_out_once
             an_answer_in_time_ends_the_wait

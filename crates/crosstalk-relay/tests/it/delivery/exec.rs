@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A route to a script of the shell, which is part of the configuration and not of a message.
-fn route(to: &str, script: &str, more: &str) -> String {
+pub(super) fn route(to: &str, script: &str, more: &str) -> String {
     let script = script
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -89,9 +89,10 @@ async fn a_command_speaks_for_its_own_address_alone() {
     }
 }
 
-/// Threat 32: a body is data, fenced and labelled; and the message reaches no shell, no argument and no variable.
+/// Threat 32: a body is data, fenced and labelled; and the message reaches no shell and no argument. Of its head, the
+/// environment has five values.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_message_is_nothing_but_standard_input() {
+async fn a_hostile_message_is_data() {
     let script =
         "cat > input; env > environment; tr '\\0' '\\n' < /proc/$$/cmdline > arguments; echo done";
     let post = Post::start(&only(script, "environment = { WORD = \"said\" }"));
@@ -122,14 +123,21 @@ async fn a_hostile_message_is_nothing_but_standard_input() {
     let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap();
     let names = super::names_in(&work);
     assert_eq!(names, ["arguments", "environment", "input"]);
-    for name in ["arguments", "environment"] {
-        let text = read(name);
-        assert!(
-            !text.contains("pwned") && !text.contains("--help"),
-            "{name}: {text}"
-        );
-    }
+    let arguments = read("arguments");
+    assert!(
+        !arguments.contains("pwned") && !arguments.contains("--help"),
+        "{arguments}"
+    );
     let environment = read("environment");
+    for variable in [
+        "CROSSTALK_MESSAGE_FROM=$(touch pwned)",
+        "CROSSTALK_MESSAGE_ID=--help",
+        "CROSSTALK_MESSAGE_THREAD=T;touch-pwned",
+        "CROSSTALK_MESSAGE_INTENT=REQUEST",
+        "CROSSTALK_MESSAGE_VERIFICATION=unsigned",
+    ] {
+        assert!(environment.lines().any(|l| l == variable), "{environment}");
+    }
     let variables: Vec<&str> = environment
         .lines()
         .filter_map(|l| l.split('=').next())
@@ -138,7 +146,8 @@ async fn a_hostile_message_is_nothing_but_standard_input() {
         let known = [
             "PATH", "HOME", "LANG", "TERM", "WORD", "PWD", "SHLVL", "_", "OLDPWD",
         ];
-        assert!(known.contains(variable), "{environment}");
+        let is_said = variable.starts_with("CROSSTALK_MESSAGE_");
+        assert!(known.contains(variable) || is_said, "{environment}");
     }
     assert!(environment.contains("WORD=said"));
     let input = read("input");

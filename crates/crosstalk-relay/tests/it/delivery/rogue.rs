@@ -1,5 +1,5 @@
 //! Threat 32: an agent that was talked into something. What it gets is labelled and fenced
-//! (`a_hostile_message_is_nothing_but_standard_input`); what it then wants to be done waits for a person.
+//! (`a_hostile_message_is_data`); what it then wants to be done waits for a person.
 
 use super::{Post, QUICK, eventually, message, meta, request};
 use crosstalk_protocol::relay::{HeldMessage, Ruling, State};

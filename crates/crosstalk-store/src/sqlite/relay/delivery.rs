@@ -1,8 +1,10 @@
 //! How far messages are on their way: the states of deliveries, which only go forward.
 
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::{ErrorCode, Timestamp};
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
-use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, Handler, State};
+use crosstalk_protocol::relay::{
+    Attempt, DeadLetter, Delivery, Handler, PROGRAM_FAILED, PROGRAM_RETRIED, State,
+};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -221,6 +223,60 @@ pub(super) fn attempted(
             Ok(true)
         }
     }
+}
+
+/// Writes down that the program of a recipient failed. Only inside of a transaction.
+pub(super) fn note_failure(
+    db: &Connection,
+    address: &str,
+    ids: &[String],
+    is_final: bool,
+    at: Timestamp,
+) -> Step<Vec<String>> {
+    let party = party(address);
+    let mut changed = Vec::new();
+    for id in ids {
+        let Some(seq) = place_of(db, id)? else {
+            continue;
+        };
+        let counted = db
+            .prepare_cached(
+                "UPDATE delivery SET attempts = attempts + 1, reason = ?3 \
+                 WHERE seq = ?1 AND party = ?2 AND state < 2 AND handler < 2",
+            )?
+            .execute(params![seq, party, PROGRAM_RETRIED])?;
+        if counted == 0 {
+            continue;
+        }
+        if is_final {
+            let reason = format!("{}: {PROGRAM_FAILED}", ErrorCode::Route.as_str());
+            advance(db, seq, &party, State::Failed, at, Some(&reason))?;
+        } else {
+            let reason = Some(PROGRAM_RETRIED);
+            advance(db, seq, &party, State::Delivered, at, reason)?;
+        }
+        changed.push(id.clone());
+    }
+    Ok(changed)
+}
+
+/// How many threads of an address are looked at, and how many of their messages.
+const RECENT_THREADS: i64 = 64;
+const RECENT_MESSAGES: i64 = 1000;
+
+/// Whether something was handed out to an address in the latest threads of a name.
+pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> Step<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM (SELECT m.seq FROM (SELECT thread FROM party WHERE party = ?4 ORDER BY last_at DESC, last_seq DESC \
+         LIMIT ?2) p CROSS JOIN message m ON m.thread = p.thread LIMIT ?3) s \
+         CROSS JOIN delivery d ON d.seq = s.seq AND d.party = ?1 WHERE d.delivered_at IS NOT NULL LIMIT 1",
+    )?
+    .exists(params![
+        party(address),
+        RECENT_THREADS,
+        RECENT_MESSAGES,
+        party(name)
+    ])
 }
 
 /// Gives a lease back. Only inside of a transaction.

@@ -280,3 +280,65 @@ pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
     assert!(owed[0].1.contains("parent: M2\n"), "{owed:?}");
     assert_eq!(store.next_deadline().unwrap(), None);
 }
+
+/// Only what a recipient fetched from its inbox and has not done with.
+pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
+    let waits = |id: &str| parcel(letter(id).thread("T1").at(1));
+    take_and_file(
+        store,
+        &[waits("M1"), waits("M2"), waits("M3"), posted("H1", 1)],
+    );
+    let ids = ["M1", "M2", "M3", "H1", "X"].map(str::to_owned);
+    store
+        .mark("CLAUDE", &ids[2..3], State::Acknowledged, at(2))
+        .unwrap();
+    let changed = store.note_failure("claude", &ids, false, at(3)).unwrap();
+    assert_eq!(changed, ["M1", "M2"]);
+    let way = |store: &dyn RelayStore, id: &str| store.deliveries(id).unwrap().remove(0);
+    let delivery = way(store, "M1");
+    assert_eq!((delivery.state, delivery.attempts), (State::Delivered, 1));
+    assert!(delivery.reason.unwrap().contains("tried again"));
+    assert_eq!(way(store, "M3").attempts, 0);
+    assert_eq!(way(store, "H1").state, State::Queued);
+    assert!(
+        store
+            .note_failure("BOB", &ids, true, at(4))
+            .unwrap()
+            .is_empty()
+    );
+    let given_up = store
+        .note_failure("CLAUDE", &ids[..1], true, at(5))
+        .unwrap();
+    assert_eq!(given_up, ["M1"]);
+    let delivery = way(store, "M1");
+    assert_eq!((delivery.state, delivery.attempts), (State::Failed, 2));
+    assert!(delivery.reason.unwrap().starts_with("E-ROUTE: "));
+    assert_eq!(store.dead(9).unwrap()[0].id, "M1");
+    assert!(
+        store
+            .note_failure("CLAUDE", &ids[..1], true, at(6))
+            .unwrap()
+            .is_empty()
+    );
+    // It worked in the end.
+    store
+        .mark("CLAUDE", &ids[1..2], State::Acknowledged, at(7))
+        .unwrap();
+    let delivery = way(store, "M2");
+    assert_eq!(
+        (delivery.state, delivery.reason),
+        (State::Acknowledged, None)
+    );
+}
+
+pub(crate) fn an_inbox_that_was_read_is_known(store: &mut dyn RelayStore) {
+    let waits = |id: &str| parcel(letter(id).thread("T1").at(1));
+    take_and_file(store, &[waits("M1"), waits("M2")]);
+    assert!(!store.was_handed_out("CLAUDE", "CLAUDE").unwrap());
+    store
+        .mark("CLAUDE", &["M1".to_owned()], State::Acknowledged, at(2))
+        .unwrap();
+    assert!(store.was_handed_out("claude", "Claude").unwrap());
+    assert!(!store.was_handed_out("BOB", "BOB").unwrap());
+    assert!(!store.was_handed_out("BOB", "CLAUDE").unwrap());
+}

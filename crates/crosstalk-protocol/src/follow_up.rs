@@ -1,0 +1,168 @@
+//! The human loop: when an agent answers a question with an ESCALATE, what the person replies goes back to the agent, and
+//! what the agent says then goes to whoever asked first.
+//!
+//! Everything is read from the messages that are kept, so that it does not matter what was restarted in between.
+
+use crate::relay::is_human;
+use crate::store::{Record, is_same_party};
+use crosstalk_envelope::registry::Intent;
+
+/// A message that another one goes back to, with what is known about it where it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ancestor {
+    /// The message.
+    pub record: Record,
+    /// Whether the agent sent it.
+    pub is_own: bool,
+    /// Whether the agent got it.
+    pub is_for_agent: bool,
+    /// Whether it was for the one who replies.
+    pub is_for_replier: bool,
+}
+
+/// What an agent gets when a person has replied to its ESCALATE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FollowUp {
+    /// What the agent was asked first. Its next answer belongs to this message.
+    pub question: Record,
+    /// What it asked the person.
+    pub escalation: Record,
+    /// What came back.
+    pub reply: Record,
+}
+
+impl FollowUp {
+    /// What a reply follows up, if it does. `ancestors` are its parent, the parent of that, and so on.
+    ///
+    /// 1. The reply is a RESPOND, a NACK or an ERROR: who asks back is answered like everybody else.
+    /// 2. The nearest ESCALATE among its ancestors that the agent sent was for the one who replies.
+    /// 3. Before that, the agent got a message that asks; one from somebody else than the replier, if there is one.
+    pub fn find(reply: &Record, ancestors: Vec<Ancestor>) -> Option<Self> {
+        let is_reply = matches!(
+            reply.meaning,
+            Some(Intent::Respond | Intent::Nack | Intent::Error)
+        );
+        if !is_reply {
+            return None;
+        }
+        let is_escalation = |a: &Ancestor| a.is_own && a.record.meaning == Some(Intent::Escalate);
+        let mut rest = ancestors.into_iter();
+        let escalation = rest.find(is_escalation).filter(|e| e.is_for_replier)?;
+        let asks = |a: &Ancestor| {
+            let asks = matches!(
+                a.record.meaning,
+                Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
+            );
+            asks && a.is_for_agent && !a.is_own
+        };
+        let mut questions: Vec<Record> = rest.filter(asks).map(|a| a.record).collect();
+        let is_others = |q: &Record| !is_same_party(&q.sender, &reply.sender);
+        let place = questions.iter().position(is_others).unwrap_or(0);
+        let question = (place < questions.len()).then(|| questions.swap_remove(place))?;
+        Some(Self {
+            question,
+            escalation: escalation.record,
+            reply: reply.clone(),
+        })
+    }
+}
+
+/// Whether a person may reply to an ESCALATE, as far as its text says: the one whom it names, or any person, if it names
+/// none and the relay chose one.
+///
+/// ```
+/// use crosstalk_protocol::may_reply_to_escalation;
+/// assert!(may_reply_to_escalation("human://acme.example/ann", "human://acme.example/ann"));
+/// assert!(may_reply_to_escalation("SUPPORT", "human://acme.example/ann"));
+/// assert!(!may_reply_to_escalation("human://acme.example/ann", "human://acme.example/bob"));
+/// assert!(!may_reply_to_escalation("SUPPORT", "claude://code/api"));
+/// ```
+pub fn may_reply_to_escalation(asked: &str, replier: &str) -> bool {
+    is_same_party(asked, replier) || (!is_human(asked) && is_human(replier))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::tests::record;
+    use crate::verdict::Word;
+
+    const BOSS: &str = "human://acme.example/boss";
+
+    fn message(id: &str, from: &str, meaning: Intent) -> Record {
+        Record {
+            id: id.into(),
+            sender: from.into(),
+            meaning: Some(meaning),
+            ..record(Word::Unsigned, "")
+        }
+    }
+
+    fn ancestor(id: &str, from: &str, meaning: Intent) -> Ancestor {
+        Ancestor {
+            record: message(id, from, meaning),
+            is_own: from == "BOT",
+            is_for_agent: from != "BOT",
+            is_for_replier: from == "BOT",
+        }
+    }
+
+    fn found(reply: Intent, ancestors: &[(&str, &str, Intent)]) -> Option<(String, String)> {
+        let ancestors = ancestors.iter().map(|(id, from, m)| ancestor(id, from, *m));
+        let follow_up = FollowUp::find(&message("R", BOSS, reply), ancestors.collect())?;
+        Some((follow_up.question.id, follow_up.escalation.id))
+    }
+
+    #[test]
+    fn a_reply_goes_back_to_the_first_question() {
+        use Intent::{Ack, Error, Escalate, Nack, Request, Respond};
+        let once = [("E", "BOT", Escalate), ("Q", "ANN", Request)];
+        let wanted = Some(("Q".to_owned(), "E".to_owned()));
+        for (reply, is_one) in [
+            (Respond, true),
+            (Nack, true),
+            (Error, true),
+            (Request, false),
+            (Ack, false),
+        ] {
+            assert_eq!(found(reply, &once), wanted.clone().filter(|_| is_one));
+        }
+        // The agent asked the person again.
+        let twice = [
+            ("E2", "BOT", Escalate),
+            ("R1", BOSS, Respond),
+            ("E1", "BOT", Escalate),
+            ("Q", "ANN", Request),
+        ];
+        assert_eq!(found(Respond, &twice), Some(("Q".into(), "E2".into())));
+        // The person asked back, and the agent answered.
+        let back = [
+            ("A", "BOT", Respond),
+            ("B", BOSS, Request),
+            ("E", "BOT", Escalate),
+            ("Q", "ANN", Request),
+        ];
+        assert_eq!(found(Respond, &back), wanted);
+        // The person who decides is the one who asked.
+        let own = [("E", "BOT", Escalate), ("Q", BOSS, Request)];
+        assert_eq!(found(Respond, &own), wanted);
+        for none in [
+            &[("E", "BOT", Escalate)][..],
+            &[("E", "EVE", Escalate), ("Q", "ANN", Request)],
+            &[("E", "BOT", Escalate), ("Q", "ANN", Respond)],
+            &[("Q", "ANN", Request)],
+            &[],
+        ] {
+            assert_eq!(found(Respond, none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_person_who_was_asked_replies() {
+        let reply = message("R", "human://acme.example/eve", Intent::Respond);
+        let question = ancestor("Q", "ANN", Intent::Request);
+        let mut escalation = ancestor("E", "BOT", Intent::Escalate);
+        escalation.is_for_replier = false;
+        assert_eq!(FollowUp::find(&reply, vec![escalation, question]), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! The program of an agent: what it is called, and what its environment says about the message that it gets.
+
+use crate::relay::report::speaker;
+use crate::store::Record;
+use crate::verdict::Word;
+use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::unicode::is_hidden;
+use crosstalk_envelope::{Address, PublicKey};
+
+/// What the names of all variables begin with that say something about a message. No setting begins so.
+pub const MESSAGE_VARIABLE_PREFIX: &str = "CROSSTALK_MESSAGE_";
+/// The longest value of such a variable, in characters.
+const MAX_VALUE_CHARS: usize = 1000;
+/// The scheme of agents that no vendor's scheme names.
+const AGENT: &str = "agent";
+
+/// The name of an agent for `user:`. The scheme names an assistant; of `agent://`, the end of the path does.
+///
+/// ```
+/// use crosstalk_protocol::agent_user;
+/// assert_eq!(agent_user("claude://code/api"), "claude");
+/// assert_eq!(agent_user("agent://acme.example/team/reviewer"), "reviewer");
+/// assert_eq!(agent_user("agent://reviewer"), "reviewer");
+/// assert_eq!(agent_user("BOT"), "bot");
+/// ```
+pub fn agent_user(address: &str) -> String {
+    let split = Address::split(address);
+    let word = match (split.kind(), split.scheme()) {
+        (Some(SchemeKind::Person) | None, _) | (_, None) => address,
+        (_, Some(scheme)) if scheme.eq_ignore_ascii_case(AGENT) => {
+            let place = address.split(['?', '#']).next().unwrap_or(address);
+            let mut parts = place.rsplit('/').filter(|part| !part.is_empty());
+            parts.next().unwrap_or(scheme)
+        }
+        (_, Some(scheme)) => scheme,
+    };
+    word.to_lowercase()
+}
+
+/// What the environment of a program says about the message that it gets: names and values. The values are short and have
+/// no control or hidden characters; a program must not run them as commands. `own` is how many of the last hops are those
+/// of the relay that the program answers for ([`speaker`]).
+pub fn message_variables(record: &Record, own: usize) -> [(String, String); 5] {
+    let from = speaker(&record.sender, &record.text, own);
+    let intent = record.meaning.map(|m| m.as_str());
+    let intent = intent.or(record.intent.as_deref()).unwrap_or_default();
+    [
+        ("FROM", &*from),
+        ("ID", &record.id),
+        ("THREAD", &record.thread),
+        ("INTENT", intent),
+        ("VERIFICATION", verification(record).as_str()),
+    ]
+    .map(|(name, value)| (format!("{MESSAGE_VARIABLE_PREFIX}{name}"), clean(value)))
+}
+
+/// What a program is told about a signature. Everybody can make a did:key, so that one is never more than a first contact.
+pub(crate) fn verification(record: &Record) -> Word {
+    let is_did = |pkid: &str| PublicKey::from_did(pkid).is_some();
+    match record.verdict {
+        Word::Verified if record.pkid.as_deref().is_some_and(is_did) => Word::FirstContact,
+        verdict => verdict,
+    }
+}
+
+fn clean(value: &str) -> String {
+    let is_shown = |c: &char| !c.is_control() && !is_hidden(*c);
+    value
+        .chars()
+        .filter(is_shown)
+        .take(MAX_VALUE_CHARS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::tests::record;
+
+    #[test]
+    fn variables_are_bounded_and_clean() {
+        let mut long = record(Word::Unsigned, "x");
+        long.sender = "A".repeat(5000);
+        long.id = "M\n\u{1b}[31m\u{202e}1\u{e0041}\u{0}".into();
+        long.intent = Some("PATCH\u{85}".into());
+        let variables = message_variables(&long, 0);
+        let value = |name: &str| {
+            let mut all = variables.iter();
+            let name = format!("CROSSTALK_MESSAGE_{name}");
+            all.find(|(n, _)| *n == name).unwrap().1.clone()
+        };
+        assert_eq!(value("FROM"), "A".repeat(1000));
+        assert_eq!(value("ID"), "M[31m1");
+        assert_eq!(
+            (value("THREAD"), value("INTENT")),
+            ("T".into(), "PATCH".into())
+        );
+        assert_eq!(value("VERIFICATION"), "unsigned");
+    }
+
+    #[test]
+    fn did_key_is_a_first_contact_in_the_environment() {
+        let did = "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp";
+        for (pkid, wanted) in [(did, "first-contact"), ("ann@acme.example", "verified")] {
+            let variables = message_variables(&record(Word::Verified, pkid), 0);
+            assert_eq!(variables[4].1, wanted);
+        }
+    }
+}

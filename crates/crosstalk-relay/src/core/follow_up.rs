@@ -1,0 +1,40 @@
+//! The human loop at a relay: what a person's reply to an ESCALATE of an agent goes back to.
+
+use super::Relay;
+use crosstalk_protocol::relay::{HOPS, RelayStore};
+use crosstalk_protocol::store::{Record, is_same_party};
+use crosstalk_protocol::{Ancestor, FollowUp};
+
+impl Relay {
+    /// What a message to an agent follows up, if it is a person's reply to an ESCALATE of this agent. Who may speak for
+    /// the person was checked when the reply came in. Nothing once the time of the question is over.
+    pub(crate) async fn follow_up(&self, agent: &str, reply: &Record) -> Option<FollowUp> {
+        let (rules, agent, reply) = (self.rules(), agent.to_owned(), reply.clone());
+        let find = move |store: &dyn RelayStore| {
+            let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
+            let replier = rules.routes.named(&reply.sender);
+            let mut ancestors = Vec::new();
+            let mut parent = reply.parent.clone();
+            while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
+                let Some(record) = store.taken_as(&id)? else {
+                    break;
+                };
+                let ways = store.deliveries(&id)?;
+                let is_for = |address: &str| ways.iter().any(|way| is_same_party(&way.to, address));
+                parent.clone_from(&record.parent);
+                ancestors.push(Ancestor {
+                    is_own: is(&record.sender, &agent),
+                    is_for_agent: is_for(&agent),
+                    // The relay itself reports in the name that the agent wrote to.
+                    is_for_replier: is_for(replier)
+                        || is_same_party(&record.receiver, &reply.sender),
+                    record,
+                });
+            }
+            Ok(FollowUp::find(&reply, ancestors))
+        };
+        let found = self.read(find).await.ok().flatten()?;
+        let now = self.now();
+        (!found.question.has_run_out(now) && !found.escalation.has_run_out(now)).then_some(found)
+    }
+}
