@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod data;
 pub(crate) mod handing;
+pub(crate) mod hint;
 pub(crate) mod keyring;
 pub(crate) mod log;
 pub(crate) mod outbox;

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::input::{Input, is_piped};
 use crate::lookup::Look;
 use crate::outgoing::with_primer;
-use crate::relay::answer::{envelope, takes_answer};
+use crate::relay::answer::{Cause, envelope, takes_answer};
 use crate::relay::handing::hand;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::view;
@@ -222,7 +222,14 @@ impl Courier<'_> {
                     .into(),
             ));
         }
-        let answer = envelope(self.desk, waiting, said)?;
+        let id = self.desk.new_id();
+        let cause = Cause {
+            given: waiting,
+            question: None,
+            id: &id,
+        };
+        let answer = envelope(cause, self.desk, said)?;
+        let answer = answer.ok_or_else(|| Failure::Failed("the answer is empty".into()))?;
         // What it is worth was said where it was taken.
         let _ = keep(console, self.desk, waiting, (true, false))?;
         let look = Look::default();

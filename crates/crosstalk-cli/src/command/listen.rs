@@ -1,23 +1,30 @@
 //! `crosstalk listen`: follows an inbox at a relay; prints each message, or lets a program answer it.
 
 mod exec;
+mod history;
 
 use super::inbox::remote::{addresses, keep};
+use crate::clock;
 use crate::console::{Console, DIM, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::answer::{envelope, post, takes_answer};
+use crate::paragraph::count;
+use crate::relay::answer::{Cause, envelope, hand_over, post, takes_answer};
+use crate::relay::outbox::Outbox;
 use crate::relay::parcel::is_kept;
-use crate::relay::remote::{Remote, Through, Waiting};
+use crate::relay::remote::{Delivered, Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
 use crate::schema::LISTEN;
 use crate::view;
 use clap::{Args, ValueEnum};
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::relay::Backoff;
+use crosstalk_protocol::relay::report::derived;
+use crosstalk_protocol::store::{Record, Store as _, is_same_party};
 use exec::Program;
-use std::time::Duration;
+use history::{History, question_of};
+use std::time::{Duration, Instant};
 
 /// How many messages are fetched at once.
 const AT_ONCE: u32 = 50;
@@ -25,14 +32,21 @@ const AT_ONCE: u32 = 50;
 const HELD: u64 = 30;
 /// The longest pause before the relay is asked again after trouble, in seconds.
 const LONGEST_PAUSE: u64 = 60;
+/// How long to wait before a program is tried again that failed: twice as long each time.
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// How long to wait before it is tried again if the relay can't be reached then.
+const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 
 /// Follow an inbox at a relay: print each message, or let a program answer it
 ///
 /// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program
 /// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
-/// envelope. If the program fails, the message is not acknowledged, and comes again when you listen again. Messages that
-/// must not be acted on are never given to a program. If the relay can't be reached, it is tried again. Two that listen for
-/// one address both run their program, and both answer. Ends with Ctrl-C.
+/// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT and _VERIFICATION say what it got; settings of Crosstalk are not
+/// in its environment. If it answers with an ESCALATE, it gets the reply of the person as a follow-up, and what it prints
+/// then goes to whoever asked first. If the program fails, the sender is told, and it is tried again after 2 seconds, then
+/// after twice as long each time. Messages that must not be acted on are never given to a program. If the relay can't be
+/// reached, it is tried again. Two that listen for one address both run their program, and both answer. Ends with Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 what\nthe relay refuses; 23 to 25 it must not be acted on (crosstalk verify --help)."
@@ -53,6 +67,9 @@ pub(crate) struct Listen {
     /// The seconds after which a program is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "exec", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
+    /// How often a program is tried for a message before its sender gets an ERROR
+    #[arg(long, value_name = "NUMBER", default_value_t = 8, requires = "exec", value_parser = clap::value_parser!(u32).range(1..=100))]
+    attempts: u32,
     #[command(flatten)]
     through: Through,
     /// Run this program for each message; everything behind it are its arguments
@@ -87,9 +104,29 @@ impl Listen {
         );
         console.talk(&styled(DIM, &sentence))?;
         let (mut cursor, mut pause) = (None::<String>, Pause::default());
-        let mut repeats = Repeats::default();
+        let (mut repeats, mut retries) = (Repeats::default(), Retries::default());
+        let ear = Ear {
+            remote: &remote,
+            address: &address,
+            program: program.as_ref(),
+        };
         loop {
-            let page = match remote.inbox(&address, cursor.as_deref(), AT_ONCE, HELD) {
+            for id in retries.due() {
+                match ear.again(&id) {
+                    Ok(Some(waiting)) => {
+                        let heard = self.one(console, &desk, ear, &waiting)?;
+                        retries.add(&id, heard.retry);
+                        console.flush()?;
+                    }
+                    Ok(None) => {}
+                    Err(trouble) if trouble.is_temporary() => {
+                        retries.add(&id, Some(RETRY_AFTER_TROUBLE));
+                    }
+                    Err(trouble) => return Err(trouble.into()),
+                }
+            }
+            let held = retries.seconds_left().map_or(HELD, |left| left.min(HELD));
+            let page = match remote.inbox(&address, cursor.as_deref(), AT_ONCE, held) {
                 Ok(page) => page,
                 Err(trouble) if trouble.is_temporary() => {
                     pause.take(console, &trouble)?;
@@ -100,11 +137,14 @@ impl Listen {
             pause.over(console)?;
             std::thread::sleep(repeats.pause(&page.messages));
             for waiting in &page.messages {
-                let exit =
-                    self.one(console, &desk, &remote, &address, waiting, program.as_ref())?;
+                if retries.has(&waiting.id) {
+                    continue;
+                }
+                let heard = self.one(console, &desk, ear, waiting)?;
+                retries.add(&waiting.id, heard.retry);
                 console.flush()?;
                 if self.once {
-                    return Ok(exit);
+                    return Ok(heard.exit);
                 }
             }
             cursor = Some(page.cursor);
@@ -115,11 +155,14 @@ impl Listen {
         &self,
         console: &mut Console,
         desk: &Desk,
-        remote: &Remote,
-        address: &str,
+        ear: Ear<'_>,
         waiting: &Waiting,
-        program: Option<&Program>,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Heard, Failure> {
+        let Ear {
+            remote,
+            address,
+            program,
+        } = ear;
         if self.json {
             let mut value = json::value(waiting)?;
             json::set(&mut value, "schema", Some(LISTEN));
@@ -134,7 +177,7 @@ impl Listen {
                  is not enough",
                 waiting.id
             ))?;
-            return Ok(exit);
+            return Ok(Heard { exit, retry: None });
         }
         if let Some(program) = program {
             if exit != Exit::SUCCESS {
@@ -142,13 +185,24 @@ impl Listen {
                     "the message {0} must not be acted on, and was not given to the program: `crosstalk show {0}`",
                     waiting.id
                 ))?;
-            } else if let Err(fault) = self.answered(console, desk, remote, waiting, program) {
-                console.failure(&fault)?;
-                console.talk(&format!(
-                    "{} is not acknowledged, and comes again when you listen again.\n",
-                    view::line(&waiting.id)
-                ))?;
-                return Ok(fault.exit());
+            } else if let Err(unanswered) = self.answered(console, desk, remote, waiting, program) {
+                let (fault, retry) = match unanswered {
+                    Unanswered::Program(fault) => {
+                        console.failure(&fault)?;
+                        let retry = self.failed(console, ear, waiting)?;
+                        (fault, retry)
+                    }
+                    Unanswered::Other(fault) => {
+                        console.failure(&fault)?;
+                        console.talk(&format!(
+                            "{} is not acknowledged, and comes again when you listen again.\n",
+                            view::line(&waiting.id)
+                        ))?;
+                        (fault, None)
+                    }
+                };
+                let exit = fault.exit();
+                return Ok(Heard { exit, retry });
             }
         }
         // It is here. If the relay can't be told now, it hands the message out once more.
@@ -158,7 +212,53 @@ impl Listen {
                 waiting.id
             ))?;
         }
-        Ok(exit)
+        Ok(Heard { exit, retry: None })
+    }
+
+    /// Tells the relay that the program failed on a message, which tells the sender. After how long it is tried again;
+    /// nothing if it was the last time.
+    fn failed(
+        &self,
+        console: &mut Console,
+        ear: Ear<'_>,
+        waiting: &Waiting,
+    ) -> Result<Option<Duration>, Failure> {
+        let id = view::line(&waiting.id);
+        // The relay counts, so that it goes on counting when this ends and is started again.
+        let attempts = ear.attempts(&waiting.id).saturating_add(1);
+        let backoff = Backoff {
+            first: FIRST_RETRY,
+            longest: LONGEST_RETRY,
+            attempts: self.attempts,
+        };
+        let retry = backoff.after(attempts, random());
+        let told = ear
+            .remote
+            .report_failure(ear.address, &waiting.id, retry.is_none());
+        if let Err(trouble) = told {
+            console.note(&format!(
+                "the sender of {id} was not told that the program failed: {trouble}"
+            ))?;
+        }
+        let from = view::line(&waiting.from);
+        let sentence = match retry {
+            None => format!(
+                "{id} is given up after {}: {from} gets an ERROR.\n",
+                count(attempts as usize, "attempt")
+            ),
+            Some(_) if self.once => format!(
+                "{id} is not acknowledged, and comes again when you listen again; {from} is told.\n"
+            ),
+            Some(wait) => format!(
+                "{id} is not acknowledged, and is tried again in {}; {from} is told.\n",
+                count(
+                    usize::try_from(wait.as_secs().max(1)).unwrap_or(usize::MAX),
+                    "second"
+                )
+            ),
+        };
+        console.talk(&sentence)?;
+        Ok(retry)
     }
 
     /// Lets the program answer a message, and sends what it says.
@@ -169,25 +269,159 @@ impl Listen {
         remote: &Remote,
         waiting: &Waiting,
         program: &Program,
-    ) -> Result<(), Failure> {
-        let from = view::line(&waiting.from);
-        let record = desk.kept(console)?.message(&waiting.id)?;
+    ) -> Result<(), Unanswered> {
+        let (id, from) = (view::line(&waiting.id), view::line(&waiting.from));
+        let store = desk.kept(console)?;
+        let record = store.message(&waiting.id).map_err(Failure::from)?;
         let record =
             record.ok_or_else(|| Failure::Failed(format!("the message {} is gone", waiting.id)))?;
-        let said = program.run(waiting, &record)?;
-        if !takes_answer(waiting) {
-            return console.talk(&format!(
-                "{} from {from}: given to the program\n",
-                view::line(&waiting.id)
-            ));
+        let history = History::of(&store, &record, &waiting.to, clock::now())?;
+        let answer_id = answer_id(&record, &waiting.to);
+        if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
+            // This ended after the program had answered, and before the relay was told.
+            if Outbox::of(desk).find(&answer.id).is_some() {
+                hand_over(desk, remote, &answer.id, &answer.text)?;
+            }
+            let sentence = format!(
+                "{id} from {from}: was answered with {}\n",
+                view::line(&answer.id)
+            );
+            return Ok(console.talk(&sentence)?);
         }
-        let answer = envelope(desk, waiting, &said)?;
-        let id = post(console, desk, remote, &answer.text)?;
-        console.talk(&format!(
-            "{} from {from}: answered with {}\n",
-            view::line(&waiting.id),
-            view::line(&id)
-        ))
+        drop(store);
+        let follow_up = history.follow_up.as_ref();
+        let said = program.run(waiting, &record, follow_up);
+        let said = said.map_err(Unanswered::Program)?;
+        if follow_up.is_none() && !takes_answer(waiting) {
+            return Ok(console.talk(&format!("{id} from {from}: given to the program\n"))?);
+        }
+        if history.is_endless {
+            return Ok(console.warning(&format!(
+                "what the program answered to {id} was dropped: the conversation goes round in circles"
+            ))?);
+        }
+        let question = follow_up.map(|f| question_of(&f.question, &waiting.to));
+        let cause = Cause {
+            given: waiting,
+            question: question.as_ref(),
+            id: &answer_id,
+        };
+        let answer = envelope(cause, desk, &said).map_err(Unanswered::Program)?;
+        let Some(answer) = answer else {
+            return Ok(console.talk(&format!(
+                "{id} from {from}: given to the program, and what it asked then goes no further\n"
+            ))?);
+        };
+        let sent = post(console, desk, remote, &answer.text)?;
+        let sent = view::line(&sent);
+        let sentence = match &question {
+            Some(question) => {
+                let asker = view::line(&question.from);
+                format!("{id}, the reply of {from}: {asker} is answered with {sent}\n")
+            }
+            None => format!("{id} from {from}: answered with {sent}\n"),
+        };
+        Ok(console.talk(&sentence)?)
+    }
+}
+
+/// The id of the answer to a message: there is one, however often the program answers it.
+fn answer_id(record: &Record, address: &str) -> String {
+    let seed = format!("answer\n{}\n{address}\n", record.digest);
+    derived(record.at, &seed)
+}
+
+/// Why a message was not answered.
+enum Unanswered {
+    /// The program failed, or what it printed is no answer.
+    Program(Failure),
+    /// Something else did.
+    Other(Failure),
+}
+
+impl From<Failure> for Unanswered {
+    fn from(fault: Failure) -> Self {
+        Self::Other(fault)
+    }
+}
+
+/// What became of a message.
+struct Heard {
+    exit: Exit,
+    /// After how long it is tried again.
+    retry: Option<Duration>,
+}
+
+/// Whose inbox is followed, where, and for which program.
+#[derive(Clone, Copy)]
+struct Ear<'e> {
+    remote: &'e Remote,
+    address: &'e str,
+    program: Option<&'e Program>,
+}
+
+impl Ear<'_> {
+    /// How often the program has failed on a message.
+    fn attempts(&self, id: &str) -> u32 {
+        let deliveries = self.deliveries(id).unwrap_or_default();
+        let attempts = deliveries.iter().map(|d| d.attempts).max();
+        attempts.unwrap_or(0)
+    }
+
+    /// How far a message is on its way here. Under a name, it is on its way to the address that the name stands for.
+    fn deliveries(&self, id: &str) -> Result<Vec<Delivered>, Trouble> {
+        let mut deliveries = self.remote.status(id)?.deliveries;
+        let is_here = |d: &Delivered| is_same_party(&d.to, self.address);
+        if deliveries.iter().any(is_here) {
+            deliveries.retain(is_here);
+        }
+        Ok(deliveries)
+    }
+
+    /// A message that is tried again, as it is at the relay now: nothing if it was withdrawn, or somebody else answered it.
+    fn again(&self, id: &str) -> Result<Option<Waiting>, Trouble> {
+        let message = match self.remote.message(id) {
+            Err(trouble) if trouble.is_unknown() => return Ok(None),
+            other => other?,
+        };
+        let is_over = |state: &str| matches!(state, "read" | "acknowledged" | "failed");
+        let is_open = self.deliveries(id)?.iter().any(|d| !is_over(&d.state));
+        Ok(is_open.then(|| Waiting {
+            to: self.address.to_owned(),
+            ..message
+        }))
+    }
+}
+
+/// Messages on which the program failed, and when it is tried again.
+#[derive(Debug, Default)]
+struct Retries {
+    waiting: Vec<(Instant, String)>,
+}
+
+impl Retries {
+    fn add(&mut self, id: &str, after: Option<Duration>) {
+        if let Some(after) = after {
+            self.waiting.push((Instant::now() + after, id.to_owned()));
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.waiting.iter().any(|(_, waiting)| waiting == id)
+    }
+
+    /// Takes out what is to be tried now.
+    fn due(&mut self) -> Vec<String> {
+        let now = Instant::now();
+        let due = self.waiting.extract_if(.., |(at, _)| *at <= now);
+        due.map(|(_, id)| id).collect()
+    }
+
+    /// After how many seconds the next one is due.
+    fn seconds_left(&self) -> Option<u64> {
+        let next = self.waiting.iter().map(|(at, _)| *at).min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        Some(left.as_secs().saturating_add(1))
     }
 }
 
@@ -229,9 +463,7 @@ impl Pause {
         let asked = trouble.retry_after().unwrap_or(0).min(3600);
         let seconds = self.seconds.max(asked);
         // Not all who wait come back at the same moment.
-        let mut random = [0];
-        let _ = getrandom::fill(&mut random);
-        let part = u32::from(random.first().copied().unwrap_or(0));
+        let part = random() >> 24;
         let pause = Duration::from_secs(seconds) / 2 + Duration::from_secs(seconds) * part / 512;
         std::thread::sleep(pause);
         Ok(())
@@ -244,6 +476,10 @@ impl Pause {
         self.seconds = 0;
         Ok(())
     }
+}
+
+fn random() -> u32 {
+    getrandom::u32().unwrap_or(u32::MAX / 2)
 }
 
 #[cfg(test)]

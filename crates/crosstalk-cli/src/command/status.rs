@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::{count, wrap};
+use crate::relay::hint::unread;
 use crate::relay::outbox::Outbox;
 use crate::relay::remote::{Delivered, Through};
 use crate::schema::STATUS;
@@ -83,6 +84,9 @@ impl Status {
         }
         for delivery in &status.deliveries {
             console.show(&shown(delivery))?;
+            if let Some(hint) = unread(&desk.config, delivery) {
+                console.show(&format!("  {}\n", wrap(&hint, 2, 2)))?;
+            }
         }
         Ok(exit)
     }

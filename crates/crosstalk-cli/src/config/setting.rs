@@ -2,6 +2,7 @@
 
 use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
+use crosstalk_protocol::edit_distance;
 use crosstalk_protocol::relay::Pattern;
 use std::fmt;
 
@@ -374,33 +375,10 @@ fn host(text: &str) -> Result<(), String> {
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     known
-        .map(|k| (distance(&name, k), k))
+        .map(|k| (edit_distance(&name, k), k))
         .min()
         .filter(|(d, k)| *d <= k.len().max(name.len()) / 3)
         .map(|(_, k)| k)
-}
-
-/// How many letters have to be added, taken out, exchanged or swapped with the next one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX - 1);
-            let mut best = (at(&last, j + 1) + 1)
-                .min(at(&row, j) + 1)
-                .min(at(&last, j) + usize::from(x != y));
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
-            if swapped {
-                best = best.min(at(&before, j - 1) + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -418,6 +396,9 @@ mod tests {
                 && s.key != setting.key
                 && s.variable() != setting.variable()));
             assert!(!setting.about.is_empty());
+            // What a program is told about a message must not set anything.
+            let variable = setting.variable();
+            assert!(!variable.starts_with(crosstalk_protocol::MESSAGE_VARIABLE_PREFIX));
             if let Some(value) = setting.default() {
                 assert_eq!(setting.check(&value), Ok(()), "{}", setting.name);
             }

@@ -10,16 +10,18 @@ use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
 use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
 use crosstalk_protocol::store::{Outcome, Store as _, is_placeholder, is_same_party, may_answer};
-use crosstalk_protocol::{Admitted, Question, is_primer_example, verify};
+use crosstalk_protocol::{Admitted, Question, agent_user, is_primer_example, verify};
 
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
 pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
-    let document = Document::parse(&waiting.envelope, Reading::Strict);
-    matches!(
-        document.envelope().meaning(),
-        Some(Intent::Request | Intent::Escalate | Intent::Handoff | Intent::Poll)
-    )
+    let asking = [
+        Intent::Request,
+        Intent::Escalate,
+        Intent::Handoff,
+        Intent::Poll,
+    ];
+    is_meant(waiting, &asking)
 }
 
 /// What goes out in answer to a message.
@@ -30,29 +32,74 @@ pub(crate) struct Answer {
     pub(crate) has_envelope: bool,
 }
 
-/// The answer that stands in a text: its last envelope, with what that lacks; else the text as a RESPOND.
-pub(crate) fn envelope(desk: &Desk, waiting: &Waiting, said: &str) -> Result<Answer, Failure> {
+/// What an answer belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Cause<'c> {
+    /// The message that was handed to whoever answers.
+    pub(crate) given: &'c Waiting,
+    /// The question that it follows up, if it is a person's reply to what whoever answers had asked: the answer belongs to it.
+    pub(crate) question: Option<&'c Waiting>,
+    /// The id of the answer, unless it has one of its own.
+    pub(crate) id: &'c str,
+}
+
+impl<'c> Cause<'c> {
+    fn asked(&self) -> &'c Waiting {
+        self.question.unwrap_or(self.given)
+    }
+}
+
+/// The answer that stands in a text: its last envelope, with what that lacks; else the text as a RESPOND. Nothing if the
+/// text asks somebody else after a refusal of the person who was asked, or a failure: that goes no further.
+pub(crate) fn envelope(
+    cause: Cause<'_>,
+    desk: &Desk,
+    said: &str,
+) -> Result<Option<Answer>, Failure> {
     let found = scan(said, Reading::Paste);
     let mut written = found.documents.iter().filter(|d| !is_primer_example(d));
     if let Some(last) = written.next_back() {
-        return Ok(Answer {
-            text: own(desk, waiting, last)?,
+        let is_final = || !is_meant(cause.given, &[Intent::Respond]);
+        if cause.question.is_some() && !ends(last) && is_final() {
+            return Ok(None);
+        }
+        return Ok(Some(Answer {
+            text: own(cause, desk, last)?,
             has_envelope: true,
-        });
+        }));
     }
     let body = said.trim_end().trim_start_matches(['\r', '\n']);
     if body.trim().is_empty() {
         return Err(Failure::Failed("the answer is empty".into()));
     }
-    let text = respond(desk, waiting, body)?.build();
-    Ok(Answer {
+    let text = respond(cause, body).build();
+    Ok(Some(Answer {
         text: text.map_err(|e| refused(&e))?,
         has_envelope: false,
-    })
+    }))
+}
+
+/// Whether an envelope answers, and does not ask or tell somebody.
+fn ends(answer: &Document<'_>) -> bool {
+    matches!(
+        answer.envelope().meaning(),
+        None | Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
+    )
+}
+
+fn is_meant(waiting: &Waiting, intents: &[Intent]) -> bool {
+    let document = Document::parse(&waiting.envelope, Reading::Strict);
+    let meaning = document.envelope().meaning();
+    meaning.is_some_and(|meaning| intents.contains(&meaning))
 }
 
 /// The envelope of who was asked, with its intent and its receiver; what it lacks is filled in.
-fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, Failure> {
+fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, Failure> {
+    let ends = ends(answer);
+    let waiting = match ends {
+        true => cause.asked(),
+        false => cause.given,
+    };
     let sender = answer.sender();
     let speaker = speaker(waiting, sender);
     let is_signed = answer.sig().is_some_and(|sig| sig != "none");
@@ -70,14 +117,11 @@ fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, 
         let admitted = Admitted::new(answer, verdict);
         return Ok(admitted.document().source().to_owned());
     }
-    let meaning = answer.envelope().meaning();
-    let ends = matches!(
-        meaning,
-        None | Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
-    );
     let named = |core| answer.header(core).filter(|id| !is_placeholder(id));
     let is_new = |id: &&str| *id != waiting.id;
     let receiver = match answer.receiver() {
+        // Whomever a model addresses: who asked first waits for it.
+        _ if ends && cause.question.is_some() => waiting.from.as_str(),
         // Models shorten the address of who asked.
         short if ends && may_answer(&waiting.from, short) => waiting.from.as_str(),
         receiver => receiver,
@@ -90,7 +134,7 @@ fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, 
     let context = answer.header(CoreHeader::Context);
     let user = match answer.header(CoreHeader::User) {
         Some(user) => user.to_owned(),
-        None => desk.config.user()?,
+        None => agent_user(&waiting.to),
     };
     let session = answer.header(CoreHeader::Session);
     let mut builder = Builder::new(speaker, receiver)
@@ -113,7 +157,7 @@ fn own(desk: &Desk, waiting: &Waiting, answer: &Document<'_>) -> Result<String, 
         );
     builder = match named(CoreHeader::Message).filter(is_new) {
         Some(id) => builder.message(id),
-        None => builder.message(desk.new_id()),
+        None => builder.message(cause.id),
     };
     // Signatures and hops that a model copied are those of another message.
     let is_said = |b: &Block<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
@@ -138,21 +182,22 @@ fn speaker<'w>(waiting: &'w Waiting, sender: &'w str) -> Option<&'w str> {
 }
 
 /// The RESPOND to a message.
-fn respond(desk: &Desk, waiting: &Waiting, body: &str) -> Result<Builder, Failure> {
+fn respond(cause: Cause<'_>, body: &str) -> Builder {
+    let waiting = cause.asked();
     let document = Document::parse(&waiting.envelope, Reading::Strict);
     let envelope = document.envelope();
     let reply_to = envelope.routing().reply_to;
     let receiver = reply_to.map_or(waiting.from.clone(), |a| a.as_str().to_owned());
     let builder = Builder::new(waiting.to.as_str(), receiver)
-        .user(desk.config.user()?)
+        .user(agent_user(&waiting.to))
         .core_if(CoreHeader::Session, envelope.session.map(|s| s.text))
         .thread(&waiting.thread)
         .parent(&waiting.id)
-        .message(desk.new_id())
+        .message(cause.id)
         .context(envelope.context.unwrap_or("reply"))
         .intent(Intent::Respond.as_str())
         .body(body);
-    Ok(builder.visible())
+    builder.visible()
 }
 
 /// Keeps an answer here, signed if the settings say so, and hands it to the relay. Its id.
@@ -179,7 +224,13 @@ pub(crate) fn post(
     drop(store);
     let outbox = Outbox::of(desk);
     outbox.add(&Due::new(&id, remote, &[]))?;
-    hand(remote, &text, None).map_err(|trouble| {
+    hand_over(desk, remote, &id, &text)?;
+    Ok(id)
+}
+
+/// Hands an answer to the relay that is kept here.
+pub(crate) fn hand_over(desk: &Desk, remote: &Remote, id: &str, text: &str) -> Result<(), Failure> {
+    hand(remote, text, None).map_err(|trouble| {
         let failure = Failure::from(trouble);
         match failure {
             Failure::Refused(code, message) => Failure::Refused(
@@ -189,6 +240,5 @@ pub(crate) fn post(
             other => other,
         }
     })?;
-    outbox.remove(&id)?;
-    Ok(id)
+    Outbox::of(desk).remove(id)
 }

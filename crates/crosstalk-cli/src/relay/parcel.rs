@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::lookup::Look;
 use crate::relay::handing::{Attached, Handed, hand, upload};
+use crate::relay::hint;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Through, Waiting};
 use clap::Args;
@@ -98,6 +99,7 @@ impl Parcel<'_> {
             console.talk(&styled(DIM, &sentence))?;
         }
         let document = Document::parse(self.text, Reading::Strict);
+        let known = document.header(CoreHeader::Message).unwrap_or(id);
         match self.hand_over(desk, remote) {
             Err(fault) => {
                 let failure = Failure::Failed(format!(
@@ -118,6 +120,7 @@ impl Parcel<'_> {
             }
             Ok(Handed::Taken) if self.wait.is_some() => {
                 let me = escape(document.sender());
+                hint::tell(console, &desk.config, remote, known)?;
                 console.talk(&format!(
                     "No answer yet; the message is at {url}.\n`crosstalk relay deliver {id} --wait 60` waits on.\n`crosstalk \
                      inbox --relay {url} --for '{me}' --take` fetches the answer later.\n"
@@ -130,6 +133,7 @@ impl Parcel<'_> {
                     "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
                     styled(GREEN, "Handed")
                 ))?;
+                hint::tell(console, &desk.config, remote, known)?;
                 Ok(Exit::SUCCESS)
             }
             Ok(Handed::Answered(answer)) => {

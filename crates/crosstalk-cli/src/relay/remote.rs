@@ -196,6 +196,23 @@ impl Remote {
             .map(drop)
     }
 
+    /// Says that the program that answers a message failed, and is tried again or not.
+    pub(crate) fn report_failure(
+        &self,
+        address: &str,
+        id: &str,
+        is_final: bool,
+    ) -> Result<(), Trouble> {
+        let state = if is_final { "failed" } else { "retrying" };
+        self.ask(async |c| c.mark(address, &[id], state).await)
+            .map(drop)
+    }
+
+    /// A message, as it is at the relay now.
+    pub(crate) fn message(&self, id: &str) -> Result<Waiting, Trouble> {
+        self.ask(async |c| c.message(id).await)
+    }
+
     /// How far a message is.
     pub(crate) fn status(&self, id: &str) -> Result<Status, Trouble> {
         self.ask(async |c| c.status(id).await)

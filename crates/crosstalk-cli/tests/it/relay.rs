@@ -1,5 +1,6 @@
 //! Real relays on free ports: messages that go out by them, are carried, listened for, backed up and restored.
 
+mod agent;
 mod answer;
 mod approve;
 mod audit;

@@ -378,6 +378,11 @@ fn the_guide_to_consent_is_as_it_tells() {
     tell("../../docs/guide/consent.md");
 }
 
+#[test]
+fn the_guide_to_relays_is_as_it_tells() {
+    tell("../../docs/guide/relay.md");
+}
+
 fn compare(names: &mut Names, page: &str, real: &str) -> bool {
     let mut real = real.lines().peekable();
     let mut page = page.lines().peekable();

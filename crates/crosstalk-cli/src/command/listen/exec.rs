@@ -2,12 +2,11 @@
 
 use super::Given;
 use crate::failure::Failure;
-use crate::passphrase;
 use crate::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
-use crosstalk_protocol::program_prompt;
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::Record;
+use crosstalk_protocol::{FollowUp, follow_up_prompt, message_variables, program_prompt};
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -15,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// What the variables of all settings begin with.
+const SETTINGS_PREFIX: &[u8] = b"CROSSTALK_";
 
 /// A program with its arguments.
 #[derive(Debug)]
@@ -37,11 +39,12 @@ impl Program {
         })
     }
 
-    fn text(&self, waiting: &Waiting, record: &Record) -> String {
+    fn text(&self, waiting: &Waiting, record: &Record, follow_up: Option<&FollowUp>) -> String {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
-        match self.given {
-            Given::Envelope => waiting.envelope.clone(),
-            Given::Prompt => {
+        match (self.given, follow_up) {
+            (Given::Envelope, _) => waiting.envelope.clone(),
+            (Given::Prompt, Some(follow_up)) => follow_up_prompt(&waiting.to, follow_up),
+            (Given::Prompt, None) => {
                 let sender = speaker(&record.sender, &record.text, 1).into_owned();
                 let record = Record {
                     sender,
@@ -49,24 +52,36 @@ impl Program {
                 };
                 program_prompt(&waiting.to, &record)
             }
-            Given::Body => format!("{}\n", document.body_text()),
+            (Given::Body, _) => format!("{}\n", document.body_text()),
         }
     }
 
-    /// What it prints for a message. Nothing of the message is in its arguments or its environment.
-    pub(super) fn run(&self, waiting: &Waiting, record: &Record) -> Result<String, Failure> {
+    /// What it prints for a message. Nothing of the message is in its arguments; its environment says who the message is
+    /// from.
+    pub(super) fn run(
+        &self,
+        waiting: &Waiting,
+        record: &Record,
+        follow_up: Option<&FollowUp>,
+    ) -> Result<String, Failure> {
         let name = &self.name;
-        let mut child = Command::new(name)
-            .args(&self.arguments)
-            // Its surroundings are those of the person who started it, and what opens their keys is not part of them.
-            .env_remove(passphrase::VARIABLE)
-            .env_remove(passphrase::NEW_VARIABLE)
+        let mut command = Command::new(name);
+        command.args(&self.arguments);
+        // Its surroundings are those of the person who started it, without their settings of Crosstalk and without what
+        // opens their keys.
+        for (variable, _) in std::env::vars_os() {
+            if variable.as_encoded_bytes().starts_with(SETTINGS_PREFIX) {
+                command.env_remove(variable);
+            }
+        }
+        let mut child = command
+            .envs(message_variables(record, 1))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
             .map_err(|e| Failure::Failed(format!("`{name}` can't be run: {e}")))?;
-        let text = self.text(waiting, record);
+        let text = self.text(waiting, record, follow_up);
         if let Some(mut pipe) = child.stdin.take() {
             // A program that does not read its input closes the pipe; that is its right.
             std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
@@ -174,7 +189,7 @@ mod tests {
         let program = Program::new(&words, given, Duration::from_secs(seconds));
         let gone = || Failure::Failed("the message is not kept".into());
         let record = record().ok_or_else(gone)?;
-        program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record))
+        program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record, None))
     }
 
     #[test]

@@ -75,7 +75,11 @@ fn a_program_says_what_it_means_and_to_whom() {
     let foreign = listen(&written("GEMINI", "KALLE", "RESPOND", "For somebody else."));
     assert_eq!(foreign.code, i32::from(exit::PERM), "{}", foreign.err);
     assert!(foreign.err.contains("from GEMINI"), "{}", foreign.err);
-    assert_eq!(waiting(&kalle, &relay.url, "KALLE").len(), before);
+    // Whoever asked is told that the program failed, and gets nothing of what it printed.
+    let got = waiting(&kalle, &relay.url, "KALLE");
+    assert_eq!(got.len(), before + 1);
+    assert_eq!(got[before]["intent"], "BROADCAST");
+    assert!(!got[before].to_string().contains("For somebody else."));
     relay.stop();
 }
 
