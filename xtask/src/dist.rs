@@ -250,7 +250,12 @@ fn archive(release: &Release, pages: &Path) -> Result<(), Failure> {
     for text in TEXTS {
         copy(&release.root.join(text), &top.join(text))?;
     }
-    for text in ["crosstalk.service", "relay.toml"] {
+    for text in [
+        "crosstalk.service",
+        "relay.toml",
+        "prometheus/crosstalk.rules.yml",
+        "grafana/crosstalk.json",
+    ] {
         let path = format!("deploy/{text}");
         copy(&release.root.join(&path), &top.join(&path))?;
     }

@@ -49,6 +49,14 @@ const PROGRAMS: &[Program] = &[
         packages: &["e2fsprogs"],
     },
     Program {
+        program: "systemd-analyze",
+        packages: &["systemd"],
+    },
+    Program {
+        program: "promtool",
+        packages: &["prometheus"],
+    },
+    Program {
         program: "python3",
         packages: &["python3", "python3-venv"],
     },

@@ -41,7 +41,8 @@ pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human, is_system};
 pub use port::{
     BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Expectation, Filing,
-    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, TokenCounts, TokenRecord, Upload,
+    HandedOut, Inbox, MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired,
+    StoreGauges, TokenCounts, TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};

@@ -1,8 +1,13 @@
-//! What the relay counts.
+//! What the relay counts and measures, in the text format of Prometheus.
+//!
+//! Values of labels come from fixed lists, never from a request.
 
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
-use std::fmt::Write as _;
+use crosstalk_protocol::relay::StoreGauges;
+use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Counters and gauges.
 #[derive(Debug, Default)]
@@ -59,103 +64,367 @@ impl Metrics {
         }
     }
 
-    /// Everything, in the text format of Prometheus.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
+    /// Writes everything that was counted. Where a number has two names, the second is the one of older versions.
+    pub(crate) fn write(&self, out: &mut Exposition) {
         let counters = [
             (
-                "crosstalk_messages_taken_total",
-                "Messages that were taken",
+                "messages_accepted_total",
+                "Messages accepted: on disk",
                 &self.taken,
             ),
             (
-                "crosstalk_messages_known_total",
+                "messages_taken_total",
+                "Older name of crosstalk_messages_accepted_total",
+                &self.taken,
+            ),
+            (
+                "messages_known_total",
                 "Messages that were there already",
                 &self.known,
             ),
             (
-                "crosstalk_batches_total",
-                "Batches that were written",
-                &self.batches,
-            ),
-            (
-                "crosstalk_messages_filed_total",
-                "Messages that were filed",
+                "messages_indexed_total",
+                "Messages indexed into threads and inboxes",
                 &self.filed,
             ),
             (
-                "crosstalk_deliveries_delivered_total",
-                "Attempts that worked",
+                "messages_filed_total",
+                "Older name of crosstalk_messages_indexed_total",
+                &self.filed,
+            ),
+            (
+                "batches_total",
+                "Transactions that accepted messages",
+                &self.batches,
+            ),
+            (
+                "deliveries_delivered_total",
+                "Delivery attempts that worked",
                 &self.delivered,
             ),
             (
-                "crosstalk_deliveries_retried_total",
-                "Attempts that are made again",
+                "deliveries_retried_total",
+                "Delivery attempts that failed and are made again",
                 &self.retried,
             ),
             (
-                "crosstalk_deliveries_failed_total",
-                "Deliveries that were given up",
+                "deliveries_failed_total",
+                "Deliveries that became dead letters",
                 &self.failed,
             ),
             (
-                "crosstalk_requests_timed_out_total",
+                "requests_timed_out_total",
                 "Questions without an answer in time",
                 &self.timed_out,
             ),
             (
-                "crosstalk_connections_turned_away_total",
-                "Connections refused for their number",
+                "connections_turned_away_total",
+                "Connections refused because there were too many",
                 &self.turned_away,
             ),
         ];
         for (name, help, counter) in counters {
-            let value = counter.load(Ordering::Relaxed);
-            let _ = write!(
-                out,
-                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"
-            );
+            out.family(name, "counter", help);
+            out.sample(name, &[], counter.load(Ordering::Relaxed));
         }
+        let (backlog, quarantined) = (&self.backlog, &self.quarantined);
         let gauges = [
             (
-                "crosstalk_backlog",
-                "Messages taken and not filed yet",
-                i64::try_from(self.backlog.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
+                "index_backlog",
+                "Messages accepted and not indexed yet",
+                backlog,
             ),
+            ("backlog", "Older name of crosstalk_index_backlog", backlog),
             (
-                "crosstalk_quarantined_messages",
+                "quarantined_messages",
                 "Messages that could not be indexed",
-                i64::try_from(self.quarantined.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
-            ),
-            (
-                "crosstalk_connections",
-                "Open connections",
-                self.connections.load(Ordering::Relaxed),
+                quarantined,
             ),
         ];
-        for (name, help, value) in gauges {
-            let _ = write!(
-                out,
-                "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"
-            );
+        for (name, help, gauge) in gauges {
+            out.gauge(name, help, gauge.load(Ordering::Relaxed));
         }
-        out.push_str("# HELP crosstalk_messages_refused_total Messages that were refused\n# TYPE crosstalk_messages_refused_total counter\n");
-        for (code, counter) in ErrorCode::ALL.iter().zip(&self.refused) {
-            let value = counter.load(Ordering::Relaxed);
-            let _ = writeln!(
-                out,
-                "crosstalk_messages_refused_total{{code=\"{}\"}} {value}",
-                code.as_str()
-            );
+        let connections = self.connections.load(Ordering::Relaxed);
+        out.gauge("connections", "Open connections", connections);
+        for (name, help) in [
+            (
+                "messages_rejected_total",
+                "Messages rejected, by error code",
+            ),
+            (
+                "messages_refused_total",
+                "Older name of crosstalk_messages_rejected_total",
+            ),
+        ] {
+            out.family(name, "counter", help);
+            for (code, counter) in ErrorCode::ALL.iter().zip(&self.refused) {
+                let count = counter.load(Ordering::Relaxed);
+                out.sample(name, &[("code", code.as_str())], count);
+            }
         }
-        out.push_str("# HELP crosstalk_http_requests_total Requests by class of status\n# TYPE crosstalk_http_requests_total counter\n");
+        let name = "http_requests_total";
+        out.family(name, "counter", "Requests, by class of status");
         for (class, counter) in (1..).zip(&self.requests) {
-            let value = counter.load(Ordering::Relaxed);
-            let _ = writeln!(
-                out,
-                "crosstalk_http_requests_total{{class=\"{class}xx\"}} {value}"
+            let class = format!("{class}xx");
+            out.sample(
+                name,
+                &[("class", class.as_str())],
+                counter.load(Ordering::Relaxed),
             );
         }
-        out
+    }
+}
+
+/// How long answers took: a histogram for each endpoint of a fixed list.
+#[derive(Debug)]
+pub(crate) struct RequestSeconds {
+    by_endpoint: Vec<(Endpoint, Histogram)>,
+}
+
+/// The method and the template of the path of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+}
+
+/// Upper bounds of the buckets, in seconds, as they are written, and in microseconds.
+const BUCKETS: [(&str, u64); 11] = [
+    ("0.001", 1_000),
+    ("0.0025", 2_500),
+    ("0.005", 5_000),
+    ("0.01", 10_000),
+    ("0.025", 25_000),
+    ("0.05", 50_000),
+    ("0.1", 100_000),
+    ("0.5", 500_000),
+    ("1", 1_000_000),
+    ("5", 5_000_000),
+    ("60", 60_000_000),
+];
+
+#[derive(Debug, Default)]
+struct Histogram {
+    /// Those above the last bound are in none.
+    buckets: [AtomicU64; BUCKETS.len()],
+    count: AtomicU64,
+    microseconds: AtomicU64,
+}
+
+impl RequestSeconds {
+    pub(crate) fn new(endpoints: impl Iterator<Item = Endpoint>) -> Self {
+        let one = |endpoint| (endpoint, Histogram::default());
+        Self {
+            by_endpoint: endpoints.map(one).collect(),
+        }
+    }
+
+    /// Notes how long an answer of the endpoint at a place of the list took.
+    pub(crate) fn observe(&self, endpoint: usize, took: Duration) {
+        let Some((_, histogram)) = self.by_endpoint.get(endpoint) else {
+            return;
+        };
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BUCKETS.iter().position(|(_, bound)| micros <= *bound);
+        if let Some(bucket) = bucket.and_then(|place| histogram.buckets.get(place)) {
+            Metrics::count(bucket);
+        }
+        Metrics::count(&histogram.count);
+        histogram.microseconds.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Writes the endpoints that were used.
+    pub(crate) fn write(&self, out: &mut Exposition) {
+        let name = "request_seconds";
+        out.family(
+            name,
+            "histogram",
+            "Seconds until a request was answered, by endpoint; long polls include their wait",
+        );
+        for (endpoint, histogram) in &self.by_endpoint {
+            let all = histogram.count.load(Ordering::Relaxed);
+            if all == 0 {
+                continue;
+            }
+            let labels = [("endpoint", endpoint.path), ("method", endpoint.method)];
+            let mut sum = 0;
+            for ((bound, _), bucket) in BUCKETS.iter().zip(&histogram.buckets) {
+                sum += bucket.load(Ordering::Relaxed);
+                let [path, method] = labels;
+                out.sample(
+                    "request_seconds_bucket",
+                    &[path, method, ("le", *bound)],
+                    sum,
+                );
+            }
+            // A request that ends meanwhile is in its bucket and not in this number, or the other way round.
+            let all = all.max(sum);
+            let [path, method] = labels;
+            out.sample(
+                "request_seconds_bucket",
+                &[path, method, ("le", "+Inf")],
+                all,
+            );
+            let micros = histogram.microseconds.load(Ordering::Relaxed);
+            let seconds = Duration::from_micros(micros).as_secs_f64();
+            out.sample("request_seconds_sum", &labels, seconds);
+            out.sample("request_seconds_count", &labels, all);
+        }
+    }
+}
+
+/// What is measured when somebody asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measured {
+    /// What waits in the store; nothing if it can't be read.
+    pub(crate) store: Option<StoreGauges>,
+    /// Free bytes on the disk of the data folder; nothing where the system does not tell.
+    pub(crate) disk_free: Option<u64>,
+    /// When the certificate expires; nothing without TLS.
+    pub(crate) certificate_expires: Option<Timestamp>,
+}
+
+impl Measured {
+    pub(crate) fn write(&self, now: Timestamp, out: &mut Exposition) {
+        if let Some(store) = &self.store {
+            write_store(store, now, out);
+        }
+        if let Some(free) = self.disk_free {
+            out.gauge(
+                "disk_free_bytes",
+                "Free bytes on the disk of the data folder",
+                free,
+            );
+        }
+        if let Some(at) = self.certificate_expires {
+            let help = "When the certificate of the relay expires, in seconds since 1970";
+            let seconds = at.as_millis().div_euclid(1000);
+            out.gauge("certificate_expiry_timestamp_seconds", help, seconds);
+        }
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        out.family("build_info", "gauge", "The version of the relay");
+        out.sample("build_info", &version, 1);
+    }
+}
+
+fn write_store(store: &StoreGauges, now: Timestamp, out: &mut Exposition) {
+    let name = "deliveries_queued";
+    out.family(
+        name,
+        "gauge",
+        "Deliveries that wait for a handler or a courier, by queue",
+    );
+    for (handler, queue) in &store.deliveries {
+        out.sample(name, &[("queue", handler.as_str())], queue.count);
+    }
+    let name = "oldest_waiting_seconds";
+    out.family(
+        name,
+        "gauge",
+        "How long the oldest delivery or held message has waited, by queue",
+    );
+    let age = |since: Option<Timestamp>| {
+        let millis = since.map_or(0, |at| {
+            now.as_millis().saturating_sub(at.as_millis()).max(0)
+        });
+        format!("{}.{:03}", millis / 1000, millis % 1000)
+    };
+    for (handler, queue) in &store.deliveries {
+        out.sample(name, &[("queue", handler.as_str())], age(queue.oldest));
+    }
+    out.sample(name, &[("queue", "held")], age(store.held.oldest));
+    for (name, help, value) in [
+        (
+            "dead_letters",
+            "Deliveries that were given up",
+            store.dead_letters,
+        ),
+        (
+            "held_messages",
+            "Messages that wait for a person's decision",
+            store.held.count,
+        ),
+        (
+            "store_bytes",
+            "Bytes of the store and its log, attachments not included",
+            store.bytes,
+        ),
+    ] {
+        out.gauge(name, help, value);
+    }
+}
+
+/// A text in the format of Prometheus. Every name gets the prefix `crosstalk_`.
+#[derive(Debug, Default)]
+pub(crate) struct Exposition {
+    text: String,
+}
+
+impl Exposition {
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// Begins a family of samples.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(
+            self.text,
+            "# HELP crosstalk_{name} {help}\n# TYPE crosstalk_{name} {kind}\n"
+        );
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "crosstalk_{name}");
+        for (place, (label, word)) in labels.iter().enumerate() {
+            let before = if place == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{word}\"");
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+    }
+
+    /// A gauge without labels.
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, &[], value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_of_a_histogram_add_up() {
+        let endpoints = [
+            Endpoint {
+                method: "GET",
+                path: "/a/{id}",
+            },
+            Endpoint {
+                method: "PUT",
+                path: "/b",
+            },
+        ];
+        let seconds = RequestSeconds::new(endpoints.into_iter());
+        for micros in [0, 1_000, 1_001, 70_000_000] {
+            seconds.observe(0, Duration::from_micros(micros));
+        }
+        // One that is not in the list is counted nowhere.
+        seconds.observe(2, Duration::ZERO);
+        let mut out = Exposition::default();
+        seconds.write(&mut out);
+        let text = out.into_text();
+        for line in [
+            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"0.001\"} 2",
+            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"0.0025\"} 3",
+            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"60\"} 3",
+            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"+Inf\"} 4",
+            "crosstalk_request_seconds_sum{endpoint=\"/a/{id}\",method=\"GET\"} 70.002001",
+            "crosstalk_request_seconds_count{endpoint=\"/a/{id}\",method=\"GET\"} 4",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("/b"), "{text}");
     }
 }

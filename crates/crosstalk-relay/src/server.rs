@@ -39,10 +39,10 @@ mod token;
 mod view;
 
 pub use blob::Blobs;
-pub use tls::{TlsError, tls};
+pub use tls::{ServerTls, TlsError, tls};
 
 use crate::core::{Relay, Stopped};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, RequestSeconds};
 use crate::rate::{Rates, Whose};
 use answer::Fault;
 use credential::{Caller, Credentials};
@@ -65,9 +65,6 @@ const DRAIN: Duration = Duration::from_secs(20);
 
 /// How long a reader waits until what was just taken is filed.
 const SETTLE: Duration = Duration::from_secs(5);
-
-/// Certificate and key, checked.
-pub type ServerTls = Arc<rustls::ServerConfig>;
 
 /// What a server needs besides a relay.
 pub struct ServerOptions<F> {
@@ -97,8 +94,8 @@ impl fmt::Display for ServeError {
             Self::Store(error) => error.fmt(f),
             Self::NoCredentials(listen) => write!(
                 f,
-                "the relay would listen on {listen}, where others can reach it, and has no credentials: make one with \
-                 `crosstalk token create NAME --role person --for ADDRESS`, or listen on 127.0.0.1"
+                "the relay would listen on {listen}, where others can reach it, and has no tokens. Create one for each \
+                 agent and person with `crosstalk token create NAME --role agent --for ADDRESS`, or listen on 127.0.0.1"
             ),
         }
     }
@@ -126,6 +123,8 @@ pub(crate) struct Site {
     rates: Rates,
     blobs: Blobs,
     tls: Option<ServerTls>,
+    request_seconds: RequestSeconds,
+    measured: operation::Gauges,
     /// The limit of requests, as it is told to everybody, and to the person at this machine.
     policy: Option<HeaderValue>,
     local_policy: Option<HeaderValue>,
@@ -227,6 +226,8 @@ pub async fn serve<F: Future<Output = ()>>(
         rates: Rates::new(),
         blobs: Blobs::open(&options.data)?,
         tls: options.tls,
+        request_seconds: RequestSeconds::new(surface::endpoints()),
+        measured: operation::Gauges::default(),
         policy: policy(config.limits.requests_per_minute),
         local_policy: policy(config.limits.local_requests_per_minute),
         ready_at: filing.through + filing.left,
@@ -238,6 +239,9 @@ pub async fn serve<F: Future<Output = ()>>(
     let ended = accept(&site, listener, options.shutdown).await;
     keeping.abort();
     saying.abort();
+    if let Err(error) = housekeeping::note_uses(&site).await {
+        tracing::warn!(reason = %error, "when tokens were last used is not noted");
+    }
     site.relay.stop().await;
     ended
 }

@@ -76,7 +76,7 @@ impl Serve {
         let mut store = data.open()?;
         let owned = store.own()?;
         let tokens = active(&store)?;
-        require_credentials(&config, tokens)?;
+        require_credentials(&config, tokens, &self.data.as_flag())?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -173,13 +173,14 @@ fn active(store: &SqliteStore) -> Result<usize, Failure> {
 }
 
 /// Whoever can reach the relay over the network has to say who they are.
-fn require_credentials(config: &Config, tokens: usize) -> Result<(), Failure> {
+fn require_credentials(config: &Config, tokens: usize, data: &str) -> Result<(), Failure> {
     let listen = config.listen;
     match listen.ip().is_loopback() || tokens > 0 {
         true => Ok(()),
         false => Err(Failure::Usage(format!(
             "{listen} can be reached from other machines, and there is no token: anybody could read and send in any \
-             name. Make one with `crosstalk token create NAME --role person --for '*'`, or listen on 127.0.0.1"
+             name. Create a token for each agent or person, for their own address alone: `crosstalk token create NAME --role \
+             agent --for ADDRESS{data}`; or listen on 127.0.0.1"
         ))),
     }
 }
@@ -230,7 +231,7 @@ mod tests {
                 listen: listen.parse().unwrap(),
                 ..Config::default()
             };
-            let result = require_credentials(&config, tokens);
+            let result = require_credentials(&config, tokens, "");
             assert_eq!(result.is_err(), is_refused, "{listen} {tokens}");
             if let Err(fault) = result {
                 assert_eq!(fault.exit(), Exit::USAGE);

@@ -3,7 +3,7 @@
 mod create;
 mod list;
 
-pub(super) use create::secret;
+pub(super) use create::{BY, secret};
 
 use crate::clock;
 use crate::console::Console;
@@ -63,7 +63,7 @@ impl Revoke {
         let name = &self.name;
         let now = clock::now();
         let mut store = data.open()?;
-        match store.revoke_token(name, now)? {
+        match store.revoke_token(name, create::BY, now)? {
             true => {
                 console.talk("revoked: it opens nothing any more\n")?;
                 let counts = |t: &TokenRecord| {

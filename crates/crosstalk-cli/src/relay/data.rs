@@ -20,6 +20,14 @@ pub(crate) struct DataArgument {
 }
 
 impl DataArgument {
+    /// The flag as it was given, for commands that are recommended; empty if it was not.
+    pub(crate) fn as_flag(&self) -> String {
+        match &self.data {
+            Some(folder) => format!(" --data {}", shown_path(&folder.to_string_lossy())),
+            None => String::new(),
+        }
+    }
+
     /// The folder, whether or not it is there.
     pub(crate) fn folder(&self) -> Result<Data, Failure> {
         let folder = match &self.data {

@@ -30,11 +30,11 @@ pub(super) fn handed() -> Value {
 pub(super) fn tokens() -> Value {
     let token = object(json!({
         "name": text(),
-        "role": {"enum": ["agent", "person", "admin"]},
+        "role": {"enum": ["agent", "person", "admin", "monitor"]},
         "for": list(text()),
         "courier": list(text()),
         "state": {"enum": ["active", "expired", "revoked"]},
-        "created_at": text(), "expires_at": maybe(), "revoked_at": maybe(),
+        "created_at": text(), "expires_at": maybe(), "revoked_at": maybe(), "last_used_at": maybe(),
     }));
     form(
         TOKENS,

@@ -59,7 +59,7 @@ fn what_came_out_is_told_as_facts() {
     assert_eq!(fact(7, "verified_offline"), true);
     assert_eq!(fact(7, "extends_held_checkpoint"), true);
     assert_eq!(fact(7, "erased"), fact(6, "erased"));
-    assert_eq!(fact(7, "tampering_found_in"), "messages/0.aict");
+    assert_eq!(fact(7, "tampering_found_in"), "messages/4.aict");
     assert_eq!(count(&home.path("")), 0, "nothing of the person is touched");
 }
 
@@ -95,7 +95,7 @@ fn what_is_kept_can_be_checked_with_the_commands_that_it_names() {
     assert!(whole.out.contains("3 erased"), "{}", whole.out);
     let changed = check("tampered");
     assert_eq!(changed.code, 24, "{}", changed.out);
-    assert!(changed.out.contains("messages/0.aict"), "{}", changed.out);
+    assert!(changed.out.contains("messages/4.aict"), "{}", changed.out);
     let counted = home.run(
         &[
             "poll",

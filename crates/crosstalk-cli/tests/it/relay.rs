@@ -9,6 +9,7 @@ mod carry;
 mod client;
 mod consent;
 mod form;
+mod monitor;
 mod operate;
 mod outbox;
 mod poll;

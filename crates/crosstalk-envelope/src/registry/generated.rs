@@ -3805,6 +3805,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// AUD-003: Creating and revoking a token are entries of the log.
+    pub static AUDIT_TOKEN: Rule = Rule {
+        id: "AUD-003",
+        code: None,
+        title: "Creating and revoking a token are entries of the log",
+        help: "",
+        drops: false,
+    };
     /// AUD-010: The root is the Merkle tree hash of RFC 6962.
     pub static AUDIT_ROOT: Rule = Rule {
         id: "AUD-010",
@@ -4222,6 +4230,7 @@ pub mod rule {
         &POLL_AT,
         &AUDIT_LEAF,
         &AUDIT_DETAIL,
+        &AUDIT_TOKEN,
         &AUDIT_ROOT,
         &AUDIT_INCLUSION,
         &AUDIT_CONSISTENCY,

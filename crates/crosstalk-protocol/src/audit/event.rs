@@ -30,11 +30,11 @@ pub enum EventKind {
     Approved,
     /// A person stopped it.
     Declined,
-    /// Somebody gave their consent.
+    /// Somebody gave their consent, or created a token.
     Granted,
     /// A consent was passed on.
     Transferred,
-    /// A consent, a key or a permission was withdrawn.
+    /// A consent, a key, a permission or a token was revoked.
     Revoked,
     /// The text of a message was erased.
     Erased,

@@ -21,6 +21,8 @@ pub enum Role {
     Person,
     /// Who runs the relay: sees and may do everything, but speaks for nobody whose address it has not.
     Admin,
+    /// A program that watches the relay: it reads the metrics, and nothing else.
+    Monitor,
     /// Whoever signed a message, with a key that the operator did not pin. It speaks for the sender of that message, also
     /// where that is the address of a person, and does not count as that person. No token has this role.
     Signer,
@@ -28,7 +30,7 @@ pub enum Role {
 
 impl Role {
     /// The roles that a token can have.
-    pub const ALL: [Self; 3] = [Self::Agent, Self::Person, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Agent, Self::Person, Self::Admin, Self::Monitor];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Role {
             Self::Agent => "agent",
             Self::Person => "person",
             Self::Admin => "admin",
+            Self::Monitor => "monitor",
             Self::Signer => "signer",
         }
     }
@@ -43,6 +46,16 @@ impl Role {
     /// The role that a word names.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.as_str() == word)
+    }
+
+    /// Whether a token with this role is bound to addresses. An administrator may have some, a monitor has none.
+    pub const fn needs_addresses(self) -> bool {
+        matches!(self, Self::Agent | Self::Person)
+    }
+
+    /// Whether the owner of a token with this role may carry messages of others.
+    pub const fn may_carry(self) -> bool {
+        matches!(self, Self::Person | Self::Admin)
     }
 }
 
@@ -201,9 +214,14 @@ impl Peer {
         self.role == Role::Admin
     }
 
+    /// Whether it reads the metrics, and nothing else.
+    pub fn is_monitor(&self) -> bool {
+        self.role == Role::Monitor
+    }
+
     /// Whether it may speak for the address of a person.
     pub fn may_be_person(&self) -> bool {
-        self.role != Role::Agent
+        !matches!(self.role, Role::Agent | Role::Monitor)
     }
 
     /// Whether it is a person: by a token, or by a key that the operator pinned.

@@ -9,7 +9,7 @@ use super::delivery::{Attempt, Delivery, Handler, Priority, State};
 use super::hold::HoldStore;
 use super::peer::Role;
 use super::take::Taken;
-use crate::audit::LogStore;
+use crate::audit::{Detail, Event, EventKind, LogStore};
 use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
@@ -201,11 +201,12 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be read.
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Keeps a token. False if there is one of this name, even a revoked one, or with this secret.
+    /// Keeps a token that somebody created, and writes it into the log (AUD-003). False if there is one of this name, even
+    /// a revoked one, or with this secret; nothing is changed then.
     ///
     /// # Errors
     /// If the store can't be written.
-    fn add_token(&mut self, token: &TokenRecord) -> Result<bool, StoreError>;
+    fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError>;
 
     /// All tokens, by name.
     ///
@@ -214,17 +215,31 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
 
     /// How many tokens there are, and how many of them are revoked. Tokens are never deleted, and nothing else about them
-    /// changes: with the same numbers, [`tokens`](Self::tokens) gives the same.
+    /// changes but when they were last used: with the same numbers, [`tokens`](Self::tokens) gives the same otherwise.
     ///
     /// # Errors
     /// If the store can't be read.
     fn token_counts(&self) -> Result<TokenCounts, StoreError>;
 
-    /// Revokes a token. False if there is none of this name, or it was revoked before.
+    /// Revokes a token, and writes into the log (AUD-003) who did. False if there is none of this name, or it was revoked
+    /// before; nothing is changed then.
     ///
     /// # Errors
     /// If the store can't be written.
-    fn revoke_token(&mut self, name: &str, at: Timestamp) -> Result<bool, StoreError>;
+    fn revoke_token(&mut self, name: &str, by: &str, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// Notes when tokens were last used, by the hash of their secret. An earlier time changes nothing.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError>;
+
+    /// What waits, and how large the store is, for whoever watches the relay. It counts up to [`MAX_COUNTED`] of each kind,
+    /// so that it costs little however much waits.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn gauges(&self) -> Result<StoreGauges, StoreError>;
 
     /// Keeps what an agent says it can do, in place of what it said before.
     ///
@@ -481,6 +496,63 @@ pub struct TokenRecord {
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl TokenRecord {
+    /// What the log says about its creation (AUD-003): its name and what it is good for, never the secret or its hash.
+    pub fn created(&self, by: &str) -> Event<'static> {
+        let mut detail = Detail::default()
+            .with("token", &self.name)
+            .with("by", by)
+            .with("role", self.role.as_str());
+        for (name, addresses) in [("for", &self.addresses), ("courier", &self.courier)] {
+            if !addresses.is_empty() {
+                detail = detail.with(name, &addresses.join(","));
+            }
+        }
+        if let Some(end) = self.expires_at {
+            detail = detail.with("expires", &end.to_string());
+        }
+        Event {
+            detail: Some(detail),
+            ..Event::new(EventKind::Granted, self.created_at)
+        }
+    }
+
+    /// What the log says about the revocation of a token that no REVOKE asked for (AUD-003).
+    pub fn revoked(name: &str, by: &str, at: Timestamp) -> Event<'static> {
+        Event {
+            detail: Some(Detail::default().with("token", name).with("by", by)),
+            ..Event::new(EventKind::Revoked, at)
+        }
+    }
+}
+
+/// How many of one kind [`RelayStore::gauges`] counts at most.
+pub const MAX_COUNTED: u64 = 100_000;
+
+/// A queue: how many wait in it, and since when the oldest does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// How many wait, up to [`MAX_COUNTED`].
+    pub count: u64,
+    /// Since when the oldest waits.
+    pub oldest: Option<Timestamp>,
+}
+
+/// What waits in the store of a relay, and how large the store is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreGauges {
+    /// Deliveries that are queued, for each handler but the inbox.
+    pub deliveries: Vec<(Handler, QueueDepth)>,
+    /// Messages that wait for a person's decision.
+    pub held: QueueDepth,
+    /// Dead letters, up to [`MAX_COUNTED`].
+    pub dead_letters: u64,
+    /// The size of the files of the store.
+    pub bytes: u64,
 }
 
 /// How many tokens were made and revoked: a version of the list of tokens.

@@ -731,6 +731,7 @@ fn who_may_carry_what() {
         created_at: Timestamp::from_millis(0),
         expires_at: None,
         revoked_at: Some(Timestamp::from_millis(1)),
+        last_used_at: None,
     };
     let tokens = [
         token("bob", Role::Person, &["BOB"], &[]),

@@ -209,6 +209,9 @@ pub struct Token {
     pub expires_at: Option<String>,
     /// When it was revoked.
     pub revoked_at: Option<String>,
+    /// When it was last used, to the minute; a relay of an older version does not say it.
+    #[serde(default)]
+    pub last_used_at: Option<String>,
     /// The secret, right after it was made and never again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,

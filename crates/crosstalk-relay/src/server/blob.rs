@@ -71,13 +71,21 @@ impl Blobs {
 
     /// Refuses what would leave less than so many bytes to the messages.
     fn has_room(&self, least: u64) -> Result<(), Fault> {
-        let disk = rustix::fs::statvfs(&self.folder).map_err(|e| trouble(e.into()))?;
-        match disk.f_bavail.saturating_mul(disk.f_frsize) < least {
+        match self.free_bytes().map_err(trouble)? < least {
             true => Err(Fault::later(
                 "The disk of the relay has too little space for attachments",
             )),
             false => Ok(()),
         }
+    }
+
+    /// Free bytes on the disk.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(&self.folder)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     /// Nothing is added or taken away meanwhile.

@@ -86,7 +86,7 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
     let stream = match &site.tls {
         None => Stream::Plain(stream),
         Some(tls) => {
-            let shake = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+            let shake = TlsAcceptor::from(tls.config()).accept(stream);
             match tokio::time::timeout(deadlines.head, shake).await {
                 Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
                 Ok(Err(error)) => {

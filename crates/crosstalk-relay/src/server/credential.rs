@@ -36,6 +36,7 @@ impl Caller {
 pub(super) struct Credentials {
     relay: Relay,
     last: Mutex<Last>,
+    uses: Mutex<Uses>,
     /// Whether everybody is the person at this machine as long as there are no tokens.
     is_loopback: bool,
     local: Arc<Peer>,
@@ -51,6 +52,17 @@ struct Last {
     counts: TokenCounts,
     known: Known,
 }
+
+/// The minutes in which tokens were last used, by the hash of the secret: those that are to be written, and those that are
+/// written. A token is written at most once a minute, however often it is used.
+#[derive(Default)]
+struct Uses {
+    fresh: HashMap<[u8; 32], Timestamp>,
+    written: HashMap<[u8; 32], Timestamp>,
+}
+
+/// The precision of the last use of a token.
+const USE_MILLIS: i64 = 60_000;
 
 #[derive(Debug)]
 struct Token {
@@ -84,6 +96,7 @@ impl Credentials {
         let credentials = Self {
             relay,
             last: Mutex::new(last),
+            uses: Mutex::default(),
             is_loopback,
             local: Arc::new(Peer::local()),
             stranger: Arc::new(Peer::stranger()),
@@ -178,11 +191,34 @@ impl Credentials {
         };
         match token.fault(now) {
             Some(fault) => Err(fault),
-            None => Ok(Caller {
-                peer: Arc::clone(&token.peer),
-                whose: Whose::Token(hash),
-            }),
+            None => {
+                self.note_use(hash, now);
+                Ok(Caller {
+                    peer: Arc::clone(&token.peer),
+                    whose: Whose::Token(hash),
+                })
+            }
         }
+    }
+
+    fn note_use(&self, hash: [u8; 32], now: Timestamp) {
+        let minute = now.as_millis().div_euclid(USE_MILLIS);
+        let minute = Timestamp::from_millis(minute.saturating_mul(USE_MILLIS));
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if uses.written.get(&hash).is_none_or(|w| *w < minute) {
+            uses.fresh.insert(hash, minute);
+        }
+    }
+
+    /// When tokens were last used, as far as it is not written yet. From now on it counts as written.
+    pub(super) fn take_uses(&self) -> Vec<(Digest, Timestamp)> {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = std::mem::take(&mut uses.fresh);
+        uses.written.extend(&fresh);
+        fresh
+            .into_iter()
+            .map(|(hash, at)| (Digest(hash), at))
+            .collect()
     }
 
     /// Whether somebody who waited for something may still have it.

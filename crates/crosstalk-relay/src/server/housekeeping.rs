@@ -41,7 +41,7 @@ pub(super) async fn run(site: Arc<Site>) {
     loop {
         let (what, done) = tokio::select! {
             _ = log.tick() => ("the log", site.relay.tend_log().await),
-            _ = tokens.tick() => ("tokens", site.credentials.look()),
+            _ = tokens.tick() => ("tokens", look_at_tokens(&site).await),
             _ = keys.tick() => {
                 let relay = site.relay.clone();
                 // It reads a file. If it panics, the next look says more.
@@ -66,6 +66,21 @@ pub(super) async fn run(site: Arc<Site>) {
             tracing::warn!(what, reason = %error, "housekeeping has to wait");
         }
     }
+}
+
+async fn look_at_tokens(site: &Site) -> Result<(), StoreError> {
+    site.credentials.look()?;
+    note_uses(site).await
+}
+
+/// Writes down when tokens were last used.
+pub(super) async fn note_uses(site: &Site) -> Result<(), StoreError> {
+    let uses = site.credentials.take_uses();
+    if uses.is_empty() {
+        return Ok(());
+    }
+    let note = move |store: &mut dyn RelayStore| store.note_token_uses(&uses);
+    site.relay.write(note).await
 }
 
 /// Erases messages that are too old, or have run out.

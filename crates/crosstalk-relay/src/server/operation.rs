@@ -4,11 +4,17 @@ use super::answer::{self, Answer, Fault};
 use super::body::Body;
 use super::media::Media;
 use super::surface::Call;
+use super::{ServerTls, Site};
+use crate::metrics::{Exposition, Measured};
 use bytes::Bytes;
 use crosstalk_envelope::base64;
 use crosstalk_envelope::meta::Digest;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};
+use std::time::{Duration, Instant};
+
+/// How long what was measured is told again.
+const MEASURE_AGAIN: Duration = Duration::from_secs(2);
 
 /// The description of every path.
 pub(super) const OPENAPI: &str = include_str!("../openapi.json");
@@ -33,10 +39,44 @@ pub(super) fn ready(call: &Call<'_>) -> Result<Answer, Fault> {
     }
 }
 
-/// What was counted.
-pub(super) fn metrics(call: &Call<'_>) -> Answer {
-    let text = call.site.relay.metrics().text();
-    answer::of(Media::Metrics, Body::Full(text.into()))
+/// What was measured last, and when: who asks often is told the same for a while.
+#[derive(Default)]
+pub(super) struct Gauges(tokio::sync::Mutex<Option<(Instant, Measured)>>);
+
+impl Gauges {
+    async fn now(&self, site: &Site) -> Measured {
+        let mut last = self.0.lock().await;
+        match &*last {
+            Some((at, measured)) if at.elapsed() < MEASURE_AGAIN => measured.clone(),
+            _ => {
+                let measured = measure(site).await;
+                last.insert((Instant::now(), measured)).1.clone()
+            }
+        }
+    }
+}
+
+async fn measure(site: &Site) -> Measured {
+    let store = site.relay.read(|store| store.gauges()).await;
+    Measured {
+        // The rest is told anyway: it says whether the relay still works.
+        store: store
+            .inspect_err(|error| tracing::warn!(reason = %error, "the store can't be measured"))
+            .ok(),
+        disk_free: site.blobs.free_bytes().ok(),
+        certificate_expires: site.tls.as_ref().and_then(ServerTls::expires_at),
+    }
+}
+
+/// What was counted and measured.
+pub(super) async fn metrics(call: &Call<'_>) -> Answer {
+    let site = call.site;
+    let mut out = Exposition::default();
+    site.relay.metrics().write(&mut out);
+    site.request_seconds.write(&mut out);
+    let measured = site.measured.now(site).await;
+    measured.write(site.relay.now(), &mut out);
+    answer::of(Media::Metrics, Body::Full(out.into_text().into()))
 }
 
 /// The description of every path.

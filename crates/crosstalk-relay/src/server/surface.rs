@@ -8,6 +8,7 @@ use super::{
     Site, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
     poll, query, receive, thread, token,
 };
+use crate::metrics::Endpoint;
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
 use http::{HeaderMap, Method, Request, request::Parts};
@@ -27,8 +28,8 @@ enum Right {
     Named,
     /// The same; what a stranger sends has to prove itself by its signature.
     Stranger,
-    /// Everybody on the same machine as a loopback listener, else who runs the relay.
-    Operator,
+    /// Everybody on the same machine as a loopback listener, else a monitor or who runs the relay.
+    Monitor,
     /// Whoever has a credential.
     Known,
     /// A person.
@@ -231,7 +232,7 @@ static SURFACE: [Path; 35] = [
             (Method::HEAD, Does::Ready, Right::Open),
         ],
     ),
-    ("/metrics", &[(Method::GET, Does::Metrics, Right::Operator)]),
+    ("/metrics", &[(Method::GET, Does::Metrics, Right::Monitor)]),
     (
         "/openapi.json",
         &[
@@ -276,6 +277,41 @@ impl Call<'_> {
     }
 }
 
+/// What is known about a request when it is answered.
+#[derive(Default)]
+struct Seen {
+    caller: Option<Caller>,
+    /// The place of its endpoint among [`endpoints`].
+    endpoint: Option<usize>,
+}
+
+/// Every endpoint, and at the end one for requests that fit none.
+pub(super) fn endpoints() -> impl Iterator<Item = Endpoint> {
+    let of_path = |(path, methods): &'static Path| {
+        methods.iter().map(|(method, ..)| Endpoint {
+            method: method.as_str(),
+            path,
+        })
+    };
+    let other = Endpoint {
+        method: "other",
+        path: "other",
+    };
+    SURFACE.iter().flat_map(of_path).chain([other])
+}
+
+/// The place of an endpoint among all.
+fn place_of(does: Does, method: &Method) -> Option<usize> {
+    let all = SURFACE.iter().flat_map(|(_, methods)| methods.iter());
+    let mut all = all.map(|(m, d, _)| (m, *d));
+    all.position(|(m, d)| d == does && m == method)
+}
+
+/// The place of requests that fit no endpoint.
+fn others() -> usize {
+    SURFACE.iter().map(|(_, methods)| methods.len()).sum()
+}
+
 /// Writes a request down: who did what, and what came of it; nothing of what was said.
 macro_rules! note {
     ($level:expr, $line:ident, $parts:ident, $who:ident, $status:ident, $answer:ident, $began:ident) => {
@@ -311,8 +347,9 @@ pub(super) async fn answer(
 ) -> Answer {
     let began = Instant::now();
     let (parts, mut body) = request.into_parts();
-    let mut who = None;
-    let outcome = respond(site, line, &parts, &mut body, &mut who).await;
+    let mut seen = Seen::default();
+    let outcome = respond(site, line, &parts, &mut body, &mut seen).await;
+    let who = &seen.caller;
     let mut answer = match outcome {
         Ok(answer) => answer,
         Err(fault) => {
@@ -333,6 +370,8 @@ pub(super) async fn answer(
     }
     let status = answer.status().as_u16();
     site.relay.metrics().answer(status);
+    let endpoint = seen.endpoint.unwrap_or_else(others);
+    site.request_seconds.observe(endpoint, began.elapsed());
     // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
     match status {
         500.. => note!(
@@ -371,11 +410,12 @@ async fn respond(
     line: &Arc<Line>,
     parts: &Parts,
     body: &mut Incoming,
-    who: &mut Option<Caller>,
+    seen: &mut Seen,
 ) -> Result<Answer, Fault> {
     small(parts)?;
     let (methods, name) = find(parts.uri.path())?;
     let here = methods.iter().find(|(m, ..)| *m == parts.method);
+    seen.endpoint = here.and_then(|(_, does, _)| place_of(*does, &parts.method));
     let is_open = here.is_some_and(|(_, _, right)| *right == Right::Open);
     if !is_open {
         line.check(&site.gate, parts)?;
@@ -388,7 +428,7 @@ async fn respond(
         true => site.credentials.nobody(line.from.ip()),
         false => identify(site, line, parts)?,
     };
-    let caller = &*who.insert(caller);
+    let caller = &*seen.caller.insert(caller);
     may(site, caller, *right, &parts.headers)?;
     let mut call = Call {
         site,
@@ -443,7 +483,7 @@ async fn act(does: Does, call: &mut Call<'_>) -> Result<Answer, Fault> {
         Does::Entries => audit::entries(call).await,
         Does::Health => Ok(answer::text("ok\n".into())),
         Does::Ready => operation::ready(call),
-        Does::Metrics => Ok(operation::metrics(call)),
+        Does::Metrics => Ok(operation::metrics(call).await),
         Does::OpenApi => Ok(operation::openapi()),
         Does::Page => Ok(operation::page(call)),
     }
@@ -484,12 +524,15 @@ fn identify(site: &Site, line: &Line, parts: &Parts) -> Result<Caller, Fault> {
 fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Result<(), Fault> {
     let peer = &caller.peer;
     let may = match right {
-        Right::Open | Right::Named | Right::Stranger => return Ok(()),
-        Right::Operator if site.credentials.is_at_home(headers) => return Ok(()),
+        Right::Open | Right::Named => return Ok(()),
+        // It reads the metrics, and nothing else.
+        _ if peer.is_monitor() => right == Right::Monitor,
+        Right::Stranger => return Ok(()),
+        Right::Monitor if site.credentials.is_at_home(headers) => return Ok(()),
         _ if caller.is_stranger() => return Err(credential::needed()),
         Right::Known => true,
         Right::Person => peer.is_person(),
-        Right::Admin | Right::Operator => peer.is_admin(),
+        Right::Admin | Right::Monitor => peer.is_admin(),
     };
     match may {
         true => Ok(()),
@@ -498,7 +541,9 @@ fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Resul
             peer.name,
             peer.role.as_str(),
             match right {
+                _ if peer.is_monitor() => "an agent or a person: a monitor reads the metrics, and nothing else",
                 Right::Person => "a person, or of who runs the relay",
+                Right::Monitor => "a monitor, or of who runs the relay",
                 _ => "who runs the relay (role admin)",
             }
         ))),

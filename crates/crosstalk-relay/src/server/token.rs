@@ -38,8 +38,8 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let now = call.site.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;
-    let kept = token.clone();
-    let add = move |store: &mut dyn RelayStore| store.add_token(&kept);
+    let (kept, by) = (token.clone(), call.caller.peer.name.clone());
+    let add = move |store: &mut dyn RelayStore| store.add_token(&kept, &by);
     if !call.site.relay.write(add).await? {
         return Err(Fault::format(format!(
             "There is a token `{}` already.\nWhat to do: choose another name.",
@@ -55,7 +55,8 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (name, at) = (call.name()?, call.site.relay.now());
-    let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, at);
+    let by = call.caller.peer.name.clone();
+    let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, &by, at);
     if !call.site.relay.write(revoke).await? {
         return Err(Fault::missing("such token"));
     }
@@ -72,13 +73,18 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         ));
     }
     let role = Role::parse(&wanted.role).ok_or_else(|| {
-        Fault::format("`role` is none.\nWhat to do: give `agent`, `person` or `admin`.")
+        Fault::format("`role` is none.\nWhat to do: give `agent`, `person`, `admin` or `monitor`.")
     })?;
-    let is_empty = wanted.addresses.is_empty() && role != Role::Admin;
+    let is_empty = wanted.addresses.is_empty() && role.needs_addresses();
     if is_empty || wanted.addresses.len() > ADDRESSES {
         return Err(Fault::format(format!(
             "`addresses` is not a list of 1 to {ADDRESSES} addresses.\nWhat to do: name those it is for, or `*`."
         )));
+    }
+    if role == Role::Monitor && !wanted.addresses.is_empty() {
+        return Err(Fault::forbidden(
+            "A monitor speaks and reads for no address.\nWhat to do: leave the addresses out, or give another role.",
+        ));
     }
     let addresses = patterns("addresses", &wanted.addresses)?;
     let is_person = |a: &String| is_human(a.trim_end_matches('*'));
@@ -94,9 +100,9 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         )));
     }
     let courier = patterns("courier", &wanted.courier)?;
-    if role == Role::Agent && !courier.is_empty() {
+    if !role.may_carry() && !courier.is_empty() {
         return Err(Fault::forbidden(
-            "An agent does not carry messages.\nWhat to do: leave `courier` out, or make a token for a person.",
+            "A program does not carry messages.\nWhat to do: leave `courier` out, or make a token for a person.",
         ));
     }
     let expires_at = match wanted.expires_at.as_deref().map(Timestamp::parse) {
@@ -117,6 +123,7 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         created_at: now,
         expires_at,
         revoked_at: None,
+        last_used_at: None,
     })
 }
 

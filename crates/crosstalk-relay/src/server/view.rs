@@ -262,6 +262,7 @@ pub(super) struct TokenView {
     created_at: String,
     expires_at: Option<String>,
     revoked_at: Option<String>,
+    last_used_at: Option<String>,
     /// The secret, where it was just made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) token: Option<String>,
@@ -277,6 +278,7 @@ impl From<TokenRecord> for TokenView {
             created_at: token.created_at.to_string(),
             expires_at: time(token.expires_at),
             revoked_at: time(token.revoked_at),
+            last_used_at: time(token.last_used_at),
             token: None,
         }
     }

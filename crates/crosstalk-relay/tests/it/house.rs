@@ -9,7 +9,7 @@ use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Resolver};
-use crosstalk_relay::server::{ServeError, ServerOptions, serve};
+use crosstalk_relay::server::{ServeError, ServerOptions, ServerTls, serve};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::LIMIT;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub struct Plan {
     tokens: Vec<TokenRecord>,
     trust: Trust,
     resolver: Option<Arc<dyn Resolver>>,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<ServerTls>,
     listen: Option<String>,
     key: Option<PrivateKey>,
     keyring: Option<Box<dyn Keyring>>,
@@ -78,6 +78,7 @@ pub fn token(name: &str, role: Role, addresses: &[&str]) -> TokenRecord {
         expires_at: None,
         courier: Vec::new(),
         revoked_at: None,
+        last_used_at: None,
     }
 }
 
@@ -127,7 +128,7 @@ impl Plan {
         self
     }
 
-    pub fn tls(mut self, tls: Arc<rustls::ServerConfig>) -> Self {
+    pub fn tls(mut self, tls: ServerTls) -> Self {
         self.tls = Some(tls);
         self
     }
@@ -165,7 +166,7 @@ impl Plan {
         let path = data.join("relay.db");
         let mut writer = SqliteStore::open(&path).unwrap();
         for token in &self.tokens {
-            assert!(writer.add_token(token).unwrap());
+            assert!(writer.add_token(token, "operator").unwrap());
         }
         let (hand, tick) = (Arc::clone(clock), self.tick);
         let setup = Setup {

@@ -13,7 +13,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -21,6 +21,7 @@ const STEPS: [&str; 7] = [
     schema::CONSENT,
     schema::HOLD,
     schema::BOUNDARY,
+    schema::WATCH,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

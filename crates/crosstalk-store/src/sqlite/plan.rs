@@ -190,7 +190,11 @@ fn use_relay(store: &mut SqliteStore) {
         assert!(store.attempted(id, "CLAUDE", &attempt, now).unwrap());
     }
     assert_eq!(store.dead(5).unwrap().len(), 1);
+    assert_eq!(store.gauges().unwrap().dead_letters, 1);
     assert_eq!(store.requeue("R1", now).unwrap(), 1);
+    store
+        .note_token_uses(&[(Digest::of(b"secret"), now)])
+        .unwrap();
     for state in State::ALL {
         store
             .mark("CLAUDE", &["R1".to_owned()], state, now)
@@ -278,6 +282,7 @@ fn is_bounded(line: &str, sql: &str) -> bool {
         "SCAN moved",
         "SCAN CONSTANT",
         "SCAN quarantine",
+        "SCAN (subquery",
     ]
     .iter()
     .any(|start| line.starts_with(start));

@@ -11,6 +11,7 @@ pub(super) mod close;
 pub(super) mod delivery;
 mod due;
 pub(super) mod file;
+mod gauge;
 pub(super) mod hold;
 mod inbox;
 pub(super) mod keep;
@@ -26,8 +27,8 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, DuePoll, Entry, Filing,
-    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, Taken, TokenCounts,
-    TokenRecord, Upload,
+    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
+    TokenCounts, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use std::collections::BTreeSet;
@@ -244,8 +245,14 @@ impl RelayStore for SqliteStore {
         self.read(due::next_deadline)
     }
 
-    fn add_token(&mut self, token: &TokenRecord) -> Result<bool, StoreError> {
-        self.write(|db| keep::add_token(db, token))
+    fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError> {
+        self.write(|db| {
+            let is_new = keep::add_token(db, token)?;
+            if is_new {
+                super::log::append(db, &token.created(by))?;
+            }
+            Ok(is_new)
+        })
     }
 
     fn token_counts(&self) -> Result<TokenCounts, StoreError> {
@@ -256,8 +263,26 @@ impl RelayStore for SqliteStore {
         self.read(keep::tokens)
     }
 
-    fn revoke_token(&mut self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.write(|db| keep::revoke_token(db, name, at))
+    fn revoke_token(&mut self, name: &str, by: &str, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(|db| {
+            let was_active = keep::revoke_token(db, name, at)?;
+            if was_active {
+                super::log::append(db, &TokenRecord::revoked(name, by, at))?;
+            }
+            Ok(was_active)
+        })
+    }
+
+    fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError> {
+        if uses.is_empty() {
+            return Ok(());
+        }
+        self.write(|db| keep::note_token_uses(db, uses))
+    }
+
+    fn gauges(&self) -> Result<StoreGauges, StoreError> {
+        let bytes = room::bytes_of(&self.path);
+        self.read(|db| gauge::gauges(db, bytes))
     }
 
     fn declare(&mut self, agent: &Agent, at: Timestamp) -> Result<(), StoreError> {

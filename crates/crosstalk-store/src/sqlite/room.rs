@@ -51,6 +51,11 @@ fn is_all_moved(row: &rusqlite::Row<'_>) -> Step<bool> {
     Ok(pages == moved)
 }
 
+/// The size of the file and of its log.
+pub(super) fn bytes_of(path: &Path) -> u64 {
+    length(path).saturating_add(length(&log_of(path)))
+}
+
 fn length(path: &Path) -> u64 {
     path.metadata().map_or(0, |file| file.len())
 }

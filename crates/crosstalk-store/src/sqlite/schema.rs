@@ -382,6 +382,13 @@ SELECT seq, thread, at, answer_by, seq FROM intake WHERE meaning = 'POLL' AND pe
 CREATE INDEX message_handover ON message (thread, seq) WHERE meaning IN ('ESCALATE', 'HANDOFF');
 ";
 
+/// When tokens were last used, and which deliveries wait for how long, by handler. Deliveries to inboxes are not in the index:
+/// they wait for their readers, and there are many.
+pub(super) const WATCH: &str = "
+ALTER TABLE token ADD COLUMN last_used_at INTEGER;
+CREATE INDEX delivery_waiting ON delivery (handler, queued_at) WHERE state = 0 AND handler > 0;
+";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

@@ -117,7 +117,7 @@ impl World {
         let mut store = data.open()?;
         let mut credential = |name: &str, role: Role, addresses: &[&str]| {
             let secret = token::secret()?;
-            store.add_token(&TokenRecord {
+            let record = TokenRecord {
                 name: name.to_lowercase(),
                 hash: Digest::of(secret.as_bytes()),
                 role,
@@ -126,7 +126,9 @@ impl World {
                 expires_at: None,
                 courier: Vec::new(),
                 revoked_at: None,
-            })?;
+                last_used_at: None,
+            };
+            store.add_token(&record, token::BY)?;
             Ok::<String, Failure>(secret)
         };
         let mut secrets = Vec::new();

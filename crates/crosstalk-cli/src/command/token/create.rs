@@ -21,13 +21,14 @@ use std::path::{Path, PathBuf};
 /// shown again.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n  crosstalk token create prometheus --role monitor --out prometheus.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
 )]
 pub(super) struct Create {
     /// What it is called in lists and logs
     #[arg(value_name = "NAME", value_parser = name)]
     name: String,
-    /// What it is for: agent (a program; never speaks for a person), person, or admin (sees and changes everything)
+    /// What it is for: agent (a program; never speaks for a person), person, admin (sees and changes everything), or monitor
+    /// (reads the metrics and nothing else)
     #[arg(long, value_enum, value_name = "ROLE")]
     role: RoleWord,
     /// For which addresses it speaks and reads: one, or the beginning of some and `*`; may be given again
@@ -47,11 +48,15 @@ pub(super) struct Create {
     data: DataArgument,
 }
 
+/// Who creates and revokes tokens on the data folder, as the log names them.
+pub(in crate::command) const BY: &str = "operator";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RoleWord {
     Agent,
     Person,
     Admin,
+    Monitor,
 }
 
 impl From<RoleWord> for Role {
@@ -60,6 +65,7 @@ impl From<RoleWord> for Role {
             RoleWord::Agent => Self::Agent,
             RoleWord::Person => Self::Person,
             RoleWord::Admin => Self::Admin,
+            RoleWord::Monitor => Self::Monitor,
         }
     }
 }
@@ -105,9 +111,15 @@ fn new_file(path: &Path) -> Result<File, Failure> {
 
 impl Create {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        if self.role == RoleWord::Agent && !self.courier.is_empty() {
+        let role = Role::from(self.role);
+        if !role.may_carry() && !self.courier.is_empty() {
             return Err(Failure::Usage(
-                "an agent does not carry messages: leave --courier out, or make a token for a person".into(),
+                "a program does not carry messages: leave --courier out, or make a token for a person".into(),
+            ));
+        }
+        if role == Role::Monitor && !self.addresses.is_empty() {
+            return Err(Failure::Usage(
+                "a monitor reads the metrics and speaks for nobody: leave --for out, or choose another role".into(),
             ));
         }
         let data = self.data.folder()?;
@@ -119,14 +131,15 @@ impl Create {
         let token = TokenRecord {
             name: self.name,
             hash: Digest::of(secret.as_bytes()),
-            role: self.role.into(),
+            role,
             addresses: self.addresses,
             courier: self.courier,
             created_at: clock::now(),
             expires_at: self.expires,
             revoked_at: None,
+            last_used_at: None,
         };
-        if !store.add_token(&token)? {
+        if !store.add_token(&token, BY)? {
             if let Some(path) = &self.out {
                 // It is empty, and was made here.
                 let _ = std::fs::remove_file(path);

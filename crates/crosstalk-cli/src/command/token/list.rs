@@ -1,7 +1,7 @@
 //! `crosstalk token list`: all tokens, without their secrets.
 
 use crate::clock;
-use crate::console::{BOLD, Console, DIM, styled};
+use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
@@ -12,8 +12,11 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
-/// List the tokens: what they are for and whether they count
+/// List the tokens: what they are for, whether they count, and when they were last used
+///
+/// A running relay notes the last use to the minute, within seconds.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk token list\n  crosstalk token list --json | jq -r '.tokens[] | select(.state == \"active\") | .name'"
@@ -48,28 +51,54 @@ impl List {
         }
         if tokens.is_empty() {
             console.talk("there are no tokens: everyone on this machine is the local person\n")?;
+            return Ok(Exit::SUCCESS);
         }
-        for token in &tokens {
-            let when = match (state(token, now), token.expires_at) {
-                ("active", Some(end)) => format!("until {end}"),
-                ("active", None) => "without end".to_owned(),
-                (state, _) => state.to_owned(),
+        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"].map(str::to_owned);
+        let rows: Vec<[String; 5]> = tokens.iter().map(|t| row(t, now)).collect();
+        let all = || std::iter::once(&head).chain(&rows);
+        // The last column ends the line, and has no width.
+        let widths: Vec<usize> = (0..head.len() - 1)
+            .map(|place| all().filter_map(|r| r.get(place)).map(|c| c.width()).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        for (number, row) in all().enumerate() {
+            let style = if number == 0 {
+                BOLD
+            } else {
+                anstyle::Style::new()
             };
-            let mut addresses = token.addresses.join(", ");
-            if !token.courier.is_empty() {
-                addresses.push_str("; carries to ");
-                addresses.push_str(&token.courier.join(", "));
-            }
-            console.show(&format!(
-                "{}  {}  {}  {}\n",
-                styled(BOLD, &escape(&token.name)),
-                token.role.as_str(),
-                escape(&addresses),
-                styled(DIM, &when)
-            ))?;
+            let cells = row.iter().enumerate().map(|(place, cell)| {
+                let width = widths.get(place).copied().unwrap_or(0);
+                let gap = width.saturating_sub(cell.width());
+                format!("{cell}{}", " ".repeat(gap))
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            console.show(&format!("{}\n", styled(style, line.trim_end())))?;
         }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// The cells of a token: name, role, state, last use, addresses.
+fn row(token: &TokenRecord, now: Timestamp) -> [String; 5] {
+    let state = match (state(token, now), token.expires_at) {
+        ("active", Some(end)) => format!("until {end}"),
+        (state, _) => state.to_owned(),
+    };
+    let mut addresses = token.addresses.join(", ");
+    if !token.courier.is_empty() {
+        addresses.push_str("; carries to ");
+        addresses.push_str(&token.courier.join(", "));
+    }
+    [
+        escape(&token.name).into_owned(),
+        token.role.as_str().to_owned(),
+        state,
+        token
+            .last_used_at
+            .map_or("never".to_owned(), |t| t.to_string()),
+        escape(&addresses).into_owned(),
+    ]
 }
 
 fn report(token: &TokenRecord, now: Timestamp) -> Value {
@@ -82,5 +111,6 @@ fn report(token: &TokenRecord, now: Timestamp) -> Value {
         "created_at": token.created_at.to_string(),
         "expires_at": token.expires_at.map(|t| t.to_string()),
         "revoked_at": token.revoked_at.map(|t| t.to_string()),
+        "last_used_at": token.last_used_at.map(|t| t.to_string()),
     })
 }

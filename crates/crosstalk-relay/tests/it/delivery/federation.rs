@@ -66,8 +66,9 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
         expires_at: None,
         courier: Vec::new(),
         revoked_at: None,
+        last_used_at: None,
     };
-    crosstalk_protocol::relay::RelayStore::add_token(&mut writer, &token).unwrap();
+    crosstalk_protocol::relay::RelayStore::add_token(&mut writer, &token, "operator").unwrap();
     let options = Options {
         attempts: 1,
         ..Options::default()

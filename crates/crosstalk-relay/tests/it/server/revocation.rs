@@ -147,13 +147,13 @@ fn token_of_another_process_counts_at_once() {
     for number in 0..20 {
         let name = format!("late{number}");
         let made = token(&name, Role::Person, &["ANN"]);
-        assert!(store.add_token(&made).unwrap());
+        assert!(store.add_token(&made, "operator").unwrap());
         // Nobody is the person at this machine any more.
         assert_eq!(house.ask(&ask).status, 401);
         let with = ask.clone().token(&secret(&name));
         assert_eq!(house.ask(&with).status, 200);
         let at = Timestamp::from_millis(START);
-        assert!(store.revoke_token(&name, at).unwrap());
+        assert!(store.revoke_token(&name, "operator", at).unwrap());
         assert_eq!(house.ask(&with).status, 401);
     }
 }

@@ -26,8 +26,8 @@ fn texts(lines: &str) -> Vec<String> {
 pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
     let added = db
         .prepare_cached(
-            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at, courier) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at, courier, \
+             last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
             token.name,
@@ -38,6 +38,7 @@ pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
             token.expires_at.map(|t| t.as_millis()),
             token.revoked_at.map(|t| t.as_millis()),
             lines(&token.courier),
+            token.last_used_at.map(|t| t.as_millis()),
         ])?;
     Ok(added > 0)
 }
@@ -56,6 +57,7 @@ pub(super) fn tokens(db: &Connection) -> Step<Vec<TokenRecord>> {
             created_at: Timestamp::from_millis(row.get("created_at")?),
             expires_at: time(row.get("expires_at")?),
             revoked_at: time(row.get("revoked_at")?),
+            last_used_at: time(row.get("last_used_at")?),
         })
     })?;
     rows.collect()
@@ -76,6 +78,17 @@ pub(in crate::sqlite) fn revoke_token(db: &Connection, name: &str, at: Timestamp
         .prepare_cached("UPDATE token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
         .execute(params![name, at.as_millis()])?;
     Ok(revoked > 0)
+}
+
+/// Notes when tokens were last used. Only inside of a transaction.
+pub(super) fn note_token_uses(db: &Connection, uses: &[(Digest, Timestamp)]) -> Step<()> {
+    let mut note = db.prepare_cached(
+        "UPDATE token SET last_used_at = ?2 WHERE hash = ?1 AND coalesce(last_used_at, 0) < ?2",
+    )?;
+    for (hash, at) in uses {
+        note.execute(params![hash.0, at.as_millis()])?;
+    }
+    Ok(())
 }
 
 pub(super) fn declare(db: &Connection, agent: &Agent, at: Timestamp) -> Step<()> {

@@ -149,7 +149,7 @@ fn filled_as_a_relay() {
     }
     assert!(all > first + 200, "{first} {all}");
     // On a full disk, access ends and messages are erased.
-    assert!(!store.revoke_token("nobody", at(1)).unwrap());
+    assert!(!store.revoke_token("nobody", "ops", at(1)).unwrap());
     assert!(store.dismiss("M00001").is_ok());
     drop(owned);
     assert!(store.check().unwrap().is_empty());

@@ -43,8 +43,15 @@ fn old(place: &Place, messages: usize) {
     take_back_the_relay(&db);
 }
 
-/// What version 7 added.
+/// What version 8 added.
+fn take_back_the_watch(db: &Connection) {
+    db.execute_batch("ALTER TABLE token DROP COLUMN last_used_at; DROP INDEX delivery_waiting")
+        .unwrap();
+}
+
+/// What version 7 added, and everything after it.
 fn take_back_the_boundary(db: &Connection) {
+    take_back_the_watch(db);
     db.execute_batch(
         "DROP TABLE quarantine; DROP INDEX intake_session; ALTER TABLE token DROP COLUMN courier; DROP TABLE upload; \
          DROP TABLE poll; ALTER TABLE blob_use DROP COLUMN grants; ALTER TABLE held_blob DROP COLUMN grants; \
@@ -251,9 +258,14 @@ fn tokens_without_couriers_are_kept() {
         created_at: Timestamp::from_millis(1),
         expires_at: Some(Timestamp::from_millis(9)),
         revoked_at: None,
+        last_used_at: None,
     };
     let mut store = SqliteStore::open(&path).unwrap();
-    assert!(store.add_token(&token("ann", &["CHATGPT"])).unwrap());
+    assert!(
+        store
+            .add_token(&token("ann", &["CHATGPT"]), "operator")
+            .unwrap()
+    );
     let counts = |store: &SqliteStore| {
         let counts = store.token_counts().unwrap();
         assert_eq!(counts, TokenCounts::of(&store.tokens().unwrap()));
@@ -273,11 +285,11 @@ fn tokens_without_couriers_are_kept() {
     assert_eq!(inbox(&store, "CLAUDE"), ["M1"]);
     assert!(
         store
-            .add_token(&token("bob", &["CHATGPT", "bot://*"]))
+            .add_token(&token("bob", &["CHATGPT", "bot://*"]), "operator")
             .unwrap()
     );
     let end = Timestamp::from_millis(3);
-    assert!(store.revoke_token("ann", end).unwrap());
+    assert!(store.revoke_token("ann", "operator", end).unwrap());
     assert_eq!(counts(&store), (2, 1));
     let bob = store.tokens().unwrap().pop().unwrap();
     assert_eq!(bob, token("bob", &["CHATGPT", "bot://*"]));

@@ -20,6 +20,7 @@ pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
         expires_at: ends.map(at),
         courier: Vec::new(),
         revoked_at: None,
+        last_used_at: None,
     };
     let mut tokens = [
         token("ann", Role::Person, None),
@@ -28,21 +29,32 @@ pub(crate) fn tokens_are_kept_and_revoked(store: &mut dyn RelayStore) {
     ];
     tokens[2].addresses.clear();
     for token in tokens.iter().rev() {
-        assert!(store.add_token(token).unwrap());
-        assert!(!store.add_token(token).unwrap());
+        assert!(store.add_token(token, "ops").unwrap());
+        assert!(!store.add_token(token, "ops").unwrap());
     }
     assert_eq!(store.tokens().unwrap(), tokens);
     // A name stays with its token, even when that is revoked.
-    assert!(store.revoke_token("ci", at(50)).unwrap());
-    assert!(!store.revoke_token("ci", at(51)).unwrap());
-    assert!(!store.revoke_token("nobody", at(51)).unwrap());
-    assert!(!store.add_token(&token("ci", Role::Admin, None)).unwrap());
+    assert!(store.revoke_token("ci", "ops", at(50)).unwrap());
+    assert!(!store.revoke_token("ci", "ops", at(51)).unwrap());
+    assert!(!store.revoke_token("nobody", "ops", at(51)).unwrap());
+    assert!(
+        !store
+            .add_token(&token("ci", Role::Admin, None), "ops")
+            .unwrap()
+    );
     tokens[1].revoked_at = Some(at(50));
+    assert_eq!(store.tokens().unwrap(), tokens);
+    // The last use is kept, and an earlier one changes nothing.
+    for minute in [60, 40] {
+        let uses = [(tokens[0].hash, at(minute)), (Digest::of(b"nobody"), at(1))];
+        store.note_token_uses(&uses).unwrap();
+    }
+    tokens[0].last_used_at = Some(at(60));
     assert_eq!(store.tokens().unwrap(), tokens);
     // One secret is one token.
     let mut copy = token("copy", Role::Admin, None);
     copy.hash = tokens[1].hash;
-    assert!(!store.add_token(&copy).unwrap());
+    assert!(!store.add_token(&copy, "ops").unwrap());
 }
 
 pub(crate) fn what_agents_can_do_is_kept(store: &mut dyn RelayStore) {
