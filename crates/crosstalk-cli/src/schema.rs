@@ -83,6 +83,8 @@ pub(crate) const CONSENT: &str = "crosstalk.consent/1";
 pub(crate) const CONSENT_CHECK: &str = "crosstalk.consent-check/1";
 /// The name and version of what `crosstalk fsck --json` prints.
 pub(crate) const FSCK: &str = "crosstalk.fsck/1";
+/// The name and version of what `crosstalk serve --check --json` prints.
+pub(crate) const SERVE_CHECK: &str = "crosstalk.serve-check/1";
 /// The name and version of what `crosstalk conform --format json` prints.
 pub(crate) const CONFORM: &str = crosstalk_relay::conform::SCHEMA;
 
@@ -156,6 +158,8 @@ pub(crate) enum Form {
     ConsentCheck,
     /// crosstalk.fsck/1: of `fsck --json`
     Fsck,
+    /// crosstalk.serve-check/1: of `serve --check --json`
+    ServeCheck,
     /// crosstalk.audit-trace/1: of `audit trace --json`
     AuditTrace,
     /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
@@ -204,6 +208,7 @@ impl Form {
             Self::Consent => consent::consent(),
             Self::ConsentCheck => consent::check(),
             Self::Fsck => relay::fsck(),
+            Self::ServeCheck => relay::serve_check(),
             Self::AuditTrace => audit::trace(),
             Self::AuditLog => audit::log(),
             Self::AuditVerify => audit::verify(),

@@ -2,9 +2,11 @@
 
 mod check;
 mod hold;
+mod reload;
 
 pub use check::ConfigError;
 pub use hold::HoldEntry;
+pub use reload::Reload;
 
 use crosstalk_protocol::consent::Jurisdiction;
 use crosstalk_protocol::relay::{Backoff, Handler, Pattern};

@@ -23,7 +23,7 @@ pub use poll::Standing;
 pub use readers::Open;
 pub use receive::{Received, unread};
 
-use crate::config::Config;
+use crate::config::{Config, Reload};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
@@ -77,7 +77,7 @@ pub struct Relay {
 
 /// What every part of the relay sees.
 pub(crate) struct Shared {
-    config: Config,
+    config: RwLock<Arc<Config>>,
     rules: RwLock<Arc<Rules>>,
     believed: Arc<Believed>,
     verifier: Verifier,
@@ -114,6 +114,11 @@ pub enum Stopped {
 }
 
 impl Shared {
+    fn config(&self) -> Arc<Config> {
+        let config = self.config.read();
+        Arc::clone(&config.unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// A message was taken: whoever waits for it hears of it.
     fn tell(&self, seq: u64, admission: &Admission) {
         Metrics::count(&self.metrics.taken);
@@ -150,6 +155,19 @@ impl Shared {
     }
 }
 
+/// What a relay goes by: its configuration, with the agents and tokens of the store and the keys that it believes.
+fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Rules, StoreError> {
+    let mut rules = config.rules();
+    for agent in store.agents()? {
+        rules.directory.declare(agent);
+    }
+    let tokens = store.tokens()?;
+    rules.listed.set_pins(trust);
+    rules.listed.set_tokens(&tokens);
+    rules.routes.bindings = Binding::of(&tokens);
+    Ok(rules)
+}
+
 impl Relay {
     /// Starts the writer. What was taken before and is not filed is filed in the background; readers see it already.
     ///
@@ -160,18 +178,11 @@ impl Relay {
             fault: StoreFault::Unavailable,
             message,
         })?;
-        let mut rules = setup.config.rules();
-        for agent in setup.writer.agents()? {
-            rules.directory.declare(agent);
-        }
-        let tokens = setup.writer.tokens()?;
-        rules.listed.set_pins(&believed.now());
-        rules.listed.set_tokens(&tokens);
-        rules.routes.bindings = Binding::of(&tokens);
+        let rules = rules_of(&setup.config, setup.writer.as_ref(), &believed.now())?;
         let filing = setup.writer.filing()?;
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
-            config: setup.config,
+            config: RwLock::new(Arc::new(setup.config)),
             believed: Arc::new(believed),
             verifier: Verifier::default(),
             resolver: setup.resolver,
@@ -223,9 +234,25 @@ impl Relay {
         })
     }
 
-    /// What was configured.
-    pub fn config(&self) -> &Config {
-        &self.shared.config
+    /// What is configured now.
+    pub fn config(&self) -> Arc<Config> {
+        self.shared.config()
+    }
+
+    /// Goes by another configuration from now on, but for settings that need a restart.
+    ///
+    /// # Errors
+    /// If the store can't be read: everything stays as it was.
+    pub fn reload(&self, new: Config) -> Result<Reload, StoreError> {
+        let store = self.open_store()?;
+        // Nobody changes the rules meanwhile: tokens that somebody else has seen are not forgotten again.
+        let rules = self.shared.rules.write();
+        let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
+        let reload = self.config().reload(new);
+        *rules = Arc::new(rules_of(&reload.config, store.as_ref(), &self.trust())?);
+        let config = self.shared.config.write();
+        *config.unwrap_or_else(PoisonError::into_inner) = Arc::new(reload.config.clone());
+        Ok(reload)
     }
 
     /// What the relay goes by now.
@@ -447,7 +474,8 @@ impl Relay {
         if record.has_run_out(self.now()) {
             return None;
         }
-        let name = self.shared.config.name.as_str();
+        let config = self.config();
+        let name = config.name.as_str();
         let key = self.shared.key.as_ref();
         let key = key.map(|key| HopKey { key, pkid: name });
         let chain = record.entry.map(|entry| format!("{name}#{entry}"));

@@ -27,6 +27,7 @@ mod message;
 mod operation;
 mod pace;
 mod poll;
+mod probe;
 mod query;
 mod receive;
 mod seat;
@@ -39,8 +40,10 @@ mod token;
 mod view;
 
 pub use blob::Blobs;
+pub use probe::{ProbeError, probe};
 pub use tls::{ServerTls, TlsError, tls};
 
+use crate::config::Config;
 use crate::core::{Relay, Stopped};
 use crate::metrics::{Metrics, RequestSeconds};
 use crate::rate::{Rates, Whose};
@@ -54,8 +57,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -118,25 +121,62 @@ impl From<StoreError> for ServeError {
 /// What every request needs.
 pub(crate) struct Site {
     relay: Relay,
-    gate: Gate,
+    listen: SocketAddr,
+    front: RwLock<Arc<Front>>,
     credentials: Credentials,
     rates: Rates,
     blobs: Blobs,
     tls: Option<ServerTls>,
     request_seconds: RequestSeconds,
     measured: operation::Gauges,
-    /// The limit of requests, as it is told to everybody, and to the person at this machine.
-    policy: Option<HeaderValue>,
-    local_policy: Option<HeaderValue>,
     /// The place of the last message that was there at the start: the relay is ready when it is filed.
     ready_at: u64,
     closing: watch::Sender<bool>,
 }
 
+/// What the server makes of the configuration.
+struct Front {
+    config: Arc<Config>,
+    gate: Gate,
+    /// The limit of requests, as it is told to everybody, and to the person at this machine.
+    policy: Option<HeaderValue>,
+    local_policy: Option<HeaderValue>,
+}
+
+impl Front {
+    fn new(config: Arc<Config>, listen: SocketAddr) -> Self {
+        let policy = |a_minute: u32| {
+            let text = format!("\"requests\";q={a_minute};w=60");
+            HeaderValue::from_str(&text).ok().filter(|_| a_minute > 0)
+        };
+        Self {
+            gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts)),
+            policy: policy(config.limits.requests_per_minute),
+            local_policy: policy(config.limits.local_requests_per_minute),
+            config,
+        }
+    }
+}
+
 impl Site {
+    /// What the configuration of now makes of the server.
+    fn front(&self) -> Arc<Front> {
+        let config = self.relay.config();
+        let front = self.front.read();
+        let front = Arc::clone(&front.unwrap_or_else(PoisonError::into_inner));
+        if Arc::ptr_eq(&front.config, &config) {
+            return front;
+        }
+        let new = Arc::new(Front::new(config, self.listen));
+        let last = self.front.write();
+        *last.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
+        new
+    }
+
     /// Counts a request, or refuses it because there were too many.
     fn allow(&self, caller: &Caller) -> Result<(), Fault> {
-        let limits = &self.relay.config().limits;
+        let config = self.relay.config();
+        let limits = &config.limits;
         let a_minute = match caller.peer.is_local {
             true => limits.local_requests_per_minute,
             false => limits.requests_per_minute,
@@ -206,7 +246,7 @@ pub async fn serve<F: Future<Output = ()>>(
     let listen = listener.local_addr()?;
     let config = relay.config();
     let credentials = Credentials::new(listen.ip().is_loopback(), relay.clone())?;
-    if credentials.are_none()? && !relay.config().holds.is_empty() {
+    if credentials.are_none()? && !config.holds.is_empty() {
         tracing::warn!(
             "messages wait for a person, and without tokens every program on this machine counts as one: make tokens \
              with `crosstalk token create NAME --role person --for ADDRESS`"
@@ -216,20 +256,15 @@ pub async fn serve<F: Future<Output = ()>>(
         return Err(ServeError::NoCredentials(listen));
     }
     let filing = *relay.filing().borrow();
-    let policy = |a_minute: u32| {
-        let text = format!("\"requests\";q={a_minute};w=60");
-        HeaderValue::from_str(&text).ok().filter(|_| a_minute > 0)
-    };
     let site = Arc::new(Site {
-        gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts)),
+        listen,
+        front: RwLock::new(Arc::new(Front::new(config, listen))),
         credentials,
         rates: Rates::new(),
         blobs: Blobs::open(&options.data)?,
         tls: options.tls,
         request_seconds: RequestSeconds::new(surface::endpoints()),
         measured: operation::Gauges::default(),
-        policy: policy(config.limits.requests_per_minute),
-        local_policy: policy(config.limits.local_requests_per_minute),
         ready_at: filing.through + filing.left,
         closing: watch::Sender::new(false),
         relay,
@@ -252,7 +287,8 @@ async fn accept<F: Future<Output = ()>>(
     listener: TcpListener,
     shutdown: F,
 ) -> Result<(), ServeError> {
-    let limits = &site.relay.config().limits;
+    let config = site.relay.config();
+    let limits = &config.limits;
     let most = descriptor::connections(limits.connections, descriptor::raise());
     let seats = Seats::new(most, limits.connections_per_peer);
     let mut stopped = site.relay.stopped();

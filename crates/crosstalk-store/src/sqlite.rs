@@ -106,6 +106,23 @@ impl SqliteStore {
         }
     }
 
+    /// Whether there is a store of an older version, which opening it would bring to the version of this program. Nothing is
+    /// changed.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn is_older(path: &Path) -> Result<bool, StoreError> {
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let state = Connection::open_with_flags(path, flags).and_then(|db| migrate::state(&db));
+        match state.map_err(|e| fault::at(path, &e))? {
+            State::Version(version) => Ok(version < migrate::CURRENT),
+            State::Empty | State::Foreign => Ok(false),
+        }
+    }
+
     fn open_file(path: PathBuf) -> Result<Self, StoreError> {
         if !path.is_file() {
             let message = format!("`{}` is no file: move it away", path.display());

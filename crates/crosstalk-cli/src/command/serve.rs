@@ -1,7 +1,10 @@
 //! `crosstalk serve`: the relay.
 
+mod check;
 mod ending;
 mod greeting;
+mod health;
+mod reload;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -12,7 +15,7 @@ use crate::relay::log::{self, LogFormat};
 use crate::relay::resolver::DnsResolver;
 use clap::Args;
 use crosstalk_dns::Options;
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::{PrivateKey, Timestamp};
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_protocol::relay::{RelayStore, TokenRecord};
 use crosstalk_relay::config::Config;
@@ -21,6 +24,7 @@ use crosstalk_relay::port::Resolver;
 use crosstalk_relay::server;
 use crosstalk_store::SqliteStore;
 use greeting::Greeting;
+use reload::Reloader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,11 +35,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// Works without any configuration: it listens on this machine alone, and everyone on this machine is the local person.
 /// What is configured is in relay.toml in the data folder, or in the file of --config. Any other listen address needs
-/// tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one at once;
-/// SIGHUP makes it read again whom to believe.
+/// tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one at once.
+/// Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log says what came of
+/// it, and which settings need a restart.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read."
+    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start. With --health, 0 the relay is\nready, 1 it is not."
 )]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -55,6 +60,37 @@ pub(crate) struct Serve {
     /// How much is logged: error, warn, info, debug or trace, or a filter
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
+    /// Check configuration, certificate, key, trust file and listen address, and exit; nothing is started or changed
+    #[arg(long)]
+    check: bool,
+    /// With --check: print JSON of the form crosstalk.serve-check/1
+    #[arg(long, requires = "check")]
+    json: bool,
+    /// Ask the relay that runs on the data folder whether it is ready, with TLS or without, and exit
+    #[arg(long, conflicts_with = "check")]
+    health: bool,
+}
+
+/// What the command line says about the configuration.
+#[derive(Clone, Debug, Default)]
+struct Overrides {
+    file: Option<PathBuf>,
+    listen: Option<SocketAddr>,
+    name: Option<String>,
+}
+
+impl Overrides {
+    /// The configuration, with what the command line says on top.
+    fn config(&self, data: &Data) -> Result<Config, Failure> {
+        let (mut config, _) = data.read_config(self.file.as_deref())?;
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(name) = &self.name {
+            config.name.clone_from(name);
+        }
+        Ok(config)
+    }
 }
 
 /// Reads the name of a relay.
@@ -68,7 +104,18 @@ fn name(text: &str) -> Result<String, String> {
 impl Serve {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
-        let config = self.configured(&data)?;
+        let overrides = Overrides {
+            file: self.config.clone(),
+            listen: self.listen,
+            name: self.name.clone(),
+        };
+        if self.health {
+            return health::run(&data, console);
+        }
+        if self.check {
+            return check::run(&self.data, &data, &overrides, self.json, console);
+        }
+        let config = overrides.config(&data)?;
         data.make()?;
         let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
@@ -79,15 +126,17 @@ impl Serve {
         require_credentials(&config, tokens, &self.data.as_flag())?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+        let listener = bind(config.listen)?;
+        give_up_privileges();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("relay")
             .build()
-            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+            .map_err(no_threads)?;
         let relay = start(&data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
-            let config = relay.config().clone();
-            let listener = tokio::net::TcpListener::bind(config.listen).await;
+            let config = relay.config();
+            let listener = tokio::net::TcpListener::from_std(listener);
             let listener = listener.map_err(|e| unbound(config.listen, &e))?;
             let address = listener
                 .local_addr()
@@ -101,7 +150,8 @@ impl Serve {
             // Who can't read it is told less.
             let _ = running.tell(&greeting.short());
             greeting.tell(console, format)?;
-            ending::run(&relay, listener, tls, &data).await
+            let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone());
+            ending::run(&relay, listener, tls, &data, reloader).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
@@ -116,22 +166,21 @@ impl Serve {
         drop((owned, running));
         result.map(|()| Exit::SUCCESS)
     }
-
-    /// The configuration, with what the command line says on top.
-    fn configured(&self, data: &Data) -> Result<Config, Failure> {
-        let (mut config, _) = data.read_config(self.config.as_deref())?;
-        if let Some(listen) = self.listen {
-            config.listen = listen;
-        }
-        if let Some(name) = &self.name {
-            config.name.clone_from(name);
-        }
-        Ok(config)
-    }
 }
 
-/// Starts the part of the relay that has no network.
+/// Starts the part of the relay that has no network, with its key.
 pub(super) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
+    let key = data.key(&config.name)?;
+    start_core(data, config, store, Some(key))
+}
+
+/// Starts the part of the relay that has no network. Without a key, it signs nothing.
+pub(super) fn start_core(
+    data: &Data,
+    config: Config,
+    store: SqliteStore,
+    key: Option<PrivateKey>,
+) -> Result<Relay, Failure> {
     let path = data.store();
     let federation = &config.federation;
     // No name server hears of anything, unless the configuration speaks of other domains.
@@ -144,7 +193,7 @@ pub(super) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<R
         false => None,
     };
     let setup = Setup {
-        key: Some(data.key(&config.name)?),
+        key,
         keyring: Box::new(TrustRing::new(data.trust())),
         writer: Box::new(store),
         open: Box::new(move || {
@@ -202,12 +251,39 @@ fn not_alone(data: &Data, fault: NotAlone) -> Failure {
     }
 }
 
+fn no_threads(fault: std::io::Error) -> Failure {
+    Failure::Io("the threads of the relay".into(), fault)
+}
+
+/// Listens, before there is any other thread.
+fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(no_threads)?;
+    let bound = runtime.block_on(tokio::net::TcpListener::bind(address));
+    let bound = bound.and_then(tokio::net::TcpListener::into_std);
+    bound.map_err(|e| unbound(address, &e))
+}
+
+/// Gives the capability to listen on ports below 1024 up, which systemd may have given: programs that this thread, and the
+/// threads that it makes from now on, start do not have it.
+fn give_up_privileges() {
+    #[cfg(target_os = "linux")]
+    if let Err(fault) = rustix::thread::clear_ambient_capability_set() {
+        // A kernel without such sets has nothing to give up.
+        tracing::debug!(reason = %fault, "ambient capabilities can't be cleared");
+    }
+}
+
 fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
     let way = match fault.kind() {
         std::io::ErrorKind::AddrInUse => {
             ": another program listens there; choose another address with --listen"
         }
-        std::io::ErrorKind::PermissionDenied => ": choose a port from 1024 on with --listen",
+        std::io::ErrorKind::PermissionDenied => {
+            ": choose a port from 1024 on with --listen, or start the relay with the unit of systemd, which allows it"
+        }
         _ => "",
     };
     Failure::Failed(format!("can't listen on {address}: {fault}{way}"))

@@ -58,6 +58,9 @@ const OWN: [&str; 8] = [
     "damaged",
 ];
 
+/// How much of what a relay says about itself is read.
+const MAX_SAID_BYTES: u64 = 512;
+
 /// What says that a relay runs, as long as it does.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -212,6 +215,18 @@ impl Data {
         Ok(listing.keys.iter().map(|k| k.facts.public).collect())
     }
 
+    /// What the last relay here said about itself; it may have ended since. Nothing is locked, so that a relay that starts
+    /// meanwhile is not kept from it.
+    pub(crate) fn last_said(&self) -> io::Result<Option<String>> {
+        let mut said = String::new();
+        match File::open(self.lock()) {
+            Ok(file) => file.take(MAX_SAID_BYTES).read_to_string(&mut said)?,
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
+        Ok(Some(said.trim().to_owned()))
+    }
+
     /// Says that a relay runs here, until what is returned is dropped. One at a time.
     pub(crate) fn claim(&self) -> Result<Running, NotAlone> {
         let path = self.lock();
@@ -229,7 +244,7 @@ impl Data {
             Err(TryLockError::WouldBlock) => {
                 let mut said = String::new();
                 // Where it can't be read, nothing is said.
-                let _ = (&file).take(512).read_to_string(&mut said);
+                let _ = (&file).take(MAX_SAID_BYTES).read_to_string(&mut said);
                 Err(NotAlone::Running(said.trim().to_owned()))
             }
             Err(TryLockError::Error(fault)) => Err(NotAlone::Disk(fault)),

@@ -1,7 +1,9 @@
 //! The schemas of the commands of a relay.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{APPROVAL, APPROVALS, DEAD, DEMO, FSCK, LISTEN, RELAY_INBOX, RELAYS, STATUS, TOKENS};
+use super::{
+    APPROVAL, APPROVALS, DEAD, DEMO, FSCK, LISTEN, RELAY_INBOX, RELAYS, SERVE_CHECK, STATUS, TOKENS,
+};
 use serde_json::{Value, json};
 
 fn list(items: Value) -> Value {
@@ -40,6 +42,18 @@ pub(super) fn tokens() -> Value {
         TOKENS,
         "What `crosstalk token list --json` prints: never a secret.",
         json!({"schema": {"const": TOKENS}, "tokens": list(token)}),
+    )
+}
+
+pub(super) fn serve_check() -> Value {
+    let check = object(json!({
+        "what": {"enum": ["configuration", "certificate and key", "listen address", "trust file"]},
+        "file": maybe(), "good": {"type": "boolean"}, "message": text(),
+    }));
+    form(
+        SERVE_CHECK,
+        "What `crosstalk serve --check --json` prints. `ready` is true if the relay would start.",
+        json!({"schema": {"const": SERVE_CHECK}, "ready": {"type": "boolean"}, "checks": list(check)}),
     )
 }
 

@@ -13,6 +13,7 @@ mod monitor;
 mod operate;
 mod outbox;
 mod poll;
+mod reload;
 mod waiting;
 mod witness;
 

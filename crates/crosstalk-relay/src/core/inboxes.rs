@@ -68,11 +68,8 @@ impl Relay {
     pub(crate) fn similar_address(&self, peer: &Peer, address: &str) -> Option<String> {
         let rules = self.rules();
         let exact = |p: Pattern| p.is_exact().then(|| p.as_str().to_owned());
-        let routes = self
-            .config()
-            .routes
-            .iter()
-            .filter_map(|r| exact(r.pattern()?));
+        let config = self.config();
+        let routes = config.routes.iter().filter_map(|r| exact(r.pattern()?));
         let own = self.shared.inboxes.all().into_iter().chain(routes);
         let own = own.filter(|a| rules.lets_read(peer, a));
         let known: Vec<String> = rules

@@ -168,7 +168,9 @@ impl Shared {
             })
         };
         let (resolver, domain) = match (&self.resolver, domain_to_ask(document)) {
-            (Some(resolver), Some(domain)) if self.config.federation.enabled => (resolver, domain),
+            (Some(resolver), Some(domain)) if self.config().federation.enabled => {
+                (resolver, domain)
+            }
             _ => return check(None).await.map(known),
         };
         if trust.domain(domain, at).is_some() {
@@ -196,7 +198,7 @@ impl Shared {
     /// or is of its domain, or the message came through another relay. If not, nothing has to be checked.
     pub(super) fn may_be_proven(&self, document: &Document<'_>, at: Timestamp) -> bool {
         let Some(Signature::Signed { pkid, .. }) = document.envelope().signature else {
-            return self.config.federation.accept && !hops_of(document).is_empty();
+            return self.config().federation.accept && !hops_of(document).is_empty();
         };
         let trust = self.believed.now();
         let replaced = document.envelope().key().and_then(|key| key.replaces);
@@ -204,13 +206,13 @@ impl Shared {
         let is_did = |id: &str| id.starts_with("did:key:");
         let is_pinned =
             |id: &&str| *id == pkid || Some(*id) == replaced || (is_did(id) && is_did(pkid));
-        let is_asked = self.config.federation.enabled && self.resolver.is_some();
+        let is_asked = self.config().federation.enabled && self.resolver.is_some();
         let may_vouch = |domain| is_asked || trust.domain(domain, at).is_some();
         let is_of_own_domain =
             domain_to_ask(document).is_some_and(may_vouch) && is_of_domain(document);
         trust.ids_of_sender(document.sender()).iter().any(is_pinned)
             || is_of_own_domain
-            || (self.config.federation.accept && !hops_of(document).is_empty())
+            || (self.config().federation.accept && !hops_of(document).is_empty())
     }
 
     /// Who speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
@@ -234,7 +236,7 @@ impl Shared {
         let resolver = self
             .resolver
             .as_ref()
-            .filter(|_| self.config.federation.accept)?;
+            .filter(|_| self.config().federation.accept)?;
         let DnsAnswer::Keys { keys, .. } = resolver.keys(&hop.received_by).await else {
             return None;
         };
@@ -295,7 +297,7 @@ impl Shared {
         let is_news = |(domain, answer): &&(String, DnsAnswer)| trust.is_news(domain, answer, at);
         let said = asked.as_ref().filter(is_news).cloned();
         let is_first = verdict.word() == Word::FirstContact
-            && self.config.first_contact == FirstContact::Pin
+            && self.config().first_contact == FirstContact::Pin
             && peer.speaks_for(document.sender())
             && (peer.is_local || is_of_domain(document));
         let pin = pin_of(verdict, at).filter(|_| is_first);

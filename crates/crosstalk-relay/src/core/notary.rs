@@ -19,7 +19,7 @@ impl Relay {
     /// If the relay has no key that can sign notes.
     pub fn log_key(&self) -> Result<NoteKey, NoteError> {
         let key = self.shared.key.as_ref().ok_or(NoteError::Algorithm)?;
-        NoteKey::new(&self.shared.config.name, key.public())
+        NoteKey::new(&self.shared.config().name, key.public())
     }
 
     /// Writes down what waits, stores hashes, and signs a checkpoint if something is new. While more comes in than is filed,
@@ -65,7 +65,7 @@ impl Relay {
         let Some((root, key)) = store.log_root(size)?.zip(self.shared.key.as_ref()) else {
             return Ok(None);
         };
-        let origin = self.shared.config.name.clone();
+        let origin = self.shared.config().name.clone();
         let Ok(note) = (Checkpoint { origin, size, root }).sign(key) else {
             return Ok(None);
         };

@@ -340,12 +340,13 @@ impl Relay {
                 return temporary(&document, ErrorCode::Rate, reason);
             }
         }
+        let config = self.config();
         let receipt = Receipted {
             arrival: &admission.arrival,
             ids: &ids,
             index,
             at: since,
-            by: &self.config().name,
+            by: &config.name,
             is_held,
         };
         Received::Taken {
@@ -512,7 +513,7 @@ impl Shared {
             verdict.word(),
             Word::FirstContact | Word::Unbound | Word::UnknownKey
         );
-        (is_new && self.config.first_contact == FirstContact::Refuse).then(|| {
+        (is_new && self.config().first_contact == FirstContact::Refuse).then(|| {
             Refusal::new(
                 ErrorCode::Perm,
                 format!(

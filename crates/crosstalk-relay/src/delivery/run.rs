@@ -47,7 +47,6 @@ enum Effect {
 
 struct Dispatcher {
     relay: Relay,
-    routes: Vec<Arc<RouteEntry>>,
     handlers: Arc<Handlers>,
     lanes: Lanes,
     /// What is leased, and how often it was tried before.
@@ -88,9 +87,7 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
         exec: exec::Exec::new(setup.work),
         relay: federation::Federation::new(relay.clone(), setup.outbound),
     };
-    let routes = relay.config().routes.iter().cloned().map(Arc::new);
     let mut dispatcher = Dispatcher {
-        routes: routes.collect(),
         lanes: Lanes::new(&relay.config().retry),
         handlers: Arc::new(handlers),
         held: HashMap::new(),
@@ -174,17 +171,18 @@ impl Dispatcher {
     }
 
     /// The line of the table that leads to a delivery.
-    fn route(&self, to: &str, by: By) -> Option<&Arc<RouteEntry>> {
-        let fits = |r: &&Arc<RouteEntry>| {
-            r.handler() == Some(by) && r.pattern().is_some_and(|p| p.matches(to))
-        };
-        self.routes.iter().find(fits)
+    fn route(&self, to: &str, by: By) -> Option<Arc<RouteEntry>> {
+        let fits =
+            |r: &&RouteEntry| r.handler() == Some(by) && r.pattern().is_some_and(|p| p.matches(to));
+        let config = self.relay.config();
+        config.routes.iter().find(fits).cloned().map(Arc::new)
     }
 
     /// What a delivery shares its fate with: the server, the folder, the command, the domain.
     fn lane_of(&self, due: &Due) -> String {
         let route = self.route(&due.to, due.by);
         let by = due.by.as_str();
+        let route = route.as_deref();
         let url = route.and_then(|r| r.url.as_deref());
         let origin = url.and_then(|u| Url::parse(u).ok()).map(|u| u.origin());
         let place = match due.by {
@@ -206,7 +204,7 @@ impl Dispatcher {
             && let Some((lane, waiting)) = self.lanes.next(now)
         {
             let key = (waiting.id.clone(), waiting.to.clone());
-            let route = self.route(&waiting.to, waiting.by).cloned();
+            let route = self.route(&waiting.to, waiting.by);
             let (relay, handlers) = (self.relay.clone(), Arc::clone(&self.handlers));
             let task = self
                 .running
@@ -433,8 +431,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
             after,
         } => {
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
-            let retry = &relay.config().retry;
-            let backoff = retry.backoff();
+            let backoff = relay.config().retry.backoff();
             let wait = backoff.after(job.attempts.saturating_add(1), random);
             // As long as the other side asks for, within reason.
             let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));

@@ -140,7 +140,8 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     media::not_encoded(&call.parts.headers)?;
     let digest = digest_of(call)?;
     let site = call.site;
-    let limits = &site.relay.config().limits;
+    let config = site.relay.config();
+    let limits = &config.limits;
     let bounds = Bounds {
         bytes: limits.blob_bytes,
         time: Duration::from_secs(limits.body_seconds.max(1)),

@@ -77,7 +77,8 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
     let Ok(here) = stream.local_addr() else {
         return;
     };
-    let limits = &site.relay.config().limits;
+    let config = site.relay.config();
+    let limits = &config.limits;
     let deadlines = Deadlines {
         head: Duration::from_secs(limits.head_seconds.max(1)),
         idle: Duration::from_secs(limits.idle_seconds.max(1)),

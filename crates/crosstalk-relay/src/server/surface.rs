@@ -360,9 +360,10 @@ pub(super) async fn answer(
             fault.answer(media::prefers_json(&parts.headers))
         }
     };
+    let front = site.front();
     let policy = match who.as_ref().is_some_and(|c| c.peer.is_local) {
-        true => &site.local_policy,
-        false => &site.policy,
+        true => &front.local_policy,
+        false => &front.policy,
     };
     if let Some(policy) = policy {
         let name = HeaderName::from_static("ratelimit-policy");
@@ -418,7 +419,7 @@ async fn respond(
     seen.endpoint = here.and_then(|(_, does, _)| place_of(*does, &parts.method));
     let is_open = here.is_some_and(|(_, _, right)| *right == Right::Open);
     if !is_open {
-        line.check(&site.gate, parts)?;
+        line.check(&site.front().gate, parts)?;
     }
     let Some((_, does, right)) = here else {
         let allowed: Vec<&str> = methods.iter().map(|(m, ..)| m.as_str()).collect();
@@ -541,7 +542,8 @@ fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Resul
             peer.name,
             peer.role.as_str(),
             match right {
-                _ if peer.is_monitor() => "an agent or a person: a monitor reads the metrics, and nothing else",
+                _ if peer.is_monitor() =>
+                    "an agent or a person: a monitor reads the metrics, and nothing else",
                 Right::Person => "a person, or of who runs the relay",
                 Right::Monitor => "a monitor, or of who runs the relay",
                 _ => "who runs the relay (role admin)",

@@ -42,10 +42,7 @@ impl ServerTls {
     /// Connections from now on get the certificate and the key of another one.
     pub fn replace_with(&self, other: &Self) {
         let new = other.identity();
-        *self
-            .current
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = new;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
     /// When the certificate expires: the earliest time of its chain.
@@ -98,7 +95,10 @@ pub fn tls(files: &Tls) -> Result<ServerTls, TlsError> {
 }
 
 /// Reads a file that passes a check. The check looks at the file that is open, so that nobody exchanges it in between.
-fn read(path: &Path, check: impl FnOnce(&File) -> Result<(), TlsError>) -> Result<Vec<u8>, TlsError> {
+fn read(
+    path: &Path,
+    check: impl FnOnce(&File) -> Result<(), TlsError>,
+) -> Result<Vec<u8>, TlsError> {
     let at = |e: std::io::Error| TlsError(format!("{}: {e}", path.display()));
     let file = File::open(path).map_err(at)?;
     check(&file)?;
@@ -210,10 +210,24 @@ mod tests {
     #[test]
     fn times_of_certificates_are_read() {
         let time = |tag, text| time_of(tag, text).map(|t| t.to_string());
-        assert_eq!(time(0x17, "270131120000Z").as_deref(), Some("2027-01-31T12:00:00Z"));
-        assert_eq!(time(0x17, "500131120000Z").as_deref(), Some("1950-01-31T12:00:00Z"));
-        assert_eq!(time(0x18, "20510131120000Z").as_deref(), Some("2051-01-31T12:00:00Z"));
-        for (tag, text) in [(0x17, "270131120000"), (0x18, "20511331120000Z"), (0x04, "270131120000Z"), (0x17, "")] {
+        assert_eq!(
+            time(0x17, "270131120000Z").as_deref(),
+            Some("2027-01-31T12:00:00Z")
+        );
+        assert_eq!(
+            time(0x17, "500131120000Z").as_deref(),
+            Some("1950-01-31T12:00:00Z")
+        );
+        assert_eq!(
+            time(0x18, "20510131120000Z").as_deref(),
+            Some("2051-01-31T12:00:00Z")
+        );
+        for (tag, text) in [
+            (0x17, "270131120000"),
+            (0x18, "20511331120000Z"),
+            (0x04, "270131120000Z"),
+            (0x17, ""),
+        ] {
             assert_eq!(time(tag, text), None, "{text}");
         }
     }
@@ -221,7 +235,12 @@ mod tests {
     #[test]
     fn a_cut_certificate_has_no_time() {
         // A sequence that says it is longer than it is, a length without digits, and nothing at all.
-        for der in [&[0x30, 0x05, 0x02, 0x01][..], &[0x30, 0x80], &[0x30, 0x85, 1, 1, 1, 1, 1], &[]] {
+        for der in [
+            &[0x30, 0x05, 0x02, 0x01][..],
+            &[0x30, 0x80],
+            &[0x30, 0x85, 1, 1, 1, 1, 1],
+            &[],
+        ] {
             assert_eq!(not_after(der), None, "{der:?}");
         }
     }

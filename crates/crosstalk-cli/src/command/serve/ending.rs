@@ -1,13 +1,16 @@
 //! The run of a relay, until a signal or its store ends it.
 
+use super::reload::{self, Reloader};
 use crate::failure::Failure;
 use crate::relay::data::Data;
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
 
 /// How long deliveries that are under way may take after the relay was told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -20,18 +23,34 @@ pub(super) async fn run(
     listener: TcpListener,
     tls: Option<ServerTls>,
     data: &Data,
+    reloader: Reloader,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let work = data.folder().join("work");
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
     let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
-    let reloads = relay.clone();
+    let reloader = Arc::new(Mutex::new(reloader));
     let shutdown = async move {
-        while signals.next().await == Signal::Reload {
-            let relay = reloads.clone();
+        let mut look = tokio::time::interval(reload::LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let signal = tokio::select! {
+                signal = signals.next() => Some(signal),
+                _ = look.tick() => None,
+            };
+            if signal == Some(Signal::End) {
+                break;
+            }
+            let reloader = Arc::clone(&reloader);
             // It reads files. If it panics, the next look says more.
-            let _ = tokio::task::spawn_blocking(move || relay.look_at_keys()).await;
-            tracing::info!("read again whom to believe");
+            let _ = tokio::task::spawn_blocking(move || {
+                let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
+                match signal {
+                    Some(_) => reloader.reload("SIGHUP"),
+                    None => reloader.look(),
+                }
+            })
+            .await;
         }
         tracing::info!(
             "stopping: what was begun is finished first; a second signal ends it at once"

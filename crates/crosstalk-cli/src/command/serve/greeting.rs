@@ -41,7 +41,12 @@ impl Greeting<'_> {
 
     /// What others are told who try to start a relay here.
     pub(super) fn short(&self) -> String {
-        format!("process {}, {}", std::process::id(), self.url())
+        format!(
+            "process {}, {}, {}",
+            std::process::id(),
+            self.url(),
+            self.address
+        )
     }
 
     fn needs_tls(&self) -> bool {

@@ -1,0 +1,172 @@
+//! Reading configuration, certificate and trust file again while the relay runs: when a signal asks for it, and when a file
+//! has changed.
+
+use super::Overrides;
+use crate::relay::data::Data;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_relay::config::{Config, Tls};
+use crosstalk_relay::core::Relay;
+use crosstalk_relay::server::{self, ServerTls};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often the files are looked at.
+pub(super) const LOOK: Duration = Duration::from_secs(2);
+/// How much of a file counts.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What is in the files: a digest each, or why they can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Contents {
+    config: Result<Digest, io::ErrorKind>,
+    tls: Option<[Result<Digest, io::ErrorKind>; 2]>,
+}
+
+/// What is read again.
+pub(super) struct Reloader {
+    relay: Relay,
+    data: Data,
+    overrides: Overrides,
+    tls: Option<ServerTls>,
+    /// The files as of the last look.
+    seen: Contents,
+    /// The files as of the last time that they were used.
+    used: Contents,
+}
+
+impl Reloader {
+    pub(super) fn new(
+        relay: Relay,
+        data: Data,
+        overrides: Overrides,
+        tls: Option<ServerTls>,
+    ) -> Self {
+        let now = contents(&config_file(&overrides, &data), relay.config().tls.as_ref());
+        Self {
+            relay,
+            data,
+            overrides,
+            tls,
+            seen: now.clone(),
+            used: now,
+        }
+    }
+
+    /// Looks at the files. What has changed is used when two looks find the same: a certificate and its key are two files,
+    /// and nobody replaces both at once.
+    pub(super) fn look(&mut self) {
+        let now = self.contents();
+        let is_settled = now == self.seen;
+        self.seen = now;
+        if is_settled && self.seen != self.used {
+            self.reload("a file has changed");
+        }
+    }
+
+    /// Reads everything again, and says what became of it.
+    pub(super) fn reload(&mut self, why: &str) {
+        self.seen = self.contents();
+        self.relay.look_at_keys();
+        let config = self.overrides.config(&self.data);
+        let mut is_changed = false;
+        match config {
+            Ok(config) => is_changed |= self.use_config(config, why),
+            Err(fault) => tracing::error!(
+                why,
+                reason = %fault,
+                "the new configuration can't be used, and the old one stays: correct the file (`crosstalk serve --check` \
+                 checks it), and it is read again"
+            ),
+        }
+        is_changed |= self.use_certificate(why);
+        // The paths of the certificate may be other ones by now.
+        self.seen = self.contents();
+        self.used = self.seen.clone();
+        if !is_changed {
+            tracing::info!(
+                why,
+                "read trust file, configuration and certificate again: nothing else has changed"
+            );
+        }
+    }
+
+    /// Whether something is to be said about it.
+    fn use_config(&self, config: Config, why: &str) -> bool {
+        let reload = match self.relay.reload(config) {
+            Ok(reload) => reload,
+            Err(fault) => {
+                tracing::error!(why, reason = %fault, "the store can't be read, and the old configuration stays");
+                return true;
+            }
+        };
+        if !reload.changed.is_empty() {
+            let changed = reload.changed.join(", ");
+            tracing::info!(why, changed, "the new configuration counts from now on");
+            // What was held up by the old one may go on.
+            self.relay.wake();
+        }
+        if !reload.needs_restart.is_empty() {
+            let settings = reload.needs_restart.join(", ");
+            tracing::warn!(
+                why,
+                settings,
+                "these settings have changed and need a restart: the old ones count until then"
+            );
+        }
+        !reload.changed.is_empty() || !reload.needs_restart.is_empty()
+    }
+
+    /// Whether something is to be said about it.
+    fn use_certificate(&self, why: &str) -> bool {
+        let config = self.relay.config();
+        let (Some(files), Some(running)) = (&config.tls, &self.tls) else {
+            return false;
+        };
+        match server::tls(files) {
+            Ok(new) => {
+                let is_new = contents(Path::new(""), Some(files)).tls != self.used.tls;
+                running.replace_with(&new);
+                if is_new {
+                    let expires = new.expires_at().map(|t| t.to_string()).unwrap_or_default();
+                    tracing::info!(why, expires, "new connections get the new certificate");
+                }
+                is_new
+            }
+            Err(fault) => {
+                tracing::error!(
+                    why,
+                    reason = %fault,
+                    "the new certificate or key can't be used, and the old one stays: correct the files (`crosstalk serve \
+                     --check` checks them), and they are read again"
+                );
+                true
+            }
+        }
+    }
+
+    fn contents(&self) -> Contents {
+        let file = config_file(&self.overrides, &self.data);
+        contents(&file, self.relay.config().tls.as_ref())
+    }
+}
+
+fn config_file(overrides: &Overrides, data: &Data) -> PathBuf {
+    overrides.file.clone().unwrap_or_else(|| data.config())
+}
+
+fn contents(config: &Path, tls: Option<&Tls>) -> Contents {
+    Contents {
+        config: digest(config),
+        tls: tls.map(|files| [digest(&files.certificate), digest(&files.key)]),
+    }
+}
+
+fn digest(path: &Path) -> Result<Digest, io::ErrorKind> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|e| e.kind())?;
+    let read = file.take(MAX_FILE_BYTES).read_to_end(&mut bytes);
+    read.map_err(|e| e.kind())?;
+    Ok(Digest::of(&bytes))
+}
