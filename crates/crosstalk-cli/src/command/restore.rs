@@ -1,25 +1,36 @@
 //! `crosstalk restore`: a relay out of its backup.
 
+mod replay;
+
 use super::backup::check;
 use crate::clock;
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::paragraph::{count, wrap};
 use crate::relay::archive;
 use crate::relay::data::{Data, DataArgument, NotAlone, make_folder};
 use crate::relay::progress::Progress;
 use crate::relay::sound::check_blobs;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use replay::{Replayed, Revocations, Source};
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Bring a relay back out of a backup
 ///
 /// The backup is unpacked beside the data folder and checked, and only then put in its place. With --force, what was there
 /// is moved away, not erased.
+///
+/// Consents, keys and tokens that were revoked after the backup count again in it. With --replay-from, those revocations are
+/// replayed before the relay is put in its place: each REVOKE by its signature, the others by the log and the trust file of
+/// the newer folder, or by an audit bundle that the relay signed. With --force, the folder that is moved away is looked at,
+/// and you are asked.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk restore relay.tar --data /var/lib/crosstalk\n  crosstalk restore relay.tar --force\n\nExit codes: 0 it is back, 1 there is a relay already or the backup is damaged,\n12 this is no backup."
+    after_help = "Examples:\n  crosstalk restore relay.tar --data /var/lib/crosstalk\n  crosstalk restore relay.tar --force\n  crosstalk restore relay.tar --data new --replay-from /var/lib/crosstalk\n  crosstalk restore relay.tar --data new --replay-from bundle/\n\nExit codes: 0 it is back, 1 there is a relay already or the backup is damaged,\n12 this is no backup, 14 the audit bundle can't be used."
 )]
 pub(crate) struct Restore {
     /// The backup
@@ -28,6 +39,9 @@ pub(crate) struct Restore {
     /// Put it in the place of a relay that is there; that one is moved away
     #[arg(long)]
     force: bool,
+    /// Replay what was revoked after the backup, from a newer data folder of this relay or an audit bundle of it
+    #[arg(long, value_name = "DIR")]
+    replay_from: Option<PathBuf>,
     #[command(flatten)]
     data: DataArgument,
 }
@@ -47,6 +61,7 @@ impl Restore {
             true => Some(claim(&data)?),
             false => None,
         };
+        let source = self.replay_from.as_deref().map(Source::at).transpose()?;
         let parent = data.folder().parent().unwrap_or(Path::new("."));
         let at = |path: &Path| {
             let shown = path.to_string_lossy().into_owned();
@@ -71,6 +86,14 @@ impl Restore {
                 damaged.message
             )));
         }
+        let mut unreplayed = None;
+        match &source {
+            Some(source) => replay(console, &source.missing_in(&new)?, &new)?,
+            None if is_there && data.store().is_file() => {
+                unreplayed = self.offer(console, &data, &new)?;
+            }
+            None => {}
+        }
         let moved = match is_there {
             true => Some(move_away(data.folder())?),
             false => {
@@ -94,18 +117,110 @@ impl Restore {
             "{} in {}: as it was on {}, {} attachments.\n",
             styled(GREEN, "Restored"),
             data.shown(),
-            crosstalk_envelope::unicode::escape(&title.made_at),
+            escape(&title.made_at),
             blobs.count
         ))?;
-        if let Some(moved) = moved {
-            let moved = moved.to_string_lossy();
-            console.talk(&format!(
-                "What was there before is in {}.\n",
-                shown_path(&moved)
-            ))?;
+        let moved = moved.map(|moved| shown_path(&moved.to_string_lossy()).into_owned());
+        if let Some(moved) = &moved {
+            console.talk(&format!("What was there before is in {moved}.\n"))?;
+        }
+        match (unreplayed, moved) {
+            (Some(what), Some(moved)) => {
+                let file = self.file.to_string_lossy();
+                console.warning(&format!(
+                    "after this backup was made, these were revoked, and count again now: {what}. Replay the revocations \
+                     before you start the relay: `crosstalk restore {}{} --force --replay-from {moved}`",
+                    shown_path(&file),
+                    self.data.as_flag(),
+                ))?;
+            }
+            _ if source.is_none() && !is_there => console.warning(
+                "what was revoked after this backup counts again: if there is a newer data folder of this relay or an audit \
+                 bundle, restore with --replay-from and its folder",
+            )?,
+            _ => {}
         }
         Ok(Exit::SUCCESS)
     }
+
+    /// Offers to replay what was revoked after the backup, where that is found in the folder that is moved away. What was
+    /// not replayed, in words.
+    fn offer(
+        &self,
+        console: &mut Console,
+        newer: &Data,
+        restored: &Data,
+    ) -> Result<Option<String>, Failure> {
+        // The folder may be damaged, which is why it is replaced: that must not keep the backup from coming back.
+        let found = match Source::Folder(newer.clone()).missing_in(restored) {
+            Ok(found) => found,
+            Err(fault) => {
+                console.warning(&format!(
+                    "whether something was revoked after this backup can't be seen in {}: {fault}",
+                    newer.shown()
+                ))?;
+                return Ok(None);
+            }
+        };
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let what = found.describe();
+        match confirmed(console, &what)? {
+            true => replay(console, &found, restored).map(|()| None),
+            false => Ok(Some(what)),
+        }
+    }
+}
+
+/// Asks whether to replay; nobody is asked where there is no terminal.
+fn confirmed(console: &mut Console, what: &str) -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(false);
+    }
+    let text = format!("After this backup was made, these were revoked: {what}.");
+    let text = wrap(&escape(&text), 0, 0);
+    console.talk(&format!("{text}\nReplay the revocations? [Y/n] "))?;
+    std::io::stderr().flush().map_err(Failure::of_output)?;
+    let mut answer = String::new();
+    let read = stdin.read_line(&mut answer);
+    read.map_err(|e| Failure::Io("stdin".into(), e))?;
+    Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes" | "Yes"))
+}
+
+/// Replays revocations, and tells what came of it.
+fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result<(), Failure> {
+    if found.is_empty() {
+        return console.talk("Nothing was revoked after this backup that counts in it.\n");
+    }
+    let Replayed {
+        messages,
+        tokens,
+        keys,
+        rejected,
+        left,
+    } = found.replay(restored)?;
+    console.talk(&format!(
+        "{} what was revoked after the backup ({}, {}, {}): {}\n",
+        styled(GREEN, "Replayed"),
+        count(messages, "REVOKE"),
+        count(keys, "key"),
+        count(tokens, "token"),
+        escape(&found.describe()),
+    ))?;
+    for (id, why) in rejected {
+        let why = why.replace('\n', " ");
+        console.warning(&format!("the REVOKE {id} was rejected: {why}"))?;
+    }
+    if !left.is_empty() {
+        console.warning(&format!(
+            "these consents still count, because no signed REVOKE of them was found that the relay accepts: {}. Have them \
+             revoked again",
+            left.join(", ")
+        ))?;
+    }
+    Ok(())
 }
 
 /// The rights of the owner alone.

@@ -14,6 +14,7 @@ mod operate;
 mod outbox;
 mod poll;
 mod reload;
+mod restore;
 mod waiting;
 mod witness;
 

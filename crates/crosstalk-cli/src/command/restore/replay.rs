@@ -1,0 +1,361 @@
+//! Revocations that came after a backup, replayed into what was restored from it.
+//!
+//! They come from a newer data folder of the same relay, or from an audit bundle of it. Consents, and keys that their owners
+//! revoked, are revoked by the signed REVOKE alone, which the restored relay verifies as if it came for the first time. What
+//! the operator did to tokens and to the trust file is taken from the log and the trust file of the operator.
+
+use crate::clock;
+use crate::command::{audit, serve};
+use crate::failure::Failure;
+use crate::paragraph::count;
+use crate::relay::data::Data;
+use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading};
+use crosstalk_protocol::audit::bundle::{self, Against, Files};
+use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
+use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_protocol::relay::{Peer, RelayStore as _};
+use crosstalk_protocol::{KnownKey, Standing, Trust};
+use crosstalk_relay::core::Received;
+use crosstalk_store::SqliteStore;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Who revokes tokens that were revoked after the backup, as the log names it.
+const BY: &str = "restore";
+/// How many entries of a log are read at a time.
+const PAGE: usize = 1000;
+
+/// Where revocations come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A newer data folder of the same relay.
+    Folder(Data),
+    /// An audit bundle of it.
+    Bundle(PathBuf),
+}
+
+/// What was revoked after a backup.
+#[derive(Debug, Default)]
+pub(super) struct Revocations {
+    /// REVOKEs, by their id, the oldest first.
+    messages: Vec<(String, String)>,
+    /// Names of consents.
+    consents: BTreeSet<String>,
+    tokens: BTreeSet<String>,
+    /// Keys that the operator or their owner revoked, and the trust file of the folder has.
+    keys: Vec<KnownKey>,
+    /// Ids of keys that a REVOKE names.
+    key_ids: BTreeSet<String>,
+}
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(super) struct Replayed {
+    /// How many REVOKEs the relay accepted now, or had accepted before.
+    pub(super) messages: usize,
+    pub(super) tokens: usize,
+    pub(super) keys: usize,
+    /// REVOKEs that the relay rejected, and why.
+    pub(super) rejected: Vec<(String, String)>,
+    /// Consents that still count.
+    pub(super) left: Vec<String>,
+}
+
+impl Source {
+    /// Finds out what a folder is.
+    pub(super) fn at(path: &Path) -> Result<Self, Failure> {
+        let folder = std::path::absolute(path)
+            .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?;
+        let data = Data::at(folder.clone());
+        if data.store().is_file() {
+            Ok(Self::Folder(data))
+        } else if folder.join(bundle::CHECKPOINT).is_file() {
+            Ok(Self::Bundle(folder))
+        } else {
+            Err(Failure::Usage(format!(
+                "there is neither the data of a relay nor an audit bundle in {}: name the newer data folder, or a folder \
+                 that `crosstalk audit export` wrote",
+                path.display()
+            )))
+        }
+    }
+
+    /// What was revoked after the state of a restored folder, and does not count there.
+    pub(super) fn missing_in(&self, restored: &Data) -> Result<Revocations, Failure> {
+        let store = store_of(restored)?;
+        let mut found = match self {
+            Self::Folder(newer) => from_folder(newer, &store)?,
+            Self::Bundle(path) => from_bundle(path, restored, &store)?,
+        };
+        let trust = restored.trust().read()?;
+        found.keep_missing(&store, &trust)?;
+        Ok(found)
+    }
+}
+
+impl Revocations {
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+            && self.consents.is_empty()
+            && self.tokens.is_empty()
+            && self.keys.is_empty()
+    }
+
+    /// What they are about, in words: how many of what, and their names.
+    pub(super) fn describe(&self) -> String {
+        let keys = self.keys.iter().map(|k| k.id.as_str());
+        let keys: BTreeSet<&str> = keys
+            .chain(self.key_ids.iter().map(String::as_str))
+            .collect();
+        let parts = [
+            (
+                "consent",
+                self.consents.iter().map(String::as_str).collect(),
+            ),
+            ("key", keys.into_iter().collect::<Vec<_>>()),
+            ("token", self.tokens.iter().map(String::as_str).collect()),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| {
+                let names_of = names.join(", ");
+                format!("{} ({names_of})", count(names.len(), what))
+            })
+            .collect();
+        match parts.is_empty() {
+            true => count(self.messages.len(), "REVOKE"),
+            false => parts.join(", "),
+        }
+    }
+
+    /// Adds what an entry of a log says.
+    fn add(&mut self, leaf: &Leaf, detail: Option<&Detail>, text: Option<String>) {
+        match leaf.kind {
+            EventKind::Revoked => {
+                let name = |key: &str| detail.and_then(|d| d.get(key)).map(str::to_owned);
+                self.consents.extend(name("consent"));
+                self.tokens.extend(name("token"));
+            }
+            EventKind::Accepted => {
+                let (Some(text), Some(id)) = (text, &leaf.id) else {
+                    return;
+                };
+                let document = Document::parse(&text, Reading::Strict);
+                if document.envelope().meaning() == Some(Intent::Revoke) {
+                    let key = document.meta("revocation", "Key-ID");
+                    self.key_ids.extend(key.map(str::to_owned));
+                    self.messages.push((id.clone(), text));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Leaves out what counts already.
+    fn keep_missing(&mut self, store: &SqliteStore, trust: &Trust) -> Result<(), Failure> {
+        let mut messages = Vec::new();
+        for (id, text) in std::mem::take(&mut self.messages) {
+            if store.taken_as(&id)?.is_none() {
+                messages.push((id, text));
+            }
+        }
+        self.messages = messages;
+        self.consents = active_consents(store, &self.consents)?;
+        let active = store.tokens()?;
+        let active = active.into_iter().filter(|t| t.revoked_at.is_none());
+        let active: BTreeSet<String> = active.map(|t| t.name).collect();
+        self.tokens.retain(|name| active.contains(name));
+        let is_refused = |k: &KnownKey| {
+            let known = trust.entry(&k.id, &k.key);
+            known.is_some_and(|known| known.standing.is_refused())
+        };
+        self.keys.retain(|k| !is_refused(k));
+        self.key_ids
+            .retain(|id| trust.of_id(id).iter().any(|k| !k.standing.is_refused()));
+        Ok(())
+    }
+
+    /// Replays them into a restored folder. What counts there already stays as it is.
+    pub(super) fn replay(&self, restored: &Data) -> Result<Replayed, Failure> {
+        let mut replayed = Replayed::default();
+        self.replay_messages(restored, &mut replayed)?;
+        let mut store = restored.open()?;
+        let now = clock::now();
+        for name in &self.tokens {
+            // A REVOKE may have revoked it a moment ago.
+            store.revoke_token(name, BY, now)?;
+            replayed.tokens += 1;
+        }
+        if !self.keys.is_empty() {
+            restored.trust().update(|trust| {
+                for known in &self.keys {
+                    trust.mark(&known.id, &known.key, known.since, known.standing.clone());
+                }
+                Ok::<(), Failure>(())
+            })?;
+        }
+        let trust = restored.trust().read()?;
+        let is_refused = |id: &str| {
+            let keys = trust.of_id(id);
+            !keys.is_empty() && keys.iter().all(|k| k.standing.is_refused())
+        };
+        let ids: BTreeSet<&String> = self
+            .key_ids
+            .iter()
+            .chain(self.keys.iter().map(|k| &k.id))
+            .collect();
+        replayed.keys = ids.into_iter().filter(|id| is_refused(id)).count();
+        replayed.left = active_consents(&store, &self.consents)?
+            .into_iter()
+            .collect();
+        Ok(replayed)
+    }
+
+    /// Hands the REVOKEs to the restored relay as a stranger would: only their signatures speak for them.
+    fn replay_messages(&self, restored: &Data, replayed: &mut Replayed) -> Result<(), Failure> {
+        if self.messages.is_empty() {
+            return Ok(());
+        }
+        let (config, _) = restored.read_config(None)?;
+        // Without a key: what the relay signs, it signs when it runs.
+        let relay = serve::start_core(restored, config, restored.open()?, None)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+        let filed = runtime.block_on(async {
+            for (id, text) in &self.messages {
+                match relay.receive(text.as_bytes(), &Peer::stranger()).await {
+                    Received::Taken { .. } => replayed.messages += 1,
+                    Received::Refused { refusal, .. } => {
+                        replayed.rejected.push((id.clone(), refusal.detail));
+                    }
+                }
+            }
+            let filed = relay.write_filed(|_| Ok(())).await;
+            relay.stop().await;
+            filed
+        });
+        runtime.shutdown_background();
+        Ok(filed?)
+    }
+}
+
+/// Those of some consents that are on record and were not revoked.
+fn active_consents(
+    store: &SqliteStore,
+    names: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, Failure> {
+    let mut active = BTreeSet::new();
+    for name in names {
+        if store.grant(name)?.is_some_and(|g| g.revoked.is_none()) {
+            active.insert(name.clone());
+        }
+    }
+    Ok(active)
+}
+
+fn store_of(data: &Data) -> Result<SqliteStore, Failure> {
+    SqliteStore::open_existing(data.store())?
+        .ok_or_else(|| Failure::Failed(format!("there is no store in {}", data.folder().display())))
+}
+
+/// What the log and the trust file of a newer folder say.
+fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Failure> {
+    let store = store_of(newer)?;
+    let size = restored.log_size()?;
+    if size > 0 && store.log_root(size)? != restored.log_root(size)? {
+        return Err(Failure::Failed(format!(
+            "the relay in {} is not a newer state of the one in the backup: its log does not begin with that of the backup",
+            newer.folder().display()
+        )));
+    }
+    let mut found = Revocations::default();
+    let mut from = size;
+    loop {
+        let entries = store.log_entries(&LogQuery {
+            from,
+            kinds: vec![EventKind::Revoked, EventKind::Accepted],
+            most: PAGE,
+            texts: Some(clock::now()),
+            ..LogQuery::default()
+        })?;
+        let Some(last) = entries.last() else { break };
+        from = last.index.saturating_add(1);
+        for entry in entries {
+            let detail = entry.detail.as_ref().map(|(_, detail)| detail);
+            found.add(&entry.leaf, detail, entry.text);
+        }
+    }
+    let trust = newer.trust().read()?;
+    // A REVOKE that is replayed proves more than a copy of what followed from it.
+    let ids: BTreeSet<&String> = found.messages.iter().map(|(id, _)| id).collect();
+    let is_replayed = |k: &KnownKey| match &k.standing {
+        Standing::Revoked { by: Some(by), .. } => ids.contains(by),
+        _ => false,
+    };
+    let refused = trust.keys().iter().filter(|k| k.standing.is_refused());
+    let refused: Vec<KnownKey> = refused.filter(|k| !is_replayed(k)).cloned().collect();
+    found.keys = refused;
+    Ok(found)
+}
+
+/// What an audit bundle says. It has to be signed by a key of the restored relay, and to extend its log.
+fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revocations, Failure> {
+    let files = audit::Folder::at(path);
+    let unusable = |what: String| {
+        Failure::Refused(
+            ErrorCode::Perm,
+            format!(
+                "the bundle {} can't be used, and nothing was changed: {what}",
+                path.display()
+            ),
+        )
+    };
+    let read = |name: &str| -> Result<String, Failure> {
+        let bytes = files.read(name).map_err(unusable)?;
+        let bytes = bytes.ok_or_else(|| unusable(format!("{name} is missing")))?;
+        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is no text")))
+    };
+    let key = NoteKey::parse(read(bundle::KEY)?.trim_end()).map_err(|e| unusable(e.to_string()))?;
+    let is_own = |public: PublicKey| NoteKey::new(key.name(), public).is_ok_and(|own| own == key);
+    if !restored.public_keys()?.into_iter().any(is_own) {
+        return Err(unusable(format!(
+            "it is signed by a key of `{}` that is none of the keys in the backup",
+            key.name()
+        )));
+    }
+    let held: Vec<String> = store.checkpoint()?.into_iter().map(|c| c.note).collect();
+    let against = Against {
+        key: Some(&key),
+        held: &held,
+    };
+    bundle::check(&files, &against, &mut |_, _| {})
+        .map_err(|wrong| unusable(format!("{wrong}. {}", wrong.help)))?;
+    let details = read(bundle::DETAILS)?;
+    let details: BTreeMap<u64, Detail> = details
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
+            Some((index, Detail::parse(words.next()?)?))
+        })
+        .collect();
+    let mut found = Revocations::default();
+    for line in read(bundle::ENTRIES)?.lines().skip(1) {
+        let entry = line.split_once(' ');
+        let entry = entry.and_then(|(i, leaf)| Some((i.parse().ok()?, Leaf::parse(leaf).ok()?)));
+        let Some((index, leaf)): Option<(u64, Leaf)> = entry else {
+            continue;
+        };
+        let text = match leaf.kind {
+            EventKind::Accepted => files.read(&bundle::message_name(index)).map_err(unusable)?,
+            _ => None,
+        };
+        let text = text.and_then(|bytes| String::from_utf8(bytes.into_owned()).ok());
+        found.add(&leaf, details.get(&index), text);
+    }
+    Ok(found)
+}
