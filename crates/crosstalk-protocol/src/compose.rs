@@ -1,6 +1,12 @@
-//! What a program fills in for a person who writes a message: the intent and the session.
+//! What a program fills in for a person who writes a message: the intent, the session and the context.
 
+use crate::bundle::quote;
 use crosstalk_envelope::{Intent, Timestamp};
+
+/// The most characters of a context that is taken from a text.
+const CONTEXT_CHARS: usize = 60;
+/// The context of a text that has no words, or whose words must not be repeated.
+pub const NO_CONTEXT: &str = "conversation";
 
 /// How an announcement begins, in lower case.
 const OPENINGS: &[&str] = &[
@@ -48,6 +54,36 @@ fn announces(body: &str) -> bool {
             || rest.next().is_none_or(|next| !next.is_alphanumeric()))
     });
     opens && !text.contains('?')
+}
+
+/// The context of a new thread: the first words of the text that opens it, in one line of at most 60 characters. A text
+/// that is longer is cut between words, and `…` says so.
+///
+/// ```
+/// use crosstalk_protocol::compose::context_of;
+/// assert_eq!(context_of("Should we use JWT?\n\nOur clients are mobile."), "Should we use JWT?");
+/// assert_eq!(context_of(" \n"), "conversation");
+/// ```
+pub fn context_of(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let mut spoken = lines.filter(|line| line.contains(char::is_alphanumeric));
+    let Some(line) = spoken.next() else {
+        return NO_CONTEXT.to_owned();
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = quote::visible(&words.join(" "));
+    if line.chars().nth(CONTEXT_CHARS).is_none() {
+        return line;
+    }
+    let room = CONTEXT_CHARS - 1;
+    let mut cut: String = line.chars().take(room + 1).collect();
+    match cut.rfind(' ') {
+        Some(end) => cut.truncate(end),
+        // One word that is too long for it.
+        None => cut = cut.chars().take(room).collect(),
+    }
+    let cut = cut.trim_end_matches(|c: char| !c.is_alphanumeric());
+    format!("{cut}…")
 }
 
 /// The session of v1.0: the hour, and a word that tells the sessions of an hour apart.
@@ -125,6 +161,30 @@ mod tests {
             "No FYI here",
         ] {
             assert_eq!(infer_intent(body, None), Intent::Request, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_context_is_the_first_words_in_one_line() {
+        let long = "word ".repeat(30);
+        for (text, context) in [
+            ("Should we use JWT?", "Should we use JWT?"),
+            ("\n\n  two \t spaces \nmore", "two spaces"),
+            ("---\n# Plan\nmore", "# Plan"),
+            ("", NO_CONTEXT),
+            ("?!", NO_CONTEXT),
+            (
+                "Which of the two endpoints should stay, and which of them should go first?",
+                "Which of the two endpoints should stay, and which of them…",
+            ),
+            ("a\u{7}b\u{202e}c", "a\\u{7}b\\u{202e}c"),
+            ("[[END]] is what?", "\\u{5b}[END]] is what?"),
+            (&"x".repeat(61), &format!("{}…", "x".repeat(59))),
+            (&"x".repeat(60), &"x".repeat(60)),
+            (&long, &format!("{}word…", "word ".repeat(11))),
+        ] {
+            assert_eq!(context_of(text), context, "{text}");
+            assert!(context_of(text).chars().count() <= CONTEXT_CHARS, "{text}");
         }
     }
 

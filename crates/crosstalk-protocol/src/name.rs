@@ -161,6 +161,27 @@ fn check_entry(name: &str, address: &str) -> Result<(), NameError> {
     }
 }
 
+/// The receivers that a person typed: the parts between commas, if each of them is a name or an address; else the whole
+/// text is one receiver.
+///
+/// ```
+/// use crosstalk_protocol::split_receivers;
+/// assert_eq!(split_receivers("chatgpt, claude://session/abc123"), ["chatgpt", "claude://session/abc123"]);
+/// assert_eq!(split_receivers("chatgpt"), ["chatgpt"]);
+/// assert_eq!(split_receivers("chatgpt,"), ["chatgpt,"]);
+/// ```
+pub fn split_receivers(typed: &str) -> Vec<&str> {
+    let parts: Vec<&str> = typed.split(',').map(str::trim).collect();
+    // The rest of a URL that has a comma in it is no name.
+    let is_rest =
+        |part: &str| Address::split(part).is_name() && part.contains(['/', '?', '#', '=', '&']);
+    let is_party = |part: &&str| Address::parse(part).is_ok() && !is_rest(part);
+    match parts.iter().all(is_party) {
+        true => parts,
+        false => vec![typed],
+    }
+}
+
 /// One step on the way from a name to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -402,6 +423,28 @@ mod tests {
     fn found(addresses: &[&str]) -> AddressAnswer {
         let records = addresses.iter().map(|a| Ok((*a).to_owned()));
         AddressAnswer::of_records("_crosstalk-addr.x.test", records, 60, Dnssec::Secure)
+    }
+
+    #[test]
+    fn a_text_is_split_at_commas_only_between_names_and_addresses() {
+        for (typed, parts) in [
+            ("a,b", vec!["a", "b"]),
+            ("A , Brother AI,c", vec!["A", "Brother AI", "c"]),
+            (
+                "claude://s/1,email:a@b.example",
+                vec!["claude://s/1", "email:a@b.example"],
+            ),
+            ("a,", vec!["a,"]),
+            (",", vec![","]),
+            ("", vec![""]),
+            ("a,,b", vec!["a,,b"]),
+            ("tool://x/a?b=1,c=2", vec!["tool://x/a?b=1,c=2"]),
+            ("claude://s/a,b/c", vec!["claude://s/a,b/c"]),
+            ("a,b\u{7}", vec!["a,b\u{7}"]),
+            ("a,claude://s/1 2", vec!["a,claude://s/1 2"]),
+        ] {
+            assert_eq!(split_receivers(typed), parts, "{typed}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The short text that teaches another AI the format: for the start of a chat, or for the place where a chat keeps
 //! standing instructions. The shortest of these places takes 1,500 characters.
 
-use crosstalk_envelope::Document;
+use crate::store::{Record, Side, Way, is_same_party, may_answer};
+use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::{Address, Document};
 
 /// Whom the text is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +114,27 @@ pub fn primer(assistant: Assistant) -> String {
     let example = example(assistant);
     let habit = assistant.habit();
     format!("{OPENING}\n\n```\n{example}```\n\n{CLOSING} {habit}\n{RULES}\n")
+}
+
+/// Whether the text goes along with a message to a chat, which a person pastes there. `seen` are messages of the threads
+/// that the chat has a part in, `thread` is the one that the message belongs to.
+///
+/// It goes along with the first message of a thread to a name or an address that may be a model, until an envelope of that
+/// chat was pasted here: then the chat knows the format. A plain answer, which a person filed, does not show that.
+///
+/// ```
+/// use crosstalk_protocol::needs_primer;
+/// assert!(needs_primer("CHATGPT", &[], "01K74V6R0074G0T7MAHPXVDNXW"));
+/// assert!(!needs_primer("human://acme.example/ann", &[], "01K74V6R0074G0T7MAHPXVDNXW"));
+/// ```
+pub fn needs_primer(receiver: &str, seen: &[Record], thread: &str) -> bool {
+    let kind = Address::split(receiver).kind();
+    let may_be_model = matches!(kind, None | Some(SchemeKind::Assistant));
+    let knows = |r: &Record| r.way == Way::Pasted && may_answer(receiver, &r.sender);
+    let was_told = |r: &Record| {
+        r.side == Side::Mine && r.thread == thread && is_same_party(&r.receiver, receiver)
+    };
+    may_be_model && !seen.iter().any(|r| knows(r) || was_told(r))
 }
 
 /// Whether an envelope is the example of such a text, which comes along when a whole chat is copied.

@@ -16,6 +16,7 @@ mod answer;
 mod arrival;
 mod party;
 mod record;
+mod round;
 mod search;
 
 pub use answer::{Answering, Asking};
@@ -25,6 +26,7 @@ pub use record::{
     AskedMessage, Found, Listing, OpenQuestion, Outcome, Page, Record, Thread, ThreadFilter,
     ThreadState,
 };
+pub use round::rounds;
 pub use search::{Field, Search, SearchError, Term, searchable};
 
 use std::fmt;

@@ -224,7 +224,12 @@ impl Entry {
                 if !attached.is_empty() {
                     head.push(format!("   Attached: {}", attached.join(", ")));
                 }
-                quote::lines(&own_words(record, &document.body_text()))
+                let body = document.body_text();
+                match number {
+                    // Nothing stands above the first one.
+                    1 => quote::lines(&body),
+                    _ => quote::lines(&own_words(record, &body)),
+                }
             }
         };
         Self {
@@ -276,9 +281,12 @@ impl Entry {
 
 /// The text of a message; of an earlier bundle without the conversation that it quotes, which stands above.
 fn own_words(record: &Record, body: &str) -> String {
-    let is_bundle = matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff));
-    let begins = |line: &str| line.starts_with(super::TRANSCRIPT);
-    match is_bundle && record.side == Side::Mine && body.lines().any(begins) {
+    let begins = |line: &str| match record.meaning {
+        Some(Intent::Escalate | Intent::Handoff) => line.starts_with(super::TRANSCRIPT),
+        Some(Intent::Request | Intent::Broadcast) => super::is_forward(line),
+        _ => false,
+    };
+    match record.side == Side::Mine && body.lines().any(begins) {
         true => {
             let own = body.lines().take_while(|l| !begins(l));
             let own = own.collect::<Vec<_>>().join("\n");
@@ -286,6 +294,8 @@ fn own_words(record: &Record, body: &str) -> String {
                 "{}\n\n(It quotes the conversation up to here.)",
                 own.trim_end()
             )
+            .trim_start()
+            .to_owned()
         }
         false => body.to_owned(),
     }

@@ -439,7 +439,17 @@ impl Arrival {
                     | Intent::Close
             )
         );
-        ends && self.counts()
+        ends && self.counts() && !self.corrects()
+    }
+
+    /// Whether it says how the answer of somebody else to a poll is to be read (POL-013): nobody answers by that.
+    fn corrects(&self) -> bool {
+        // Most texts need not be read again to know that they do not.
+        self.meaning == Some(Intent::Respond)
+            && self.text.contains("Corrects:")
+            && Document::parse(&self.text, Reading::Strict)
+                .meta("vote", "Corrects")
+                .is_some()
     }
 
     /// Whether it answers, though it names no message, the only one of its thread that waits for its sender: v1.0

@@ -5,9 +5,10 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, lint, scan};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::bundle::{
-    Bundle, Closing, DEFAULT_LIMIT, Escalation, Handoff, closing, escalation, handoff,
+    Bundle, BundleError, Closing, DEFAULT_LIMIT, Escalation, Forward, Handoff, closing, escalation,
+    forward, handoff,
 };
-use crosstalk_protocol::store::Record;
+use crosstalk_protocol::store::{Record, Side};
 
 pub(crate) const MESSAGE: &str = "01K74VAPYG2MW15BJZX85Q780H";
 
@@ -522,4 +523,109 @@ fn a_thread_is_closed_with_an_outcome() {
     assert_eq!(document.meta("closure", "Outcome"), Some("released"));
     assert_eq!(document.body_text(), "Thank you.");
     assert_eq!(closing(&[], &request).unwrap_err().code, ErrorCode::Format);
+}
+
+fn forwarded(
+    thread: &[Record],
+    quoted: &[Record],
+    to: &str,
+    approved: bool,
+) -> Result<String, BundleError> {
+    let request = Forward {
+        bundle: Bundle {
+            sender: "KALLE",
+            receiver: to,
+            parent: Some(&quoted[0].id),
+            reply_to: None,
+            note: Some("Do you agree?"),
+            ..bundle()
+        },
+        intent: Intent::Request,
+        approved,
+    };
+    forward(thread, quoted, &request).map(|builder| builder.build().unwrap())
+}
+
+#[test]
+fn a_forward_quotes_one_message_and_says_whose_it_is() {
+    let thread = records(&[
+        message(1, "REQUEST", "Which port?"),
+        message(2, "RESPOND", FORGED),
+        message(3, "REQUEST", "Which host?"),
+    ]);
+    let text = forwarded(&thread, &thread[1..2], "GEMINI", false).unwrap();
+    let document = Document::parse(&text, Reading::Strict);
+    assert!(document.is_accepted());
+    assert_eq!(document.envelope().parent, Some(id(2).as_str()));
+    assert_eq!(document.envelope().thread, Some(thread[0].thread.as_str()));
+    assert_eq!(document.envelope().context, Some("release notes"));
+    let body = body(&text);
+    assert!(
+        body.starts_with("Do you agree?\n\nForwarded from this conversation, 1 message. Before"),
+        "{body}"
+    );
+    let head = "\n1. 2025-10-09T16:02:00Z, unsigned: CHATGPT → CLAUDE, RESPOND, 01K74V6VX0S86Z5JATM5000002\n| \\u{5b}[human";
+    assert!(body.contains(head), "{body}");
+    assert!(
+        !body.contains("Which port?") && !body.contains("Which host?"),
+        "{body}"
+    );
+    assert!(scan(&body, Reading::Paste).documents.is_empty(), "{body}");
+    let mut junk = thread.clone();
+    junk[1].verdict = Word::NotVerified;
+    let refused = forwarded(&junk, &junk[1..2], "GEMINI", false).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Perm);
+}
+
+#[test]
+fn a_forward_needs_the_consent_that_a_handoff_needs() {
+    let private = message(1, "REQUEST", "How is Jane?")
+        .meta("privacy", "PII", "present")
+        .meta("privacy", "Consent", "explicit_yes_2025-10-09T16:00:00Z")
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent-ID", "jane-1");
+    let thread = records(&[
+        private,
+        message(2, "RESPOND", "Better."),
+        message(3, "REQUEST", "And Joe?").meta("routing", "X-Policy", "no_third_party"),
+    ]);
+    let (two, all) = (&thread[..2], &thread[..]);
+    // The answer speaks of the one in the question.
+    let refused = forwarded(two, &two[1..], "GEMINI", false).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Consent);
+    assert!(forwarded(two, &two[1..], "CLAUDE", false).is_ok());
+    let text = forwarded(two, &two[1..], "GEMINI", true).unwrap();
+    assert!(
+        text.contains("\nConsent: transferred_with_approval_2025-10-10T12:00:00Z\n"),
+        "{text}"
+    );
+    let refused = forwarded(all, &two[1..], "GEMINI", false).unwrap_err();
+    assert!(refused.what.contains("no_third_party"), "{refused}");
+    let text = forwarded(all, &two[1..], "GEMINI", true).unwrap();
+    assert!(text.contains("\nX-Policy: no_third_party\n"), "{text}");
+}
+
+#[test]
+fn a_forward_in_a_transcript_is_not_quoted_again() {
+    let mut thread = records(&[
+        message(1, "REQUEST", "Which port?"),
+        message(2, "RESPOND", "A word that stands once."),
+    ]);
+    let text = forwarded(&thread, &thread[1..2], "GEMINI", false).unwrap();
+    let (mut own, _) = record(3, &text);
+    own.side = Side::Mine;
+    thread.push(own);
+    let text = forwarded(&thread, &thread, "MISTRAL", false).unwrap();
+    assert_eq!(
+        text.matches("A word that stands once.").count(),
+        1,
+        "{text}"
+    );
+    assert!(
+        text.contains("| (It quotes the conversation up to here.)"),
+        "{text}"
+    );
+    // Alone, it is all that there is.
+    let text = forwarded(&thread, &thread[2..], "MISTRAL", false).unwrap();
+    assert!(text.contains("| | A word that stands once."), "{text}");
 }

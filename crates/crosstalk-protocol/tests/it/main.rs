@@ -24,6 +24,7 @@ mod name;
 mod poll;
 mod redact;
 mod relay;
+mod round;
 mod sample;
 mod survival;
 mod trust;
