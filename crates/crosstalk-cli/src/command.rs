@@ -21,6 +21,7 @@ mod explain;
 mod export;
 mod fmt;
 mod forget;
+mod forward;
 mod fsck;
 mod handoff;
 mod id;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Send(send::Send),
     Paste(paste::Paste),
     Reply(reply::Reply),
+    Forward(forward::Forward),
     Inbox(inbox::Inbox),
     Waiting(waiting::Waiting),
     Threads(threads::Threads),
@@ -131,6 +133,7 @@ impl Command {
             Self::Send(command) => command.run(console),
             Self::Paste(command) => command.run(console),
             Self::Reply(command) => command.run(console),
+            Self::Forward(command) => command.run(console),
             Self::Inbox(command) => command.run(console),
             Self::Waiting(command) => command.run(console),
             Self::Threads(command) => command.run(console),

@@ -16,7 +16,7 @@ mod view;
 pub(crate) use edit::{Target, put, stored, take};
 pub(crate) use relay::{RelaySetting, base_url, is_open, put_relay, take_relay};
 pub(crate) use setting::{Key, SETTINGS, Setting, Value};
-pub(crate) use view::{Ids, WithKey};
+pub(crate) use view::{Ids, When};
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
@@ -233,7 +233,6 @@ impl Config {
                 Some(Value::Text(user)) => (Some(user.to_uppercase()), "the user in capitals"),
                 _ => (None, ""),
             },
-            Key::Context => (Some(folder()), "the current folder"),
             Key::Editor => match editor() {
                 Some((editor, from)) => (Some(editor), from),
                 None => (None, ""),
@@ -356,19 +355,6 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
 
 fn setting_of(key: Key) -> Option<&'static Setting> {
     SETTINGS.iter().find(|s| s.key == key)
-}
-
-/// The name of the current folder, as a context can have it.
-fn folder() -> String {
-    let folder = std::env::current_dir().ok();
-    let name = folder.as_deref().and_then(Path::file_name);
-    let name = name.map_or(String::new(), |n| n.to_string_lossy().into_owned());
-    let harmless = |c: &char| !c.is_control();
-    let name: String = name.chars().filter(harmless).collect();
-    match name.trim() {
-        "" => "crosstalk".to_owned(),
-        name => name.to_owned(),
-    }
 }
 
 /// The editor of the system's variables.

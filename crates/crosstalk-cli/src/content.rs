@@ -17,7 +17,7 @@ use crate::view;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Consent;
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
-use crosstalk_protocol::compose::{infer_intent, session_text};
+use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, session_text};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
@@ -43,13 +43,16 @@ pub(crate) struct Content {
     /// Who speaks
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// What it is about; else that of the message that is answered, or the folder's name
+    /// What it is about; else that of the thread, or the first words of the text
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
     /// What it wants: REQUEST, RESPOND, ESCALATE, HANDOFF, POLL, ACK, NACK, ERROR, BROADCAST, REVOKE, CLOSE; else it is
     /// inferred from the text
-    #[arg(long, short, value_name = "INTENT")]
+    #[arg(long, short, value_name = "INTENT", conflicts_with = "fyi")]
     intent: Option<String>,
+    /// It is for information, and waits for no answer: a BROADCAST
+    #[arg(long)]
+    fyi: bool,
     /// Name a file with its digest; may be given again
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
@@ -138,7 +141,8 @@ fn consent(text: &str) -> Result<String, String> {
 /// A message that is written, and the draft of it if an editor made one.
 #[derive(Debug)]
 pub(crate) struct Letter {
-    builder: Builder,
+    /// One for each receiver.
+    builders: Vec<Builder>,
     draft: Option<Draft>,
     /// The files that it names and does not hold.
     files: Vec<Attached>,
@@ -152,7 +156,7 @@ impl Letter {
         desk: &Desk,
         delivery: &Delivery,
     ) -> Result<Exit, Failure> {
-        let result = delivery.dispatch(console, desk, &self.builder, &self.files);
+        let result = delivery.dispatch_all(console, desk, &self.builders, &self.files);
         match (result, self.draft) {
             (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
                 if let Ok(path) = draft.keep() {
@@ -217,17 +221,17 @@ impl Content {
         }))
     }
 
-    /// Writes the message from one side to the other, as an answer if there is something to answer.
+    /// Writes the message from one side to each of the others, as an answer if there is something to answer.
     pub(crate) fn write(
         &self,
         console: &mut Console,
         desk: &Desk,
-        (sender, receiver): (&str, &str),
+        (sender, receivers): (&str, &[String]),
         answered: Option<&Record>,
     ) -> Result<Letter, Failure> {
         let config = &desk.config;
         // Whatever speaks against it is said before anybody writes a text.
-        self.require_sense(answered)?;
+        self.require_sense(answered, receivers)?;
         self.tell_new_consent(console, desk)?;
         let attachments = self.attachments()?;
         let corrected = self.corrected(console, desk)?;
@@ -242,6 +246,7 @@ impl Content {
         let (text, redacted) = self.checked(console, config, text)?;
         let intent = match &self.intent {
             Some(intent) => intent.to_uppercase(),
+            None if self.fyi => Intent::Broadcast.as_str().to_owned(),
             None => {
                 // Who goes on with a message of their own does not answer it.
                 let asked = answered
@@ -257,37 +262,62 @@ impl Content {
         };
         let context = self.context.clone();
         let context = context.or_else(|| answered?.context.clone());
+        let context = match (context, answered) {
+            (None, Some(answered)) => {
+                let thread = desk.kept(console)?.thread(&answered.thread)?;
+                thread.and_then(|t| t.context)
+            }
+            (context, _) => context,
+        };
+        let context = context.or_else(|| config.context());
+        let context = context.unwrap_or_else(|| match self.is_private() {
+            // A context outlives the text: it stands in every answer.
+            true => NO_CONTEXT.to_owned(),
+            false => context_of(&text),
+        });
         let user = match &self.user {
             Some(user) => user.clone(),
             None => config.user()?,
         };
-        let mut builder = Builder::new(sender, receiver)
-            .user(user)
-            .session(session)
-            .thread(&thread)
-            .core_if(CoreHeader::Parent, answered.map(|r| r.id.as_str()))
-            .message(desk.new_id())
-            .context(context.unwrap_or_else(|| config.context()))
-            .intent(&intent)
-            .body(text);
-        builder = self.routing(builder, config, &intent, receiver);
-        builder = self.privacy(builder, &redacted);
         let (attachments, files): (Vec<_>, Vec<_>) = attachments.into_iter().unzip();
-        for (number, value) in (1..).zip(attachments) {
-            builder = builder.meta("attachments", format!("A{number}"), value);
-        }
-        for (namespace, key, value) in meta {
-            builder = builder.meta(namespace, key, value);
-        }
-        Ok(Letter {
+        let builders = receivers.iter().map(|receiver| {
+            let mut builder = Builder::new(sender, receiver.as_str())
+                .user(&user)
+                .session(&session)
+                .thread(&thread)
+                .core_if(CoreHeader::Parent, answered.map(|r| r.id.as_str()))
+                .message(desk.new_id())
+                .context(&context)
+                .intent(&intent)
+                .body(&text);
+            builder = self.routing(builder, config, &intent, receiver);
+            builder = self.privacy(builder, &redacted);
+            for (number, value) in (1..).zip(&attachments) {
+                builder = builder.meta("attachments", format!("A{number}"), value);
+            }
+            for (namespace, key, value) in &meta {
+                builder = builder.meta(namespace, *key, *value);
+            }
             // Context and session may be those of others.
-            builder: builder.visible(),
+            builder.visible()
+        });
+        Ok(Letter {
+            builders: builders.collect(),
             draft,
             files: match self.embed {
                 true => Vec::new(),
                 false => files,
             },
         })
+    }
+
+    /// Whether it says that there is personal data in it, or that its text has to go some day.
+    const fn is_private(&self) -> bool {
+        self.consent.is_some()
+            || self.consent_id.is_some()
+            || self.scope.is_some()
+            || self.expires.is_some()
+            || matches!(self.pii, Some(Pii::Present))
     }
 
     fn attachments(&self) -> Result<Vec<(String, Attached)>, Failure> {
@@ -364,7 +394,11 @@ impl Content {
     }
 
     /// Nothing is sent against a person's word, with a consent that is over, or as the answer to nothing.
-    fn require_sense(&self, answered: Option<&Record>) -> Result<(), Failure> {
+    fn require_sense(
+        &self,
+        answered: Option<&Record>,
+        receivers: &[String],
+    ) -> Result<(), Failure> {
         if self.expires.is_some_and(|t| t <= clock::now()) {
             return Err(Failure::Refused(
                 ErrorCode::Consent,
@@ -375,6 +409,12 @@ impl Content {
         let meaning = intent
             .as_deref()
             .and_then(|i| IntentField::parse(i).meaning);
+        if meaning == Some(Intent::Poll) && receivers.len() > 1 {
+            return Err(Failure::Usage(
+                "a POLL is one message that asks several: `crosstalk poll new \"…\" --target A --target B`"
+                    .into(),
+            ));
+        }
         if let (Some(Intent::Respond | Intent::Ack | Intent::Nack), None) = (meaning, answered) {
             let intent = intent.unwrap_or_default();
             return Err(Failure::Usage(format!(

@@ -193,6 +193,20 @@ fn latest(store: &SqliteStore) -> Result<Record, Failure> {
 /// How many of the latest threads are looked through for a message that waits.
 const RECENT: usize = 50;
 
+/// Messages of the latest threads that a name or an address has a part in, the first ones of each thread.
+pub(crate) fn seen(store: &SqliteStore, address: &str) -> Result<Vec<Record>, Failure> {
+    const MESSAGES: usize = 200;
+    let filter = ThreadFilter {
+        with: Some(address.to_owned()),
+        ..ThreadFilter::default()
+    };
+    let mut seen = Vec::new();
+    for thread in store.threads(&filter, Page::first(RECENT))?.items {
+        seen.extend(store.messages(&thread.id, None, MESSAGES)?.items);
+    }
+    Ok(seen)
+}
+
 /// The latest message that was asked and has no answer yet.
 pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(RECENT))?;

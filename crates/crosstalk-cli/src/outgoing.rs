@@ -1,38 +1,48 @@
-//! The way out of a message that was written here: built, signed, kept, printed, put on the clipboard.
+//! The way out of messages that were written here: built, signed, kept, printed, put on the clipboard.
 //!
-//! It is kept before anything else is done with it, so that a message that left is always one that is known here.
+//! ```text
+//! Builder, Builder, … ── prepare ──> Sealed, … ── keep ──> Sent, … ──┬── to a relay
+//!                        build, sign                                └── on the clipboard, one chat after the other
+//! ```
+//!
+//! A message is kept before anything else is done with it, so that one that left is always known here. Of several, one that
+//! can't be kept does not stop the others.
 
-use crate::clipboard::{ClipboardError, Copied};
+mod step;
+
+use crate::clipboard::{Choice, ClipboardError, Copied};
 use crate::clock;
 use crate::command::sign::require_verified;
-use crate::config::WithKey;
-use crate::console::{BOLD, Console, DIM, YELLOW, styled};
+use crate::config::When;
+use crate::console::{BOLD, Console, styled};
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::block_of;
+use crate::home::{Opened, block_of};
 use crate::json;
 use crate::ledger::{self, Said};
-use crate::paragraph::wrap;
 use crate::passphrase::Passphrase;
 use crate::relay::handing::Attached;
 use crate::relay::parcel::{ByRelay, Parcel};
+use crate::relay::remote::Remote;
 use crate::render;
-use crate::schema::SENT;
+use crate::schema::{SENT, SENT_MANY};
 use crate::view;
 use clap::Args;
-use crosstalk_envelope::registry::{SchemeKind, rule};
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
-    Address, BuildError, Builder, Document, PublicKey, Reading, Timestamp, fence, id,
+    BuildError, Builder, Document, Intent, PublicKey, Reading, Timestamp, fence, id,
 };
 use crosstalk_protocol::consent::{Proof, Withdrawn};
-use crosstalk_protocol::store::{Arrival, Mine, Outcome, Receipt, Record, Store as _, Way};
-use crosstalk_protocol::{Admitted, Assistant, Question, Trust, primer, verify};
-use crosstalk_store::SqliteStore;
-use serde_json::json;
+use crosstalk_protocol::store::{
+    Arrival, Mine, Outcome, Receipt, Record, Store as _, Way, is_same_party,
+};
+use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer, verify};
+use crosstalk_store::{SqliteStore, StoredKey};
+use serde_json::{Value, json};
 
 /// How a message leaves.
 #[derive(Args, Clone, Debug, Default)]
@@ -58,10 +68,11 @@ pub(crate) struct Delivery {
     /// No code fence, whatever the settings say
     #[arg(long)]
     no_fence: bool,
-    /// Put a short text in front that teaches the other AI the format
+    /// Copy the primer along, a short text that teaches the other AI the format; else it goes along with the first
+    /// message of a thread, until an envelope of that AI was pasted
     #[arg(long, overrides_with = "no_primer")]
     primer: bool,
-    /// No such text, whatever the settings say
+    /// No primer, whatever the settings say
     #[arg(long)]
     no_primer: bool,
     /// Leave the clipboard alone
@@ -72,9 +83,39 @@ pub(crate) struct Delivery {
     /// Go on with a thread that was closed
     #[arg(long)]
     reopen: bool,
-    /// Print JSON of the form crosstalk.sent/1
+    /// Print JSON of the form crosstalk.sent/1; for several receivers crosstalk.sent-many/1
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A message that is built and signed, and not kept yet.
+pub(crate) struct Sealed {
+    /// The envelope.
+    pub(crate) text: String,
+    key: Option<PublicKey>,
+    at: Timestamp,
+    receiver: String,
+    /// The relay that it goes by; without one, a person carries it.
+    remote: Option<Remote>,
+    /// The chats that a person pastes it into.
+    chats: Vec<String>,
+    has_primer: bool,
+    is_fenced: bool,
+}
+
+/// A message that is kept, and on its way.
+struct Sent {
+    sealed: Sealed,
+    record: Record,
+    withdrawn: Withdrawn,
+    /// What goes into the chat.
+    pasted: String,
+}
+
+impl Sent {
+    fn is_by_hand(&self) -> bool {
+        self.sealed.remote.is_none()
+    }
 }
 
 impl Delivery {
@@ -86,86 +127,253 @@ impl Delivery {
         builder: &Builder,
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        let text = match builder.build() {
-            Err(fault) if self.signs(desk) && is_revoke_only(&fault) => fault.text,
-            built => built.map_err(|e| refused(&e))?,
-        };
-        let receiver = Document::parse(&text, Reading::Strict)
-            .receiver()
-            .to_owned();
-        let remote = self.by.choose(&desk.config, &receiver)?;
-        if remote.is_none() && !files.is_empty() {
+        self.dispatch_all(console, desk, std::slice::from_ref(builder), files)
+    }
+
+    /// Sends messages of one thread on their way: one, or one for each receiver.
+    pub(crate) fn dispatch_all(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builders: &[Builder],
+        files: &[Attached],
+    ) -> Result<Exit, Failure> {
+        let sealed = self.prepare(console, desk, builders)?;
+        let is_by_hand = |one: &Sealed| one.remote.is_none();
+        if !files.is_empty() && sealed.iter().any(is_by_hand) {
             console
                 .talk("The files are named with their digests; give them to the chat as well.\n")?;
         }
-        tell_findings(console, &text)?;
-        let at = clock::now();
-        let mut store = desk.store(console)?;
-        let is_known = store.knows(&receiver)?;
-        let (text, key) = self.seal(desk, &text, at, is_known)?;
-        let (outcome, withdrawn) = keep(console, desk, &mut store, (&text, key.as_ref()), at)?;
-        let Outcome::Filed { id, thread, .. } = outcome else {
-            return Err(Failure::Failed(
-                "the message was not kept, because its id is taken: try again".into(),
-            ));
-        };
-        let shown = match remote {
-            // What goes by a relay goes as it is.
-            Some(_) => text.clone(),
-            None => self.shown(desk, &text, &receiver),
-        };
-        let copied = match remote {
-            Some(_) => Err(ClipboardError::Off),
-            None => self.copy(desk, &shown),
-        };
-        let record = store.message(&id)?;
-        if self.json {
-            let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
-            let parcel = Parcel {
-                text: &text,
-                files,
-                wait: self.by.wait,
+        self.send(console, desk, sealed, files)
+    }
+
+    /// Builds and signs messages. Nothing is kept yet: one that breaks a rule stops all of them.
+    pub(crate) fn prepare(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builders: &[Builder],
+    ) -> Result<Vec<Sealed>, Failure> {
+        let mut built = Vec::new();
+        for builder in builders {
+            let text = match builder.build() {
+                Err(fault) if self.signs(desk) && is_revoke_only(&fault) => fault.text,
+                built => built.map_err(|e| refused(&e))?,
             };
-            let handed = remote.map(|remote| parcel.hand_quietly(console, desk, &remote));
-            let handed = handed.transpose()?;
-            return report(console, (&record, &withdrawn), &shown, &copied, handed);
+            let receiver = Document::parse(&text, Reading::Strict)
+                .receiver()
+                .to_owned();
+            let remote = self.by.choose(&desk.config, &receiver)?;
+            built.push((text, receiver, remote));
         }
-        // With --wait, the answer is what is asked for.
-        if remote.is_none() || self.by.wait.is_none() {
-            console.text(&shown).and_then(|()| console.flush()).map_err(|e| match e {
+        tell_findings(console, built.iter().map(|(text, ..)| text.as_str()))?;
+        let at = clock::now();
+        let store = desk.store(console)?;
+        let mine = desk.mine()?;
+        let opened = self.open_key(desk)?;
+        let is_fenced = self.fence || (desk.config.fence() && !self.no_fence);
+        let mut sealed = Vec::new();
+        for (text, receiver, remote) in built {
+            let (text, key) = match &opened {
+                Some(opened) => {
+                    let is_known = store.knows(&receiver)?;
+                    self.signed(desk, &text, opened, (at, is_known))?
+                }
+                None => (text, None),
+            };
+            let document = Document::parse(&text, Reading::Strict);
+            let chats = chats(&document, &mine);
+            let has_primer =
+                remote.is_none() && self.has_primer(desk, &store, &document, &chats)?;
+            drop(document);
+            sealed.push(Sealed {
+                text,
+                key,
+                at,
+                receiver,
+                remote,
+                chats,
+                has_primer,
+                is_fenced,
+            });
+        }
+        Ok(sealed)
+    }
+
+    /// Keeps messages, and gives each to a relay or to the person who carries it.
+    pub(crate) fn send(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        sealed: Vec<Sealed>,
+        files: &[Attached],
+    ) -> Result<Exit, Failure> {
+        let is_one = sealed.len() == 1;
+        let mut store = desk.store(console)?;
+        let (mut sent, mut unsent) = (Vec::new(), Vec::new());
+        for one in sealed {
+            let receiver = one.receiver.clone();
+            match self.keep(console, desk, &mut store, one) {
+                Ok(kept) => sent.push(kept),
+                Err(fault) => unsent.push((receiver, fault)),
+            }
+        }
+        if sent.is_empty() {
+            let first = unsent.into_iter().next().map(|(_, fault)| fault);
+            return Err(first.unwrap_or_else(|| Failure::Failed("there is nothing to send".into())));
+        }
+        let unsent_exits = unsent.iter().map(|(_, fault)| fault.exit());
+        let exit = unsent_exits.fold(Exit::SUCCESS, Exit::worst);
+        if self.json {
+            drop(store);
+            return self.report_all(console, desk, (&sent, &unsent), (is_one, files), exit);
+        }
+        self.print(console, &sent)?;
+        let by_hand: Vec<&Sent> = sent.iter().filter(|one| one.is_by_hand()).collect();
+        let stops: usize = by_hand.iter().map(|one| one.sealed.chats.len()).sum();
+        let steps = stops > 1 && !self.is_clipboard_off(desk) && step::is_possible();
+        let is_copied = match by_hand.first().filter(|_| !steps) {
+            Some(first) => {
+                let copied = self.copy(desk, &first.pasted);
+                step::tell_copied(console, &by_hand, &copied)?
+            }
+            None => false,
+        };
+        let mut names = Vec::new();
+        for one in &sent {
+            let id = view::short(&store, &one.record.id)?;
+            let thread = view::short(&store, &one.record.thread)?;
+            let to = match is_one {
+                true => String::new(),
+                false => format!(", for {}", escape(&one.sealed.receiver)),
+            };
+            let id_shown = styled(BOLD, &id);
+            console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
+            ledger::tell(console, &one.withdrawn)?;
+            names.push(id);
+        }
+        drop(store);
+        for (receiver, fault) in &unsent {
+            console.failure(&Failure::Failed(step::not_sent(receiver, fault)))?;
+        }
+        let by_hand: Vec<(&Sent, &str)> = sent
+            .iter()
+            .zip(&names)
+            .filter(|(one, _)| one.is_by_hand())
+            .map(|(one, id)| (one, id.as_str()))
+            .collect();
+        if is_copied && let Some((_, later)) = by_hand.split_first() {
+            step::tell_later(console, later)?;
+        }
+        let mut exit = exit;
+        for (one, id) in sent.iter().zip(&names) {
+            if let Some(remote) = &one.sealed.remote {
+                let parcel = self.parcel(one, files);
+                exit = exit.worst(parcel.hand(console, desk, remote, id)?);
+            }
+        }
+        if steps {
+            step::walk(console, &by_hand, |text| self.copy(desk, text))?;
+        }
+        Ok(exit)
+    }
+
+    fn parcel<'p>(&self, sent: &'p Sent, files: &'p [Attached]) -> Parcel<'p> {
+        Parcel {
+            text: &sent.sealed.text,
+            files,
+            wait: self.by.wait,
+        }
+    }
+
+    /// Prints the envelopes. With --wait, the answer is what is asked for.
+    fn print(&self, console: &mut Console, sent: &[Sent]) -> Result<(), Failure> {
+        let is_printed = |one: &&Sent| one.is_by_hand() || self.by.wait.is_none();
+        for (number, one) in sent.iter().filter(is_printed).enumerate() {
+            let gap = if number == 0 { "" } else { "\n" };
+            let text = match one.is_by_hand() && one.sealed.is_fenced {
+                true => fence(&one.sealed.text),
+                false => one.sealed.text.clone(),
+            };
+            let id = &one.record.id;
+            console.text(&format!("{gap}{text}")).and_then(|()| console.flush()).map_err(|e| match e {
                 Failure::Io(what, why) => Failure::Failed(format!(
                     "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
                 )),
                 other => other,
             })?;
         }
-        tell_copied(console, &copied, &receiver)?;
-        let (short, thread) = (view::short(&store, &id)?, view::short(&store, &thread)?);
-        console.talk(&format!(
-            "Kept as {} in thread {thread}.\n",
-            styled(BOLD, &short)
-        ))?;
-        ledger::tell(console, &withdrawn)?;
-        if let Some(remote) = &remote {
-            drop(store);
-            let parcel = Parcel {
-                text: &text,
-                files,
-                wait: self.by.wait,
+        Ok(())
+    }
+
+    /// Keeps a message.
+    fn keep(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        store: &mut SqliteStore,
+        sealed: Sealed,
+    ) -> Result<Sent, Failure> {
+        let kept = (sealed.text.as_str(), sealed.key.as_ref());
+        let (outcome, withdrawn) = keep(console, desk, store, kept, sealed.at)?;
+        let Outcome::Filed { id, .. } = outcome else {
+            return Err(Failure::Failed(
+                "the message was not kept, because its id is taken: try again".into(),
+            ));
+        };
+        let record = store.message(&id)?;
+        let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
+        let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
+            // What goes by a relay goes as it is.
+            (Some(_), ..) | (None, false, false) => sealed.text.clone(),
+            (None, true, _) => primed(&sealed.text, sealed.assistant()),
+            (None, false, true) => fence(&sealed.text),
+        };
+        Ok(Sent {
+            sealed,
+            record,
+            withdrawn,
+            pasted,
+        })
+    }
+
+    /// The same for programs: nobody steps through several of them, and the first one is on the clipboard.
+    fn report_all(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        (sent, unsent): (&[Sent], &[(String, Failure)]),
+        (is_one, files): (bool, &[Attached]),
+        mut exit: Exit,
+    ) -> Result<Exit, Failure> {
+        let mut reports = Vec::new();
+        let mut is_copied = false;
+        for one in sent {
+            let copied = match one.is_by_hand() && !is_copied {
+                true => self.copy(desk, &one.pasted),
+                false => Err(ClipboardError::Off),
             };
-            return parcel.hand(console, desk, remote, &short);
+            is_copied |= one.is_by_hand();
+            let parcel = self.parcel(one, files);
+            let remote = one.sealed.remote.as_ref();
+            let handed = remote.map(|remote| parcel.hand_quietly(console, desk, remote));
+            let (relay, ends) = handed.transpose()?.unzip();
+            exit = exit.worst(ends.unwrap_or_default());
+            reports.push(report(one, &copied, relay));
         }
-        let kind = Address::split(&receiver).kind();
-        let may_be_model = matches!(kind, None | Some(SchemeKind::Assistant));
-        if !is_known && may_be_model && !self.has_primer(desk) {
-            let hint = format!(
-                "First message to {}: if it does not know the format, `crosstalk show {short} --copy --primer` puts a \
-                 text in front that teaches it.",
-                escape(&receiver)
-            );
-            console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))?;
-        }
-        Ok(Exit::SUCCESS)
+        let thread = sent.first().map(|one| one.record.thread.clone());
+        let answer = match is_one {
+            true => reports.pop().unwrap_or_default(),
+            false => {
+                let unsent = unsent.iter().map(|(receiver, fault)| {
+                    json!({"to": receiver, "exit": fault.exit().code(), "message": fault.to_string()})
+                });
+                let unsent: Vec<Value> = unsent.collect();
+                json!({"schema": SENT_MANY, "thread": thread, "messages": reports, "failed": unsent})
+            }
+        };
+        console.data(json::pretty(&answer)?)?;
+        Ok(exit)
     }
 
     /// Whether there is a key to sign with, if it has to be signed: asked before anybody writes a text.
@@ -187,7 +395,7 @@ impl Delivery {
     /// The same, and the public key goes along if it is signed: whoever gets it can check it, and check later that what follows
     /// is signed with the same key. Only a setting that says never is respected.
     pub(crate) fn carrying_key(mut self, desk: &Desk) -> Self {
-        self.with_key |= self.signs(desk) && desk.config.with_key() != WithKey::Never;
+        self.with_key |= self.signs(desk) && desk.config.with_key() != When::Never;
         self
     }
 
@@ -205,8 +413,43 @@ impl Delivery {
         wanted || (desk.config.sign() && !self.no_sign)
     }
 
-    fn has_primer(&self, desk: &Desk) -> bool {
-        self.primer || (desk.config.primer() && !self.no_primer)
+    /// Whether the primer goes along.
+    fn has_primer(
+        &self,
+        desk: &Desk,
+        store: &SqliteStore,
+        document: &Document<'_>,
+        chats: &[String],
+    ) -> Result<bool, Failure> {
+        let envelope = document.envelope();
+        match desk.config.primer() {
+            _ if self.primer => return Ok(true),
+            _ if self.no_primer => return Ok(false),
+            When::Always => return Ok(true),
+            When::Never => return Ok(false),
+            // Persons are asked by it, whatever they are called.
+            When::First if envelope.meaning() == Some(Intent::Escalate) => return Ok(false),
+            When::First => {}
+        }
+        let thread = envelope.thread.unwrap_or_default();
+        for chat in chats {
+            let seen = desk::seen(store, chat)?;
+            if needs_primer(chat, &seen, thread) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The key to sign with, if it is signed.
+    fn open_key(&self, desk: &Desk) -> Result<Option<(StoredKey, Opened)>, Failure> {
+        if !self.signs(desk) {
+            return Ok(None);
+        }
+        let wanted = self.key.clone().or_else(|| desk.config.key());
+        let key = desk.rooms.signing_key(wanted.as_deref())?;
+        let opened = desk.rooms.unlock(&key, &self.ask)?;
+        Ok(Some((key, opened)))
     }
 
     /// The message, signed if that is wanted, and the key.
@@ -217,9 +460,9 @@ impl Delivery {
         at: Timestamp,
         is_known: bool,
     ) -> Result<(String, Option<PublicKey>), Failure> {
-        match self.signs(desk) {
-            true => self.signed(desk, text, at, is_known),
-            false => Ok((text.to_owned(), None)),
+        match &self.open_key(desk)? {
+            Some(opened) => self.signed(desk, text, opened, (at, is_known)),
+            None => Ok((text.to_owned(), None)),
         }
     }
 
@@ -227,20 +470,17 @@ impl Delivery {
         &self,
         desk: &Desk,
         text: &str,
-        at: Timestamp,
-        is_known: bool,
+        (key, opened): &(StoredKey, Opened),
+        (at, is_known): (Timestamp, bool),
     ) -> Result<(String, Option<PublicKey>), Failure> {
-        let wanted = self.key.clone().or_else(|| desk.config.key());
-        let key = desk.rooms.signing_key(wanted.as_deref())?;
-        let opened = desk.rooms.unlock(&key, &self.ask)?;
         let carries = match desk.config.with_key() {
             _ if self.with_key => true,
-            WithKey::Always => true,
-            WithKey::First => !is_known,
-            WithKey::Never => false,
+            When::Always => true,
+            When::First => !is_known,
+            When::Never => false,
         };
         let block = match carries {
-            true => block_of(&key),
+            true => block_of(key),
             false => Vec::new(),
         };
         let signer = Signer {
@@ -256,16 +496,16 @@ impl Delivery {
         Ok((signed, Some(opened.key.public())))
     }
 
-    /// What goes into the chat.
-    fn shown(&self, desk: &Desk, text: &str, receiver: &str) -> String {
-        let fenced = self.fence || (desk.config.fence() && !self.no_fence);
-        if self.has_primer(desk) {
-            return with_primer(text, receiver);
-        }
-        match fenced {
-            true => fence(text),
-            false => text.to_owned(),
-        }
+    /// The same, but nothing is copied: nobody has to get it by hand.
+    pub(crate) fn without_copy(mut self) -> Self {
+        self.no_copy = true;
+        self.no_primer = true;
+        self.primer = false;
+        self
+    }
+
+    fn is_clipboard_off(&self, desk: &Desk) -> bool {
+        self.no_copy || desk.config.clipboard() == Choice::None
     }
 
     fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, ClipboardError> {
@@ -276,9 +516,47 @@ impl Delivery {
     }
 }
 
+impl Sealed {
+    /// Whom the primer is for.
+    fn assistant(&self) -> Assistant {
+        match self.chats.as_slice() {
+            [only] => Assistant::of_address(only),
+            _ => Assistant::Any,
+        }
+    }
+}
+
+/// The chats that a person pastes a message into: of a POLL those who are asked, of a BROADCAST its targets as well. What is
+/// for the person needs no pasting.
+fn chats(document: &Document<'_>, mine: &Mine) -> Vec<String> {
+    let envelope = document.envelope();
+    let receiver = document.receiver().to_owned();
+    let targets = envelope.routing().target_list();
+    let targets = targets.iter().map(ToString::to_string);
+    let all: Vec<String> = match envelope.meaning() {
+        Some(Intent::Poll) => targets.collect(),
+        Some(Intent::Broadcast) => [receiver.clone()].into_iter().chain(targets).collect(),
+        _ => Vec::new(),
+    };
+    let mut chats: Vec<String> = Vec::new();
+    for chat in all {
+        if !mine.has(&chat) && !chats.iter().any(|known| is_same_party(known, &chat)) {
+            chats.push(chat);
+        }
+    }
+    match chats.is_empty() {
+        true => vec![receiver],
+        false => chats,
+    }
+}
+
 /// An envelope in a fence, with the text in front that teaches its receiver the format.
 pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
-    let primer = primer(Assistant::of_address(receiver));
+    primed(text, Assistant::of_address(receiver))
+}
+
+fn primed(text: &str, assistant: Assistant) -> String {
+    let primer = primer(assistant);
     format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 
@@ -340,57 +618,39 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
     }
 }
 
-/// What is unusual about a message that was written here: a word that nobody knows, a value of the wrong kind.
-fn tell_findings(console: &mut Console, text: &str) -> Result<(), Failure> {
-    let document = Document::parse(text, Reading::Strict);
-    for finding in render::findings(&document) {
-        console.note(&format!("{} ({})", finding.message, finding.rule.id))?;
+/// What is unusual about messages that were written here: a word that nobody knows, a value of the wrong kind. Several
+/// messages with the same content have the same findings.
+fn tell_findings<'t>(
+    console: &mut Console,
+    texts: impl Iterator<Item = &'t str>,
+) -> Result<(), Failure> {
+    let mut told: Vec<String> = Vec::new();
+    for text in texts {
+        let document = Document::parse(text, Reading::Strict);
+        for finding in render::findings(&document) {
+            let note = format!("{} ({})", finding.message, finding.rule.id);
+            if !told.contains(&note) {
+                console.note(&note)?;
+                told.push(note);
+            }
+        }
     }
     Ok(())
 }
 
-fn tell_copied(
-    console: &mut Console,
-    copied: &Result<Copied, ClipboardError>,
-    receiver: &str,
-) -> Result<(), Failure> {
-    let receiver = escape(receiver);
-    let text = match copied {
-        Ok(Copied::System) => format!("Copied to the clipboard: paste it to {receiver}.\n"),
-        Ok(Copied::Terminal) => {
-            format!("The terminal was asked to put it on your clipboard: paste it to {receiver}.\n")
-        }
-        Err(ClipboardError::Off) => return Ok(()),
-        Err(fault) => format!(
-            "{}: {}\n",
-            styled(YELLOW, "not copied"),
-            wrap(&escape(&fault.to_string()), 12, 0)
-        ),
-    };
-    console.talk(&text)
-}
-
-fn report(
-    console: &mut Console,
-    (record, withdrawn): (&Record, &Withdrawn),
-    shown: &str,
-    copied: &Result<Copied, ClipboardError>,
-    handed: Option<(serde_json::Value, Exit)>,
-) -> Result<Exit, Failure> {
+fn report(sent: &Sent, copied: &Result<Copied, ClipboardError>, relay: Option<Value>) -> Value {
     let copied = match copied {
         Ok(Copied::System) => Some("system"),
         Ok(Copied::Terminal) => Some("terminal"),
         Err(_) => None,
     };
-    let (relay, exit) = handed.unzip();
-    let answer = json!({
+    json!({
         "schema": SENT,
-        "message": crate::report::Message::new(record),
-        "text": shown,
+        "message": crate::report::Message::new(&sent.record),
+        "text": sent.pasted,
+        "primer": sent.sealed.has_primer,
         "copied": copied,
         "relay": relay,
-        "withdrawn": ledger::report(withdrawn),
-    });
-    console.data(json::pretty(&answer)?)?;
-    Ok(exit.unwrap_or_default())
+        "withdrawn": ledger::report(&sent.withdrawn),
+    })
 }

@@ -9,7 +9,8 @@ use clap::Args;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::rule;
 use crosstalk_protocol::dns::AddressAnswer;
-use crosstalk_protocol::{name_to_ask, resolve};
+use crosstalk_protocol::store::is_same_party;
+use crosstalk_protocol::{name_to_ask, resolve, split_receivers};
 use std::net::SocketAddr;
 
 /// Whether and whom to ask for the address of a name.
@@ -45,6 +46,16 @@ impl Ask {
             console.note(&fault.to_string())?;
         }
         Ok(written(typed, resolution.result))
+    }
+
+    /// The same for several with commas between them.
+    pub(crate) fn resolve_each(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        typed: &str,
+    ) -> Result<Vec<String>, Failure> {
+        each(config, typed, |part| self.resolve(console, config, part))
     }
 
     fn answer(&self, config: &Config, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
@@ -84,6 +95,43 @@ pub(crate) fn ask_domain(
         true => answer.protected(),
         false => answer,
     }))
+}
+
+/// The most receivers of one message.
+const MOST: usize = 20;
+
+/// The receivers that a person typed, each as `find` writes it. A name of the settings may have a comma in it.
+fn each(
+    config: &Config,
+    typed: &str,
+    mut find: impl FnMut(&str) -> Result<String, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let parts = match config.names().get(typed) {
+        Some(_) => vec![typed],
+        None => split_receivers(typed),
+    };
+    if parts.len() > MOST {
+        return Err(Failure::Usage(format!(
+            "`{typed}` names {} receivers, and a message goes to at most {MOST}: send it in several rounds",
+            parts.len()
+        )));
+    }
+    let mut receivers: Vec<String> = Vec::new();
+    for part in parts {
+        let receiver = find(part)?;
+        if receivers.iter().any(|r| is_same_party(r, &receiver)) {
+            return Err(Failure::Usage(format!(
+                "{receiver} is named twice: name each receiver once"
+            )));
+        }
+        receivers.push(receiver);
+    }
+    Ok(receivers)
+}
+
+/// The addresses to write for what is typed, one or several with commas between them, without asking anybody.
+pub(crate) fn resolve_each(config: &Config, typed: &str) -> Result<Vec<String>, Failure> {
+    each(config, typed, |part| Ok(resolve_typed(config, part)))
 }
 
 /// The address to write for what is typed, without asking anybody.

@@ -26,6 +26,8 @@ pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
 
 /// The name and version of what `crosstalk send --json` and the other commands that write a message print.
 pub(crate) const SENT: &str = "crosstalk.sent/1";
+/// The name and version of what `crosstalk send --json` and `crosstalk forward --json` print for several receivers.
+pub(crate) const SENT_MANY: &str = "crosstalk.sent-many/1";
 /// The name and version of what `crosstalk paste --json` prints.
 pub(crate) const PASTE: &str = "crosstalk.paste/1";
 /// The name and version of what `crosstalk threads --json` prints.
@@ -106,8 +108,10 @@ pub(crate) enum Form {
     Key,
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
     Trust,
-    /// crosstalk.sent/1: of `send`, `reply`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
+    /// crosstalk.sent/1: of `send`, `reply`, `forward`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
     Sent,
+    /// crosstalk.sent-many/1: of `send` and `forward` to several receivers with --json
+    SentMany,
     /// crosstalk.paste/1: of `paste --json`
     Paste,
     /// crosstalk.threads/1: of `threads --json`
@@ -183,6 +187,7 @@ impl Form {
             Self::Key => signing::keys(),
             Self::Trust => signing::trust(),
             Self::Sent => conversation::sent(),
+            Self::SentMany => conversation::sent_many(),
             Self::Paste => conversation::paste(),
             Self::Threads => conversation::threads(),
             Self::Show => conversation::show(),

@@ -3,10 +3,12 @@
 //! Everything from outside is escaped. On a terminal, lines are broken at its width, so that nothing in a body can
 //! leave its place behind the bar.
 
+mod compare;
 mod list;
 mod message;
 mod tree;
 
+pub(crate) use compare::{Compared, compare};
 pub(crate) use list::{asked, messages, threads};
 pub(crate) use message::message;
 pub(crate) use tree::tree;

@@ -5,6 +5,7 @@ mod walk;
 use super::inbox::remote::keep;
 use super::paste::Keeper;
 use crate::clipboard::{ClipboardError, Copied};
+use crate::config::When;
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::desk::Desk;
 use crate::exit::Exit;
@@ -70,7 +71,7 @@ impl Carry {
         let courier = Courier {
             desk: &desk,
             remote: &remote,
-            primer: self.primer || desk.config.primer(),
+            primer: self.primer || desk.config.primer() == When::Always,
             no_copy: self.no_copy,
         };
         if let Some(id) = &self.fail {

@@ -20,7 +20,7 @@ use crosstalk_store::SqliteStore;
 /// answer goes to whoever asked; to a POLL it is a ballot. Without a text, your editor opens with the message below.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk reply\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
+    after_help = "Examples:\n  crosstalk reply\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n  crosstalk reply last --fyi \"Thanks, got it.\"   # waits for nothing\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
 )]
 pub(crate) struct Reply {
     /// The message: its id or the beginning of it, a thread, or `last`
@@ -95,7 +95,8 @@ pub(super) fn answer(
         ))?;
     }
     warn_of_stranger(console, answered, (&sender, content))?;
-    let letter = content.write(console, desk, (&sender, &receiver), Some(answered))?;
+    let receivers = std::slice::from_ref(&receiver);
+    let letter = content.write(console, desk, (&sender, receivers), Some(answered))?;
     letter.dispatch(console, desk, delivery)
 }
 

@@ -12,13 +12,14 @@ use clap::Args;
 /// Write a message, keep it, and put it on the clipboard
 ///
 /// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. Who you are, what it
-/// is about and what it wants come from the settings, the folder and the text, unless you say so.
+/// is about and what it wants come from the settings and the text, unless you say so. Several receivers get a message
+/// each, in one thread, and `crosstalk show --compare` puts their answers side by side.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt --primer --fence \"Which of the two endpoints should stay?\"\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 what it refuses, 16 no answer in time."
+    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt,claude \"Which of the two endpoints should stay?\"   # asks both\n  crosstalk send chatgpt --fyi --reply-to last \"Thanks, got it.\"   # waits for nothing\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 what it refuses, 16 no answer in time."
 )]
 pub(crate) struct Send {
-    /// Whom it is for: a name, or an address such as chatgpt://thread/xyz789
+    /// Whom it is for: a name, or an address such as chatgpt://thread/xyz789; several with commas between them
     #[arg(value_name = "TO")]
     to: String,
     #[command(flatten)]
@@ -35,7 +36,7 @@ pub(crate) struct Send {
 impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let receiver = self.ask.resolve(console, &desk.config, &self.to)?;
+        let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
         let answered = match &self.reply_to {
             Some(reference) => Some(desk::message(&desk.kept(console)?, reference)?),
             None => None,
@@ -46,9 +47,9 @@ impl Send {
         }
         self.delivery.require_key(&desk)?;
         let sender = self.content.sender(&desk.config)?;
-        let letter = self
-            .content
-            .write(console, &desk, (&sender, &receiver), answered.as_ref())?;
+        let letter =
+            self.content
+                .write(console, &desk, (&sender, &receivers), answered.as_ref())?;
         letter.dispatch(console, &desk, &self.delivery)
     }
 }

@@ -10,7 +10,7 @@ use crate::outgoing::with_primer;
 use crate::relay::outbox::Outbox;
 use crate::report::{Conversation, Message};
 use crate::schema::SHOW;
-use crate::view::{self, Look};
+use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
 use crosstalk_protocol::store::{Record, Store as _, Thread};
@@ -20,7 +20,7 @@ use serde_json::json;
 /// Show a message, or a thread as a tree
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk show last\n  crosstalk show 01K74V6R0074\n  crosstalk show 01K74V6R0074 --full\n  crosstalk show 01K74V8QF857 --copy        # to carry it to another chat\n  crosstalk show 01K74V8QF857 --envelope > message.crosstalk"
+    after_help = "Examples:\n  crosstalk show last\n  crosstalk show 01K74V6R0074\n  crosstalk show 01K74V6R0074 --full\n  crosstalk show last --compare             # what each of several answered\n  crosstalk show 01K74V8QF857 --copy        # to carry it to another chat\n  crosstalk show 01K74V8QF857 --envelope > message.crosstalk"
 )]
 pub(crate) struct Show {
     /// The id of a message or a thread, the beginning of one, or `last`
@@ -44,6 +44,9 @@ pub(crate) struct Show {
     /// With the text in front that teaches its receiver the format
     #[arg(long, requires = "copy")]
     primer: bool,
+    /// Put the answers to a question that was put to several side by side; where there is no room, in turn
+    #[arg(long, conflicts_with_all = ["json", "envelope", "received", "copy", "full"])]
+    compare: bool,
     /// Print JSON of the form crosstalk.show/1
     #[arg(long)]
     json: bool,
@@ -53,6 +56,9 @@ impl Show {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
+        if self.compare {
+            return self.compare(console, &store);
+        }
         let (thread, records, whole) = match desk::reference(&store, &self.what)? {
             Reference::Thread(thread) => {
                 let records = desk::everything(&store, &thread.id)?;
@@ -87,6 +93,28 @@ impl Show {
             let copied = clipboard.write(&texts.join("\n"))?;
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
+        Ok(Exit::SUCCESS)
+    }
+
+    fn compare(&self, console: &mut Console, store: &SqliteStore) -> Result<Exit, Failure> {
+        let (thread, wanted) = match desk::reference(store, &self.what)? {
+            Reference::Thread(thread) => (thread.id, None),
+            Reference::Message(record) => (record.thread, Some(record.id)),
+        };
+        let records = desk::everything(store, &thread)?;
+        // The latest message of a thread may be beside the question.
+        let wanted = wanted.filter(|_| !self.what.eq_ignore_ascii_case(desk::LAST));
+        let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
+            Failure::Failed(
+                "there is nothing to compare: `crosstalk send chatgpt,claude \"…\"` puts a question to several"
+                    .into(),
+            )
+        })?;
+        let look = Look {
+            unfold: self.unfold,
+            ..Look::of(console)
+        };
+        console.show(&view::compare(&compared, view::shortener(store), &look))?;
         Ok(Exit::SUCCESS)
     }
 

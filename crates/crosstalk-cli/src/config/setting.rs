@@ -114,7 +114,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "context",
         kind: Kind::Text(one_line),
         default: Fixed::None,
-        about: "what new messages are about",
+        about: "what new threads are about; else the first words of the text",
     },
     Setting {
         key: Key::Sign,
@@ -147,9 +147,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: Key::Primer,
         name: "primer",
-        kind: Kind::Switch,
-        default: Fixed::Switch(false),
-        about: "begin a thread with the text of `crosstalk prompt`",
+        kind: Kind::SwitchOr("first"),
+        default: Fixed::Word("first"),
+        about: "copy the text of `crosstalk prompt` along; first: with the first message of a thread, until the chat has answered with an envelope",
     },
     Setting {
         key: Key::Clipboard,

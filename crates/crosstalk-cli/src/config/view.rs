@@ -1,17 +1,17 @@
 //! The settings as commands use them: each with its type.
 
+use super::Config;
 use super::setting::{Key, Value, direction};
-use super::{Config, folder};
 use crate::clipboard::Choice;
 use crate::failure::Failure;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
 
-/// Whether a signed message carries the public key.
+/// Which messages something goes along with: the public key, the primer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WithKey {
+pub(crate) enum When {
     Never,
-    /// The first one of a thread does.
+    /// The first ones, as long as the other side does not have it.
     First,
     Always,
 }
@@ -42,6 +42,14 @@ impl Config {
         matches!(self.value(key).0, Some(Value::Switch(true)))
     }
 
+    fn when(&self, key: Key) -> When {
+        match self.value(key).0 {
+            Some(Value::Switch(true)) => When::Always,
+            Some(Value::Switch(false)) => When::Never,
+            _ => When::First,
+        }
+    }
+
     /// In whose name to write.
     pub(crate) fn user(&self) -> Result<String, Failure> {
         self.text(Key::User).ok_or_else(|| {
@@ -70,9 +78,9 @@ impl Config {
         self.list(Key::Me)
     }
 
-    /// What new messages are about.
-    pub(crate) fn context(&self) -> String {
-        self.text(Key::Context).unwrap_or_else(folder)
+    /// What new messages are about, whatever they say.
+    pub(crate) fn context(&self) -> Option<String> {
+        self.text(Key::Context)
     }
 
     /// Whether to sign.
@@ -86,12 +94,8 @@ impl Config {
     }
 
     /// Whether a signed message carries the public key.
-    pub(crate) fn with_key(&self) -> WithKey {
-        match self.value(Key::WithKey).0 {
-            Some(Value::Switch(true)) => WithKey::Always,
-            Some(Value::Switch(false)) => WithKey::Never,
-            _ => WithKey::First,
-        }
+    pub(crate) fn with_key(&self) -> When {
+        self.when(Key::WithKey)
     }
 
     /// Whether to write messages in a code block.
@@ -99,9 +103,9 @@ impl Config {
         self.is_on(Key::Fence)
     }
 
-    /// Whether a thread begins with the primer.
-    pub(crate) fn primer(&self) -> bool {
-        self.is_on(Key::Primer)
+    /// Whether the primer goes along with a message that is copied.
+    pub(crate) fn primer(&self) -> When {
+        self.when(Key::Primer)
     }
 
     /// Which clipboard to use.

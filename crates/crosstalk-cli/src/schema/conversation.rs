@@ -1,7 +1,7 @@
 //! The schemas of the conversation commands.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SHOW, THREADS, WAITING, finding};
+use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding};
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Side, ThreadState, Wait, Way};
@@ -60,22 +60,43 @@ fn schema(name: &str) -> Value {
     json!({"const": name})
 }
 
+fn sent_fields() -> Value {
+    json!({
+        "schema": schema(SENT),
+        "message": message(),
+        "text": text(),
+        "primer": {"type": "boolean"},
+        "copied": {"enum": ["system", "terminal", null]},
+        "relay": super::relay::handed(),
+        "withdrawn": maybe_object(json!({
+            "consents": list(text()),
+            "erased": list(object(json!({"id": text(), "digest": digest()}))),
+        })),
+    })
+}
+
 pub(super) fn sent() -> Value {
     form(
         SENT,
-        "What `send`, `reply`, `escalate`, `handoff` and `close` print with --json. `text` is what goes into the chat: \
-         the envelope, in a fence and after the primer if that was asked for. `copied` says how it came on the clipboard, `relay` \
-         what became of it at a relay, if it went to one, `withdrawn` what it erased here, if it is a REVOKE.",
+        "What `send`, `reply`, `forward`, `escalate`, `handoff` and `close` print with --json. `text` is what goes into the \
+         chat and on the clipboard: the envelope, in a fence if that was asked for, or with the primer in front if `primer` \
+         is true. `copied` says how it came on the clipboard, `relay` what became of it at a relay, if it went to one, \
+         `withdrawn` what it erased here, if it is a REVOKE.",
+        sent_fields(),
+    )
+}
+
+pub(super) fn sent_many() -> Value {
+    form(
+        SENT_MANY,
+        "What `send` and `forward` print with --json for several receivers: a crosstalk.sent/1 for each message that is \
+         kept, in the order of the receivers; `failed` has the others. The first message that no relay takes is the one on \
+         the clipboard.",
         json!({
-            "schema": schema(SENT),
-            "message": message(),
-            "text": text(),
-            "copied": {"enum": ["system", "terminal", null]},
-            "relay": super::relay::handed(),
-            "withdrawn": maybe_object(json!({
-                "consents": list(text()),
-                "erased": list(object(json!({"id": text(), "digest": digest()}))),
-            })),
+            "schema": schema(SENT_MANY),
+            "thread": text(),
+            "messages": list(object(sent_fields())),
+            "failed": list(object(json!({"to": text(), "exit": number(), "message": text()}))),
         }),
     )
 }

@@ -1,4 +1,5 @@
-//! A thread as a tree: each message below the one that it answers.
+//! A thread as a tree: each message below the one that it answers. A question that was put to several stands there once,
+//! with all their answers below it.
 
 use super::message::{badge, caution, lines, warning};
 use super::{Look, intent, parties, party, sides, time_of};
@@ -8,7 +9,7 @@ use crate::desk::why_gone;
 use crate::paragraph::count;
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::{Record, Thread};
+use crosstalk_protocol::store::{Record, Thread, Wait, rounds};
 use std::collections::HashMap;
 
 /// Deeper answers stand below each other.
@@ -24,10 +25,10 @@ pub(crate) fn tree(
     look: &Look,
 ) -> String {
     let mut out = head(thread, &short(&thread.id), look);
-    for (record, depth) in order(records) {
+    for (asked, depth) in order(records) {
         out.push('\n');
         let indent = 2 * depth.min(DEEPEST);
-        node(&mut out, record, &short(&record.id), indent, look);
+        node(&mut out, &asked, &short, indent, look);
     }
     out
 }
@@ -53,23 +54,40 @@ fn head(thread: &Thread, id: &str, look: &Look) -> String {
     out
 }
 
-/// The messages in the order of the tree, each with its depth. What answers nothing that is here stands at the top;
-/// answers that go in a circle do, too.
-fn order(records: &[Record]) -> Vec<(&Record, usize)> {
+/// The messages in the order of the tree, each with its depth; those that put one question to several together. What
+/// answers nothing that is here stands at the top; answers that go in a circle do, too.
+fn order(records: &[Record]) -> Vec<(Vec<&Record>, usize)> {
+    // Where a message stands: in the place of the first of its round.
+    let mut stands: Vec<usize> = (0..records.len()).collect();
+    let mut together: HashMap<usize, Vec<usize>> = HashMap::new();
+    for round in rounds(records) {
+        let Some(first) = round.first().copied() else {
+            continue;
+        };
+        for place in &round {
+            if let Some(stands) = stands.get_mut(*place) {
+                *stands = first;
+            }
+        }
+        together.insert(first, round);
+    }
     let mut places: HashMap<&str, usize> = HashMap::new();
-    for (place, record) in records.iter().enumerate() {
-        places.entry(&record.id).or_insert(place);
+    for (record, stands) in records.iter().zip(&stands) {
+        places.entry(&record.id).or_insert(*stands);
     }
     let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut roots = Vec::new();
     for (place, record) in records.iter().enumerate() {
+        if stands.get(place) != Some(&place) {
+            continue;
+        }
         let parent = record.parent.as_deref().and_then(|p| places.get(p));
         match parent {
             Some(parent) if *parent != place => children.entry(*parent).or_default().push(place),
             _ => roots.push(place),
         }
     }
-    let mut seen = vec![false; records.len()];
+    let mut seen: Vec<bool> = stands.iter().enumerate().map(|(p, s)| p != *s).collect();
     let mut out = Vec::with_capacity(records.len());
     let rest = 0..records.len();
     for root in roots.into_iter().chain(rest) {
@@ -79,7 +97,10 @@ fn order(records: &[Record]) -> Vec<(&Record, usize)> {
                 continue;
             };
             *seen = true;
-            out.extend(records.get(place).map(|r| (r, depth)));
+            let alone = [place];
+            let asked = together.get(&place).map_or(&alone[..], Vec::as_slice);
+            let asked = asked.iter().filter_map(|p| records.get(*p));
+            out.push((asked.collect(), depth));
             let below = children.get(&place).into_iter().flatten();
             stack.extend(below.rev().map(|c| (*c, depth + 1)));
         }
@@ -87,10 +108,24 @@ fn order(records: &[Record]) -> Vec<(&Record, usize)> {
     out
 }
 
-fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look) {
+/// A message, or several that put one question to a receiver each.
+fn node(
+    out: &mut String,
+    asked: &[&Record],
+    short: &impl Fn(&str) -> String,
+    indent: usize,
+    look: &Look,
+) {
+    let [record, others @ ..] = asked else {
+        return;
+    };
+    let id = &short(&record.id);
     let document = record.document();
     let (intent, color) = intent(record, &document);
-    let who = parties(record);
+    let others_shown = others
+        .iter()
+        .map(|other| format!(", {}", party(&other.receiver)));
+    let who = others_shown.fold(parties(record), |who, other| who + &other);
     let (pad, mark) = (" ".repeat(indent), if indent == 0 { "" } else { "└ " });
     let left = format!(
         "{pad}{}{}  {}",
@@ -100,12 +135,23 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     );
     let used = indent + cells(mark) + cells(&who) + 2 + cells(&intent);
     let (badge, plain) = badge(record);
-    let tail = format!("· {} · {id}", age(time_of(record), look.now));
+    let more = match others.len() {
+        0 => String::new(),
+        more => format!(" +{more}"),
+    };
+    let tail = format!("· {} · {id}{more}", age(time_of(record), look.now));
     let right = format!("{badge} {}", styled(DIM, &tail));
     let width = cells(&plain) + 1 + cells(&tail);
     out.push_str(&sides((&left, used), (&right, width), look.width));
     let indent = indent + cells(mark);
     let pad = " ".repeat(indent);
+    for other in others {
+        let line = format!("{pad}{} to {}", short(&other.id), party(&other.receiver));
+        out.push_str(&format!(
+            "{}\n",
+            styled(DIM, &clip_cells(&line, look.width))
+        ));
+    }
     if let Some(sentence) = caution(record.verdict) {
         out.push_str(&format!("{pad}{}\n", styled(RED, sentence)));
     }
@@ -130,5 +176,14 @@ fn node(out: &mut String, record: &Record, id: &str, indent: usize, look: &Look)
     if rest > 0 {
         let more = format!("{pad}… {}; crosstalk show {id}\n", count(rest, "more line"));
         out.push_str(&styled(DIM, &more));
+    }
+    let silent = asked.iter().filter(|r| r.wait == Wait::Them);
+    let silent: Vec<String> = silent.map(|r| party(&r.receiver)).collect();
+    if !others.is_empty() && !silent.is_empty() {
+        let line = format!("{pad}no answer yet from {}", silent.join(", "));
+        out.push_str(&format!(
+            "{}\n",
+            styled(DIM, &clip_cells(&line, look.width))
+        ));
     }
 }

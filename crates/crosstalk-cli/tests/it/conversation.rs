@@ -55,9 +55,12 @@ fn a_message_goes_round_over_a_real_clipboard() {
     ];
     let sent = home.run_with(&env, &["send", "chatgpt", "Should we use JWT?"], "");
     assert_eq!(sent.code, 0, "{}", sent.err);
-    assert!(sent.err.contains("Copied to the clipboard"), "{}", sent.err);
-    // The program has ended; what it copied is still there, byte for byte.
-    assert_eq!(String::from_utf8(screen.pasted()).unwrap(), sent.out);
+    let primed = "Copied to the clipboard, with the primer";
+    assert!(sent.err.contains(primed), "{}", sent.err);
+    // The program has ended; what it copied is still there, byte for byte: the primer, and the envelope in a fence.
+    let copied = String::from_utf8(screen.pasted()).unwrap();
+    let prompt = home.run_with(&env, &["prompt", "--for", "chatgpt"], "").out;
+    assert_eq!(copied, format!("{prompt}\n```\n{}```\n", sent.out));
     let id = sent
         .out
         .lines()
@@ -76,6 +79,11 @@ fn a_message_goes_round_over_a_real_clipboard() {
     assert_eq!(copied.code, 0, "{}", copied.err);
     let fenced = String::from_utf8(screen.pasted()).unwrap();
     assert_eq!(fenced, format!("```\n{reply}```\n"));
+    // The chat knows the format now.
+    let sent = home.run_with(&env, &["send", "chatgpt", "For how long?"], "");
+    let told = "Copied to the clipboard: paste it to CHATGPT.";
+    assert!(sent.err.contains(told), "{}", sent.err);
+    assert_eq!(String::from_utf8(screen.pasted()).unwrap(), sent.out);
 }
 
 #[test]

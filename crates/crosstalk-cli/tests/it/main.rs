@@ -32,6 +32,7 @@ mod relay;
 mod resolve;
 mod run;
 mod schema;
+mod several;
 mod story;
 mod stream;
 mod terminal;

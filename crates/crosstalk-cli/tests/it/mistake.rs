@@ -102,9 +102,9 @@ fn a_message_that_was_filed_wrongly_can_be_filed_again() {
 #[test]
 fn the_example_of_the_primer_is_no_message() {
     let home = Home::new("primer-example");
-    let sent = kalle(&home, &["send", "claude", "--primer", "Which port?"], "");
-    assert_eq!(sent.code, 0, "{}", sent.err);
-    let pasted = kalle(&home, &["paste", "-"], &sent.out);
+    let sent = json(&home, &["send", "claude", "--json", "Which port?"], "");
+    assert_eq!(sent["primer"], true);
+    let pasted = kalle(&home, &["paste", "-"], sent["text"].as_str().unwrap());
     assert!(pasted.err.contains("known already"), "{}", pasted.err);
     let threads = json(&home, &["threads", "--json"], "");
     assert_eq!(

@@ -94,6 +94,7 @@ fn the_schema_can_refuse() {
         "names",
         "resolve",
         "sent",
+        "sent-many",
         "paste",
         "threads",
         "show",
@@ -402,6 +403,12 @@ fn the_conversation_commands_print_what_their_schemas_say() {
     valid(
         "sent",
         &["escalate", id, "--to", "ANNA", "--reason", "x", "--json"],
+        "",
+    );
+    valid("sent", &["forward", id, "--to", "claude", "--json"], "");
+    valid(
+        "sent-many",
+        &["forward", id, "--to", "claude,a", "--thread", "--json"],
         "",
     );
     valid("sent", &["close", id, "--json"], "");

@@ -11,7 +11,7 @@ use crate::recipient::resolve_typed;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
-use crosstalk_protocol::compose::session_text;
+use crosstalk_protocol::compose::{context_of, session_text};
 use crosstalk_protocol::poll::{Kind, OPTIONS, Quorum, range};
 use crosstalk_protocol::store::is_same_party;
 use std::path::Path;
@@ -19,10 +19,12 @@ use std::path::Path;
 /// Ask several the same question
 ///
 /// Prints the POLL and puts it on the clipboard: paste it to everybody who is asked, and their answers back with
-/// `crosstalk paste`. With a relay, it goes to all of them, and the relay counts.
+/// `crosstalk paste`; on a terminal, Enter goes on from one to the next. With a relay, it goes to all of them, and the
+/// relay counts. Without an --option it asks several for their own words: nothing is counted, and all answers stand
+/// together in one thread. `crosstalk send a,b` does that with a message for each of them.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target gemini\n  crosstalk poll new \"In which order?\" --type ranked --option A --option B --option C --target claude --deadline 2h --relay http://127.0.0.1:8799\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 12 and 13 the\nmessage would break a rule; with a relay, 10 to 17 what it refuses."
+    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target gemini\n  crosstalk poll new \"What did we forget?\" --target claude --target gemini   # asks several\n  crosstalk poll new \"In which order?\" --type ranked --option A --option B --option C --target claude --deadline 2h --relay http://127.0.0.1:8799\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 12 and 13 the\nmessage would break a rule; with a relay, 10 to 17 what it refuses."
 )]
 pub(super) struct New {
     /// The question; `-` is stdin
@@ -64,7 +66,7 @@ pub(super) struct New {
     /// Who speaks
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// What it is about; else the folder's name
+    /// What it is about; else the first words of the question
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
     #[command(flatten)]
@@ -175,6 +177,8 @@ impl New {
             None => config.user()?,
         };
         let mut text = self.question(console)?;
+        let context = self.context.clone().or_else(|| config.context());
+        let context = context.unwrap_or_else(|| context_of(&text));
         if let Some(hint) = hint(&kind, &self.options) {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
@@ -189,7 +193,7 @@ impl New {
             .session(session_text(clock::now(), &word.to_lowercase()))
             .thread(&thread)
             .message(desk.new_id())
-            .context(self.context.clone().unwrap_or_else(|| config.context()))
+            .context(context)
             .intent("POLL")
             .meta("routing", "Targets", list(&targets));
         if let Some(address) = &self.result_to {

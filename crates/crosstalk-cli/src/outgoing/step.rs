@@ -1,0 +1,179 @@
+//! A person carries messages to chats, with a clipboard that holds one of them at a time.
+
+use super::Sent;
+use crate::clipboard::{ClipboardError, Copied};
+use crate::console::{BOLD, Console, DIM, YELLOW, styled};
+use crate::failure::Failure;
+use crate::paragraph::wrap;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::Assistant;
+use std::io::{BufRead as _, IsTerminal as _};
+
+/// Whether somebody is there who can ask for the next one.
+pub(super) fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Steps through the chats: copies the message for one, and waits for Enter before the next.
+pub(super) fn walk(
+    console: &mut Console,
+    messages: &[(&Sent, &str)],
+    copy: impl Fn(&str) -> Result<Copied, ClipboardError>,
+) -> Result<(), Failure> {
+    let mut stops: Vec<(&Sent, &str, &str)> = Vec::new();
+    for (sent, id) in messages {
+        let chats = sent.sealed.chats.iter();
+        stops.extend(chats.map(|chat| (*sent, *id, chat.as_str())));
+    }
+    let all = stops.len();
+    for (number, (sent, _, chat)) in (1..).zip(&stops) {
+        let copied = match copy(&sent.pasted) {
+            Ok(copied) => copied,
+            Err(fault) => {
+                tell_fault(console, &fault)?;
+                let left = stops.get(number - 1..).unwrap_or_default();
+                let left: Vec<&Sent> = left.iter().map(|(sent, ..)| *sent).collect();
+                return tell_uncopied(console, &left);
+            }
+        };
+        let sentence = sentence(copied, sent, &[(*chat).to_owned()]);
+        let place = styled(BOLD, &format!("{number} of {all}"));
+        console.talk(&format!("{place}: {sentence}"))?;
+        let Some((.., next)) = stops.get(number) else {
+            break;
+        };
+        let ask = format!("Enter copies the one for {}, q ends.\n", escape(next));
+        console.talk(&styled(DIM, &ask))?;
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        if !matches!(read, Ok(1..)) || line.trim().eq_ignore_ascii_case("q") {
+            let left = stops.get(number..).unwrap_or_default();
+            return tell_left(console, left);
+        }
+    }
+    Ok(())
+}
+
+/// Says how to copy what was not copied.
+fn tell_left(console: &mut Console, left: &[(&Sent, &str, &str)]) -> Result<(), Failure> {
+    for (sent, id, chat) in left {
+        tell_later_one(console, sent, id, &escape(chat))?;
+    }
+    Ok(())
+}
+
+/// Says how to copy the messages that are not on the clipboard yet.
+pub(super) fn tell_later(console: &mut Console, later: &[(&Sent, &str)]) -> Result<(), Failure> {
+    for (sent, id) in later {
+        tell_later_one(console, sent, id, &listed(&sent.sealed.chats))?;
+    }
+    Ok(())
+}
+
+fn tell_later_one(
+    console: &mut Console,
+    sent: &Sent,
+    id: &str,
+    chats: &str,
+) -> Result<(), Failure> {
+    let primer = if sent.sealed.has_primer {
+        " --primer"
+    } else {
+        ""
+    };
+    console.talk(&format!(
+        "`crosstalk show {id} --copy{primer}` copies the one for {chats}.\n"
+    ))
+}
+
+/// Says whether the first message is on the clipboard, and where to paste it. Returns whether it is.
+pub(super) fn tell_copied(
+    console: &mut Console,
+    messages: &[&Sent],
+    copied: &Result<Copied, ClipboardError>,
+) -> Result<bool, Failure> {
+    match (copied, messages) {
+        (Ok(copied), [first, ..]) => {
+            console.talk(&sentence(*copied, first, &first.sealed.chats))?;
+            return Ok(true);
+        }
+        (Err(ClipboardError::Off) | Ok(_), _) => {}
+        (Err(fault), _) => tell_fault(console, fault)?,
+    }
+    tell_uncopied(console, messages)?;
+    Ok(false)
+}
+
+/// Says what to do with messages that are printed and not copied.
+fn tell_uncopied(console: &mut Console, messages: &[&Sent]) -> Result<(), Failure> {
+    let mut primed: Vec<String> = Vec::new();
+    let mut reader = None;
+    for sent in messages {
+        let chats = &sent.sealed.chats;
+        if chats.len() > 1 {
+            console.talk(&format!("Paste it to {}.\n", listed(chats)))?;
+        }
+        if sent.sealed.has_primer {
+            let own = sent.sealed.assistant();
+            reader = Some(reader.map_or(own, |_| Assistant::Any));
+            for chat in chats {
+                if !primed.contains(chat) {
+                    primed.push(chat.clone());
+                }
+            }
+        }
+    }
+    let reader = match reader {
+        None => return Ok(()),
+        Some(Assistant::Any) => String::new(),
+        Some(named) => format!(" --for {}", named.as_str()),
+    };
+    let hint = format!(
+        "{} may not know the format yet: `crosstalk prompt{reader}` prints the primer, to paste in front.",
+        listed(&primed)
+    );
+    console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))
+}
+
+fn tell_fault(console: &mut Console, fault: &ClipboardError) -> Result<(), Failure> {
+    console.talk(&format!(
+        "{}: {}\n",
+        styled(YELLOW, "not copied"),
+        wrap(&escape(&fault.to_string()), 12, 0)
+    ))
+}
+
+/// Where a copied message is, and where it goes.
+fn sentence(copied: Copied, sent: &Sent, chats: &[String]) -> String {
+    let chats = listed(chats);
+    let primer = match sent.sealed.has_primer {
+        true => ", with the primer that teaches the format",
+        false => "",
+    };
+    let text = match copied {
+        Copied::System => format!("Copied to the clipboard{primer}: paste it to {chats}."),
+        Copied::Terminal => {
+            format!(
+                "The terminal was asked to put it on your clipboard{primer}: paste it to {chats}."
+            )
+        }
+    };
+    format!("{}\n", wrap(&text, 0, 0))
+}
+
+/// `CHATGPT, CLAUDE and GEMINI`.
+fn listed(chats: &[String]) -> String {
+    let shown: Vec<String> = chats.iter().map(|c| escape(c).into_owned()).collect();
+    match shown.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Why one of several messages was not sent.
+pub(super) fn not_sent(receiver: &str, fault: &Failure) -> String {
+    let why = fault.to_string();
+    let why = why.strip_prefix("nothing was sent: ").unwrap_or(&why);
+    format!("nothing was sent to {receiver}: {why}")
+}
