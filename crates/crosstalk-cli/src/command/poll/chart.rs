@@ -250,12 +250,8 @@ fn voters(out: &mut String, poll: &Value) {
         let name = text(other, "message").or_else(|| text(other, "digest"));
         let name =
             name.filter(|n| !n.is_empty() && matches!(why.as_str(), "unreadable" | "other-parent"));
-        let id = poll.pointer("/poll/message").and_then(Value::as_str);
-        if let (Some(name), Some(id)) = (name, id) {
-            let advice = format!(
-                "    to say what it means: crosstalk reply {} --meta vote.Corrects={name} --meta vote.Choice=…",
-                view::line(id)
-            );
+        if let Some(name) = name {
+            let advice = format!("    to say what it means: crosstalk poll count {name} --as …");
             let _ = writeln!(out, "{}", styled(DIM, &advice));
         }
     }

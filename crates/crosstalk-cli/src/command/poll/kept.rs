@@ -6,7 +6,7 @@ use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 use crosstalk_protocol::poll::{Collation, Paper, TELLER, collate, is_result};
-use crosstalk_protocol::store::{Record, Way, is_same_party};
+use crosstalk_protocol::store::{Record, Store as _, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.
@@ -81,6 +81,15 @@ impl KeptPoll {
         })
     }
 
+    /// The poll that a message answers: the one that it names, else the latest of its thread.
+    pub(super) fn asked_by(store: &SqliteStore, answer: &Record) -> Result<Self, Failure> {
+        let named = answer.parent.as_deref().map(|p| store.message(p));
+        let named = named.transpose()?.flatten();
+        let named = named.filter(|r| r.meaning == Some(Intent::Poll));
+        let found = named.unwrap_or_else(|| answer.clone());
+        Self::of(store, Reference::Message(Box::new(found)))
+    }
+
     /// When it was closed, here or at a relay.
     pub(super) fn closed_at(&self) -> Option<Timestamp> {
         self.records.iter().rev().find_map(|record| {
@@ -96,16 +105,27 @@ impl KeptPoll {
 
     /// What is counted: all that came, or what came before a time.
     pub(super) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
+        self.count(None, at)
+    }
+
+    /// What would be counted if a message came as well.
+    pub(super) fn collate_with(&self, further: &Document<'_>) -> Result<Collation, Failure> {
+        self.count(Some(further), None)
+    }
+
+    fn count(
+        &self,
+        further: Option<&Document<'_>>,
+        at: Option<Timestamp>,
+    ) -> Result<Collation, Failure> {
         let documents: Vec<(Document<'_>, &Record)> =
             self.records.iter().map(|r| (r.document(), r)).collect();
-        let papers: Vec<Paper<'_>> = documents
-            .iter()
-            .map(|(document, record)| Paper {
-                verdict: Some(record.verdict),
-                is_pasted: record.way != Way::Relayed,
-                ..Paper::of(document)
-            })
-            .collect();
+        let kept = documents.iter().map(|(document, record)| Paper {
+            verdict: Some(record.verdict),
+            is_pasted: record.way != Way::Relayed,
+            ..Paper::of(document)
+        });
+        let papers: Vec<Paper<'_>> = kept.chain(further.map(Paper::of)).collect();
         collate(&papers, Some(&self.id), at).map_err(|e| Failure::Failed(e.to_string()))
     }
 

@@ -79,10 +79,7 @@ fn a_plain_answer_says_whose_it_is_and_is_corrected_by_the_id_that_is_shown() {
     let own = kept["messages"][0]["id"].as_str().unwrap();
     let chart = kalle.does(&["poll", "status", &id]).out;
     assert!(
-        chart.contains("Outcome so far: Friday")
-            && chart.contains(&format!(
-                "crosstalk reply {id} --meta vote.Corrects=sha256:"
-            )),
+        chart.contains("Outcome so far: Friday") && chart.contains("crosstalk poll count sha256:"),
         "{chart}"
     );
     let corrects = format!("vote.Corrects={own}");
