@@ -333,6 +333,12 @@ impl<'a> Document<'a> {
         &self.diagnostics
     }
 
+    /// Whether its text may be cut off: it has no `[[END]]`, and a person took it all the same.
+    pub fn is_truncated(&self) -> bool {
+        let rule = &crate::registry::rule::END_MISSING;
+        self.diagnostics().iter().any(|d| d.rule.id == rule.id)
+    }
+
     /// Whether nothing speaks against it.
     pub fn is_accepted(&self) -> bool {
         !self.diagnostics.iter().any(Diagnostic::is_error)

@@ -1,6 +1,6 @@
 //! The paste reading: find the envelopes in a text, repair each one, read it with the same grammar.
 //!
-//! Implements SCN-001 to SCN-006, PST-001 to PST-028, TRN-001 and TRN-003. Repairing writes a text for the
+//! Implements SCN-001 to SCN-006, PST-001 to PST-029, TRN-001 and TRN-003. Repairing writes a text for the
 //! strict grammar and says what it changed; it never decides what a message means.
 
 mod arrow;
@@ -19,6 +19,7 @@ mod name;
 mod plain;
 mod region;
 mod repair;
+mod unended;
 mod value;
 
 use crate::diagnostic::{Diagnostic, Severity};
@@ -37,6 +38,9 @@ pub struct Scan<'a> {
     pub documents: Vec<Document<'a>>,
     /// Findings that belong to no accepted envelope: why the others were refused, stray markers.
     pub refused: Vec<Diagnostic>,
+    /// The envelopes of a paste that may be cut off, read as far as they go. Their faults are among the refused, with the
+    /// rule ENV-052; [`Scan::accept_truncated`] takes them all the same.
+    pub truncated: Vec<Document<'a>>,
     /// How many envelopes were found so far.
     envelopes: usize,
 }
@@ -105,6 +109,41 @@ fn no_envelope() -> Diagnostic {
 }
 
 impl<'a> Scan<'a> {
+    /// Accepts what may be cut off, because a person says so. Each such document says that it is
+    /// ([`Document::is_truncated`]).
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Reading, scan};
+    /// let cut = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  All went";
+    /// let scan = scan(cut, Reading::Paste);
+    /// assert_eq!((scan.documents.len(), scan.refused.len()), (0, 1));
+    /// let scan = scan.accept_truncated();
+    /// assert_eq!(scan.documents[0].body_text(), "All went");
+    /// assert!(scan.documents[0].is_truncated() && scan.refused.is_empty());
+    /// ```
+    #[must_use]
+    pub fn accept_truncated(mut self) -> Self {
+        let cut = std::mem::take(&mut self.truncated);
+        let is_of = |finding: &Diagnostic, document: &Document<'_>| {
+            let span = document.span();
+            (span.start..=span.end).contains(&finding.span.start)
+        };
+        self.refused.retain(|f| {
+            f.rule.id != rule::END_MISSING.id || !cut.iter().any(|document| is_of(f, document))
+        });
+        self.documents.extend(cut);
+        self.documents.sort_by_key(|d| d.span().start);
+        self
+    }
+
+    /// Keeps an envelope that may be cut off aside, if it can be read and has a text.
+    fn set_aside(&mut self, mut document: Document<'a>) {
+        document.check();
+        if document.is_accepted() && !document.body_text().trim().is_empty() {
+            self.truncated.push(document);
+        }
+    }
+
     /// Takes a document that was read: checks its intent, keeps it or says why not.
     fn take(&mut self, mut document: Document<'a>) {
         document.check();
@@ -207,9 +246,14 @@ fn scan_paste<'a>(text: &'a str, scan: &mut Scan<'a>) {
                 scan.take(read_region(text, &region));
             }
         }
-        Err(findings) => {
-            found |= findings.iter().any(Diagnostic::is_error);
-            scan.refuse(findings);
+        Err(refusal) => {
+            found |= refusal.findings.iter().any(Diagnostic::is_error);
+            scan.refuse(refusal.findings);
+            if let Some(region) = refusal.cut
+                && scan.count(region.span.start)
+            {
+                scan.set_aside(read_region(text, &region));
+            }
         }
     });
     if !found {
@@ -229,7 +273,7 @@ pub(crate) fn read_one(text: &str) -> Document<'_> {
             span: region.span.start..region.span.start,
             message: "there is a second envelope where one is expected".into(),
         }),
-        Err(findings) => faults.extend(findings),
+        Err(refusal) => faults.extend(refusal.findings),
     });
     match first {
         Some(mut document) => {

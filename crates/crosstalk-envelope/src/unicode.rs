@@ -28,6 +28,11 @@ pub const fn is_hidden(c: char) -> bool {
     is_bidi_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
+/// A text in NFC, the form in which envelopes are read.
+pub fn nfc(text: &str) -> std::borrow::Cow<'_, str> {
+    crate::text::normalized(text).map_or(text.into(), Into::into)
+}
+
 /// The text with everything that could move the cursor, reorder or hide something written as `\u{…}`.
 ///
 /// Line feeds and tabs stay. This is how every field is shown to people.

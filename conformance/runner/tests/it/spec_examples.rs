@@ -124,7 +124,7 @@ fn a_wrong_tag_is_noticed() {
     for (tag, text) in [
         ("strict", good.replace("v1", "v2")),
         ("paste", good.to_owned()),
-        ("paste", good.replace("[[END]]", "")),
+        ("paste", good.replace("sig: none\n[[END]]", "")),
         ("reject E-FORMAT ENV-025", good.to_owned()),
         ("reject E-PERM ENV-025", good.replace("user: u\n", "")),
         ("reject E-FORMAT ENV-024", good.replace("user: u\n", "")),

@@ -126,7 +126,7 @@ fn declared_sig(lines: &[Line<'_>], count: usize) -> Option<usize> {
 }
 
 /// Whether a line can be the rest of a wrapped signature.
-fn is_rest_of_sig(line: &str) -> bool {
+pub(super) fn is_rest_of_sig(line: &str) -> bool {
     let mut bytes = line.trim().bytes();
     bytes.all(|b| b.is_ascii_alphanumeric() || b"+/=;:@._-".contains(&b))
 }

@@ -1,11 +1,12 @@
 //! Where an envelope of a paste ends (SCN-002 to SCN-004).
 
-use super::find::{Finder, Outcome, begins_here, begins_with_header, inside_error};
+use super::find::{Finder, Outcome, Refusal, begins_here, begins_with_header, inside_error};
 use super::frame::{Frame, Unwrap};
 use super::line::Place;
 use super::marker;
 use super::name;
 use super::region::Region;
+use super::unended::Ending;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::grammar::Reserved;
 use crate::registry::rule;
@@ -101,8 +102,9 @@ impl<'t> Finder<'t> {
                 Step::Marked(line, content) => (line, content),
                 Step::Outside(end) => {
                     let outside = self.lines.at(end).range();
-                    let (mut outcome, next) = self.broken_off(&region, end, walk);
-                    for finding in outcome.as_mut().err().into_iter().flatten() {
+                    let (mut outcome, next) = self.broken_off(region, end, walk);
+                    let refusal = outcome.as_mut().err().into_iter();
+                    for finding in refusal.flat_map(|r| &mut r.findings) {
                         if finding.rule.id == rule::END_MISSING.id {
                             finding.span = outside.clone();
                             finding.message = LACKS_PREFIX.into();
@@ -110,7 +112,7 @@ impl<'t> Finder<'t> {
                     }
                     return (outcome, next);
                 }
-                Step::Over => return self.broken_off(&region, self.len(), walk),
+                Step::Over => return self.broken_off(region, self.len(), walk),
             };
             let meaning = self.meaning(&region, line, &content);
             let matters = !matches!(meaning, Meaning::Nothing | Meaning::Quote);
@@ -136,6 +138,13 @@ impl<'t> Finder<'t> {
                     walk.first_end = walk.first_end.or(Some(line.next));
                 }
                 Meaning::Begin | Meaning::Tangle => {
+                    if walk.others.is_empty()
+                        && matches!(meaning, Meaning::Begin)
+                        && let Some(ending) = self.ending(&region, line.start, true)
+                    {
+                        self.closes.rewind(ending.next);
+                        return (Ok(ended(region, &ending)), ending.next);
+                    }
                     if walk.others.len() < OTHERS {
                         walk.others.push(line.range());
                     }
@@ -144,7 +153,7 @@ impl<'t> Finder<'t> {
             }
             // Nothing is read until as many messages have ended as have begun.
             if walk.open == 0 {
-                return (Err(self.mixed_up(&region, &walk.others)), line.next);
+                return (Err(self.mixed_up(&region, &walk.others).into()), line.next);
             }
         }
     }
@@ -288,13 +297,13 @@ impl<'t> Finder<'t> {
 
     /// The text stopped before the `[[END]]`, or the frame did. Where another message began before, the first
     /// one was cut off, and the search goes on behind the second, but only if that one can't be quoted text.
-    fn broken_off(&mut self, region: &Region, end: usize, mut walk: Walk<'_>) -> (Outcome, usize) {
+    fn broken_off(&mut self, region: Region, end: usize, mut walk: Walk<'_>) -> (Outcome, usize) {
         let Some(first) = walk.others.first() else {
-            return (Err(vec![self.cut(region, end)]), end);
+            return self.unended(region, end);
         };
         let resume = walk
             .first_end
-            .filter(|_| self.is_cut_before(region, first.start));
+            .filter(|_| self.is_cut_before(&region, first.start));
         let left = self
             .lookahead
             .checked_sub(end - walk.first_end.unwrap_or(end));
@@ -303,10 +312,27 @@ impl<'t> Finder<'t> {
                 self.lookahead = left;
                 self.closes.rewind(resume);
                 walk.others.retain(|o| o.start < resume);
-                (Err(self.mixed_up(region, &walk.others)), resume)
+                (Err(self.mixed_up(&region, &walk.others).into()), resume)
             }
-            _ => (Err(self.mixed_up(region, &walk.others)), end),
+            _ => (Err(self.mixed_up(&region, &walk.others).into()), end),
         }
+    }
+
+    /// No `[[END]]` came: the message is complete (PST-029), or may be cut off.
+    fn unended(&mut self, mut region: Region, end: usize) -> (Outcome, usize) {
+        let ending = self.ending(&region, end, false);
+        let left = ending.as_ref().map(|e| end.saturating_sub(e.next));
+        let left = left.and_then(|again| self.lookahead.checked_sub(again));
+        if let (Some(ending), Some(left)) = (ending, left) {
+            self.lookahead = left;
+            self.closes.rewind(ending.next);
+            return (Ok(ended(region, &ending)), ending.next);
+        }
+        let findings = vec![self.cut(&region, end)];
+        region.span.end = end;
+        region.is_cut = true;
+        let cut = Some(Box::new(region));
+        (Err(Refusal { findings, cut }), end)
     }
 
     /// Whether the lines of a message up to `end` are in order, so that what stands there at its prefix is
@@ -350,6 +376,14 @@ impl<'t> Finder<'t> {
         let starts = std::iter::once(region.span.start).chain(others.iter().map(|o| o.start));
         starts.map(|at| inside_error(&self.lines, at)).collect()
     }
+}
+
+/// A region that is over without an `[[END]]`.
+fn ended(mut region: Region, ending: &Ending) -> Region {
+    region.span.end = ending.end;
+    region.signed_off = ending.is_signed_off;
+    region.ended_by = Some(ending.by.clone());
+    region
 }
 
 /// What a line means where line ends were lost: markers count wherever they stand.

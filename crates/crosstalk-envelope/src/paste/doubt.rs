@@ -65,7 +65,11 @@ impl<'e, 't> Waiting<'e, 't> {
         for (index, outcome) in self.outcomes.drain(..).enumerate() {
             let outcome = match outcome {
                 Ok(region) if is_inside(&region, index, &self.strays) => {
-                    Err(vec![inside_error(&self.lines, region.span.start)])
+                    Err(vec![inside_error(&self.lines, region.span.start)].into())
+                }
+                Err(mut refusal) if !self.strays.is_empty() => {
+                    refusal.cut = None;
+                    Err(refusal)
                 }
                 other => other,
             };

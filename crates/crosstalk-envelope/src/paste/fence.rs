@@ -10,11 +10,32 @@ pub(super) struct Fences {
     open: Option<Fence>,
 }
 
+/// The opening line of a code block.
 #[derive(Clone, Debug)]
-struct Fence {
+pub(super) struct Fence {
     place: Range<usize>,
     mark: char,
     length: usize,
+}
+
+impl Fence {
+    /// The fence at a place of a text.
+    pub(super) fn at(text: &str, place: Range<usize>) -> Option<Self> {
+        let line = text.get(place.clone())?;
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+        let length = line.len() - line.trim_start_matches(mark).len();
+        Some(Self {
+            place,
+            mark,
+            length,
+        })
+    }
+
+    /// Whether a line that begins with its marks closes it.
+    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+        let info = line.trim_start_matches(self.mark);
+        line.len() - info.len() >= self.length && info.trim().is_empty()
+    }
 }
 
 impl Fences {
@@ -49,9 +70,7 @@ impl Fences {
         let info = bare.trim_start_matches(mark);
         let length = bare.len() - info.len();
         match &self.open {
-            Some(open) if open.mark == mark && length >= open.length && info.is_empty() => {
-                self.open = None;
-            }
+            Some(open) if open.is_closed_by(bare) => self.open = None,
             None if length >= 3 && !info.contains('`') => {
                 self.open = Some(Fence {
                     place: at + line.len() - bare.len()..at + line.len(),

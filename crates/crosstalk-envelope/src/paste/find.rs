@@ -19,7 +19,22 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// An envelope, or why there is none.
-pub(super) type Outcome = Result<Region, Vec<Diagnostic>>;
+pub(super) type Outcome = Result<Region, Refusal>;
+
+/// Why there is no envelope.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) findings: Vec<Diagnostic>,
+    /// What there is of one that may be cut off.
+    pub(super) cut: Option<Box<Region>>,
+}
+
+impl From<Vec<Diagnostic>> for Refusal {
+    fn from(findings: Vec<Diagnostic>) -> Self {
+        let cut = None;
+        Self { findings, cut }
+    }
+}
 /// What is called for each of them.
 pub(super) type Each<'e> = &'e mut dyn FnMut(Outcome);
 
@@ -41,13 +56,16 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
             let is_quoted = open_body.is_some_and(|depth| depth < region.frame.prefix().len());
             let (mut outcome, next) = finder.close(region);
             // Where an envelope broke off, its body may go on.
-            let broke_off =
-                matches!(&outcome, Err(f) if f.iter().any(|f| f.rule.id == rule::END_MISSING.id));
+            let broke_off = matches!(&outcome, Err(r) if r.findings.iter().any(|f| f.rule.id == rule::END_MISSING.id));
+            if let Err(refusal) = &mut outcome {
+                // A part of another message is not what a person means to take.
+                refusal.cut = refusal.cut.take().filter(|r| !r.after_open_body);
+            }
             gap = if broke_off { line.start } else { next };
             if let Ok(region) = &mut outcome {
                 region.after_open_body |= finder.sig_follows(next);
                 if is_quoted {
-                    outcome = Err(vec![inside_error(&finder.lines, region.span.start)]);
+                    outcome = Err(vec![inside_error(&finder.lines, region.span.start)].into());
                 }
             }
             waiting.push(outcome);
@@ -60,7 +78,8 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
                 severity: Severity::Warning,
                 span: line.range(),
                 message: "there is an [[END]] without the beginning of its message".into(),
-            }]));
+            }]
+            .into()));
             gap = line.next;
         }
         if at >= text.len() {
@@ -169,6 +188,8 @@ impl<'t> Finder<'t> {
             counted: false,
             signed_off: false,
             after_open_body: false,
+            ended_by: None,
+            is_cut: false,
         })
     }
 

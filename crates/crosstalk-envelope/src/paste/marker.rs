@@ -186,6 +186,21 @@ pub(super) fn end_line(line: &str) -> Option<EndMarker> {
     (before.is_empty() && after.is_empty()).then_some(end)
 }
 
+/// Whether a line is an end marker that has a bracket too few: `[END]`, `[[END]` or `[[END`.
+pub(super) fn is_broken_end(line: &str) -> bool {
+    if line.len() > 64 {
+        return false;
+    }
+    let is_nothing = |c: char| NOISE.contains(&c) || clean::is_zero_width(c) || c.is_whitespace();
+    let bare = match line.starts_with([' ', '\t']) {
+        true => return false,
+        false => line.trim_matches(is_nothing).replace('\\', ""),
+    };
+    ["[END]", "[[END]", "[[END"]
+        .iter()
+        .any(|broken| bare.eq_ignore_ascii_case(broken))
+}
+
 /// Whether a line has a closing bracket of a marker.
 pub(super) fn has_close(line: &str) -> bool {
     CLOSES
@@ -283,6 +298,23 @@ mod tests {
             "> [[END]]",
         ] {
             assert_eq!(end_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn ends_with_a_bracket_too_few() {
+        for line in [
+            "[END]",
+            "[[END",
+            "[[END]",
+            "**[end]**",
+            "\\[\\[END",
+            "[END]  ",
+        ] {
+            assert!(is_broken_end(line), "{line}");
+        }
+        for line in ["[[END]]", "  [END]", "END", "[[EN", "[END] of it", "[ENDE]"] {
+            assert!(!is_broken_end(line), "{line}");
         }
     }
 

@@ -34,12 +34,22 @@ pub(super) struct Region {
     pub(super) signed_off: bool,
     /// The body of a message without beginning stands before it.
     pub(super) after_open_body: bool,
+    /// It has no `[[END]]`: the line that tells its end.
+    pub(super) ended_by: Option<Range<usize>>,
+    /// It has no `[[END]]`, and nothing else tells its end.
+    pub(super) is_cut: bool,
 }
 
 impl Region {
+    /// Whether the `[[END]]` has to be added.
+    pub(super) fn lacks_end(&self) -> bool {
+        self.ended_by.is_some() || self.is_cut
+    }
+
     /// Whether the text between the markers needs no unwrapping.
     pub(super) fn is_plain(&self) -> bool {
         self.frame.is_trivial()
+            && !self.lacks_end()
             && !self.collapsed
             && !self.counted
             && self.marker.span.start == 0
@@ -73,6 +83,20 @@ impl Region {
         }
         self.before_marker(text, place, &mut out);
         self.around_marker(&mut out);
+        if let Some(span) = &self.ended_by {
+            let what = "the [[END]] that the message lacks was added";
+            out.push(repaired(&rule::END_ADDED, span.clone(), what));
+        }
+        if self.is_cut {
+            let source = text.get(self.span.clone()).unwrap_or("").trim_end();
+            let end = self.span.start + source.len();
+            out.push(Diagnostic {
+                rule: &rule::END_MISSING,
+                severity: Severity::Warning,
+                span: end..end,
+                message: "the message may be cut off here: it was read as far as it goes".into(),
+            });
+        }
         if let Some(span) = &self.quoted {
             out.push(Diagnostic {
                 rule: &rule::QUOTED_INSIDE,

@@ -88,6 +88,9 @@ pub(super) fn unwrap(source: &str, region: &Region) -> Repaired {
     for line in lines_of(source, region, &mut out) {
         out.emit(&line.text, line.span.clone());
     }
+    if region.lacks_end() {
+        out.emit(crate::grammar::END, source.len()..source.len());
+    }
     out
 }
 

@@ -2373,6 +2373,14 @@ pub mod rule {
         help: "write the namespace in lower case",
         drops: false,
     };
+    /// PST-029: A message whose end is known without [[END]] is complete.
+    pub static END_ADDED: Rule = Rule {
+        id: "PST-029",
+        code: Some(ErrorCode::Format),
+        title: "A message whose end is known without [[END]] is complete",
+        help: "end each message with a line [[END]]",
+        drops: false,
+    };
     /// TRN-001: A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict.
     pub static FILE_BINDING: Rule = Rule {
         id: "TRN-001",
@@ -4051,6 +4059,7 @@ pub mod rule {
         &EMPTY_DROPPED,
         &HEADERS_LACKING,
         &NAMESPACE_CASE,
+        &END_ADDED,
         &FILE_BINDING,
         &FENCE,
         &ONE_PER_REQUEST,
