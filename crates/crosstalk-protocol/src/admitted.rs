@@ -25,12 +25,14 @@ pub struct Admitted {
     document: Document<'static>,
     verdict: Verdict,
     received: Option<String>,
+    is_truncated: bool,
 }
 
 impl Admitted {
     /// Admits a message as it was read, with the verdict about this reading.
     pub fn new(document: &Document<'_>, verdict: Verdict) -> Self {
         let source = document.source();
+        let is_truncated = document.is_truncated();
         let mut strict = Document::parse(source, Reading::Strict);
         strict.check();
         // A paste can be strictly valid and still have been read with repairs: then the repaired reading is the one.
@@ -51,11 +53,13 @@ impl Admitted {
                 document: strict.into_owned(),
                 verdict,
                 received: None,
+                is_truncated,
             },
             Some(text) => Self {
                 document: Document::parse(&text, Reading::Strict).into_owned(),
                 verdict,
                 received: (source.trim_end() != text.trim_end()).then(|| source.to_owned()),
+                is_truncated,
             },
         }
     }
@@ -68,6 +72,11 @@ impl Admitted {
     /// The verdict about it.
     pub const fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// Whether its text may be cut off.
+    pub const fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
     /// The received text, where that is another one.

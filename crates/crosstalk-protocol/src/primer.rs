@@ -150,12 +150,22 @@ pub fn is_primer_example(document: &Document<'_>) -> bool {
     Assistant::ALL.into_iter().any(|a| example(a) == text)
 }
 
+/// The ids of the example. A model that copies them says nothing by them.
+const SESSION: &str = "2025-10-09T16Z abc123";
+const THREAD: &str = "01K74V6VX0S86Z5JATM52C3M7Z";
+const PARENT: &str = "01K74V70T0C4NWGX9QSZPNV2PB";
+
+/// Whether an id or a session is one of the example.
+pub(crate) fn is_example_id(id: &str) -> bool {
+    [SESSION, THREAD, PARENT].contains(&id)
+}
+
 /// The answer that the text shows.
 pub(crate) fn example(assistant: Assistant) -> String {
     let (name, user) = (assistant.name(), assistant.user());
     format!(
-        "[[{name}→KALLE v1]]\nuser: {user}\nsession: 2025-10-09T16Z abc123\nthread: 01K74V6VX0S86Z5JATM52C3M7Z\n\
-         parent: 01K74V70T0C4NWGX9QSZPNV2PB\ncontext: api design\nintent: RESPOND\nbody: |\n  Keep /v2/users.\n\
+        "[[{name}→KALLE v1]]\nuser: {user}\nsession: {SESSION}\nthread: {THREAD}\n\
+         parent: {PARENT}\ncontext: api design\nintent: RESPOND\nbody: |\n  Keep /v2/users.\n\
          sig: none\n[[END]]\n"
     )
 }

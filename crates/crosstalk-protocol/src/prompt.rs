@@ -150,6 +150,7 @@ pub(crate) mod tests {
             expires: None,
             text: String::new(),
             received: None,
+            truncated: false,
         }
     }
 

@@ -15,17 +15,21 @@
 mod answer;
 mod arrival;
 mod party;
+mod question;
 mod record;
+mod relocation;
 mod round;
 mod search;
 
 pub use answer::{Answering, Asking};
 pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way, carried_id};
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
+pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
     AskedMessage, Found, Listing, OpenQuestion, Outcome, Page, Record, Thread, ThreadFilter,
     ThreadState,
 };
+pub use relocation::{Filing, Link, Moved, Relocation, plan_relocation};
 pub use round::rounds;
 pub use search::{Field, Search, SearchError, Term, searchable};
 
@@ -114,6 +118,13 @@ pub trait Store {
     /// # Errors
     /// If the store can't be written.
     fn dismiss(&mut self, id: &str) -> Result<bool, StoreError>;
+
+    /// Files a message with another one, and what answers it with it; without one, where it was filed first. What the
+    /// envelopes say stays as it is.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError>;
 
     /// Erases a thread with all its messages, from the index too, so that nothing of it is left in the store's files.
     /// How many messages there were.

@@ -28,6 +28,7 @@ mod quarantine;
 mod query;
 mod reference;
 mod relay;
+mod relocate;
 mod room;
 mod schema;
 mod settle;
@@ -38,7 +39,7 @@ pub use relay::Owned;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, Found, Listing, Outcome, Page, Record, Search, Store, StoreError,
+    Arrival, AskedMessage, Found, Listing, Moved, Outcome, Page, Record, Search, Store, StoreError,
     StoreFault, Thread, ThreadFilter,
 };
 use rusqlite::config::DbConfig;
@@ -406,6 +407,10 @@ impl Store for SqliteStore {
 
     fn dismiss(&mut self, id: &str) -> Result<bool, StoreError> {
         self.write(|db| forget::dismiss(db, id))
+    }
+
+    fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError> {
+        self.write(|db| relocate::relocate(db, id, answers))
     }
 
     fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {

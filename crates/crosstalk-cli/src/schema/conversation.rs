@@ -1,7 +1,9 @@
 //! The schemas of the conversation commands.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding};
+use super::{
+    EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding,
+};
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Side, ThreadState, Wait, Way};

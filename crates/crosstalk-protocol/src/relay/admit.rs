@@ -240,6 +240,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let kept = Kept {
         text: document.source().to_owned(),
         received: None,
+        truncated: false,
         verdict: verdict.word(),
         pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
         side: Side::Between,

@@ -17,6 +17,8 @@ pub struct Arrival {
     pub text: String,
     /// What came in, where that is another text.
     pub received: Option<String>,
+    /// Whether its text may be cut off.
+    pub truncated: bool,
     /// The digest of the canonical form of `text`.
     pub digest: Digest,
     /// The left side of the direction line.
@@ -200,6 +202,8 @@ pub struct Kept {
     pub text: String,
     /// What came in, where that is another text.
     pub received: Option<String>,
+    /// Whether its text may be cut off.
+    pub truncated: bool,
     /// What was found out about its signature.
     pub verdict: Word,
     /// The key id that signed it, where the signature holds.
@@ -245,6 +249,7 @@ impl Arrival {
             Kept {
                 text: document.source().to_owned(),
                 received: admitted.received().map(str::to_owned),
+                truncated: admitted.is_truncated(),
                 verdict: verdict.word(),
                 pkid: verdict.pkid().filter(|_| holds).map(str::to_owned),
                 side: Side::Between,
@@ -274,6 +279,7 @@ impl Arrival {
     /// let kept = Kept {
     ///     text: "[[A→B v1]]\nuser: a\nthread: T1\ncontext: c\nintent: REQUEST\nbody: |\n  Go.\nsig: none\n[[END]]\n".into(),
     ///     received: None,
+    ///     truncated: false,
     ///     verdict: crosstalk_protocol::Word::Unsigned,
     ///     pkid: None,
     ///     side: Side::Between,
@@ -324,6 +330,7 @@ impl Arrival {
                 .or_else(own_time)
                 .filter(|t| t.as_millis() > 0),
             received: kept.received,
+            truncated: kept.truncated,
             verdict: kept.verdict,
             pkid: kept.pkid,
             side: kept.side,
@@ -487,6 +494,11 @@ impl Arrival {
         let is_better = self.verdict == Word::Verified && kept != Word::Verified;
         let is_junk = matches!(kept, Word::Damaged | Word::NotVerified | Word::Revoked);
         side != Side::Mine && (is_better || (self.counts() && is_junk))
+    }
+
+    /// Whether it takes the id of a message with other content that may be cut off, and is itself whole.
+    pub fn completes(&self, is_truncated: bool, side: Side) -> bool {
+        is_truncated && !self.truncated && side != Side::Mine && self.counts()
     }
 
     /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is

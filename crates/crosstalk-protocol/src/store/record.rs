@@ -22,6 +22,8 @@ pub enum Outcome {
         /// The id under which another message is kept now that had this id before: this one is verified, and that one
         /// was not.
         displaced: Option<String>,
+        /// The messages that it may answer, where its ids are unknown and several wait for its sender.
+        candidates: Vec<String>,
     },
     /// It was there already: the same id and the same content.
     Known {
@@ -94,6 +96,8 @@ pub struct Record {
     pub text: String,
     /// What came in, where that is another text.
     pub received: Option<String>,
+    /// Whether its text may be cut off.
+    pub truncated: bool,
 }
 
 impl Record {

@@ -97,6 +97,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
         digest: arrival.digest,
         text: arrival.text.clone(),
         received: arrival.received.clone(),
+        truncated: arrival.truncated,
     };
     (record, arrival.settles())
 }

@@ -224,6 +224,7 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
             digest: a.digest,
             text: a.text.clone(),
             received: None,
+            truncated: false,
         },
     }
 }

@@ -2,7 +2,9 @@
 
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Outcome, Side, ThreadHints, Wait, Way};
+use crosstalk_protocol::store::{
+    Arrival, Lookup, Meant, NamedIds, Outcome, Side, ThreadHints, Wait, Way,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
 
@@ -25,10 +27,12 @@ pub(super) struct Known {
     pub(super) since: Timestamp,
     /// Whether its text was erased.
     pub(super) is_gone: bool,
+    /// Whether its text may be cut off.
+    pub(super) is_truncated: bool,
 }
 
-const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone \
-                     FROM intake";
+const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone, \
+                     truncated FROM intake";
 
 fn known(row: &Row<'_>) -> Step<Known> {
     Ok(Known {
@@ -42,6 +46,7 @@ fn known(row: &Row<'_>) -> Step<Known> {
         thread: row.get("thread")?,
         since: Timestamp::from_millis(row.get("at")?),
         is_gone: row.get("gone")?,
+        is_truncated: row.get("truncated")?,
     })
 }
 
@@ -93,7 +98,9 @@ fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> S
     if found.digest == arrival.digest.0 {
         return again(db, &found, arrival, stale);
     }
-    if arrival.displaces(found.verdict, found.side) && by_id(db, &found.spare)?.is_none() {
+    let takes_id = arrival.displaces(found.verdict, found.side)
+        || arrival.completes(found.is_truncated, found.side);
+    if takes_id && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
         return file(db, arrival, Some(found.spare), stale);
     }
@@ -210,7 +217,7 @@ pub(super) fn keep_better(db: &Connection, seq: i64, arrival: &Arrival) -> Step<
     log::renewed(db, seq, arrival)
 }
 
-fn row(db: &Connection, seq: i64) -> Step<Filed> {
+pub(super) fn row(db: &Connection, seq: i64) -> Step<Filed> {
     let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
     db.prepare_cached(&sql)?
         .query_row(params![seq], derive::filed)
@@ -227,18 +234,23 @@ fn file(
         arrival: arrival.clone(),
         thread: String::new(),
     };
+    let (mut candidates, named) = infer_question(db, &mut filed.arrival, stale)?;
     let of_parent = choose_thread(db, &mut filed)?;
+    if let (Some(thread), None) = (named, &of_parent) {
+        filed.thread = thread;
+    }
     let closed = course::closed_at(db, &filed.thread)?;
     let id = filed.arrival.id();
     let is_taken = id != filed.thread && is_thread(db, id)?;
     if is_taken || reference::imitates(db, id)? {
         filed.arrival.message = None;
     }
-    find_question(db, &mut filed, of_parent.is_some(), stale)?;
+    candidates.extend(find_question(db, &mut filed, of_parent.is_some(), stale)?);
     let arrival = &filed.arrival;
     db.prepare_cached(
         "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-         inferred, text, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+         inferred, text, received, truncated) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?
     .execute(params![
         arrival.id(),
@@ -255,6 +267,7 @@ fn file(
         arrival.answers,
         arrival.text,
         arrival.received,
+        arrival.truncated,
     ])?;
     let seq = db.last_insert_rowid();
     derive::index(db, seq, &filed)?;
@@ -265,6 +278,63 @@ fn file(
         settled,
         closed,
         displaced,
+        candidates,
+    })
+}
+
+/// Finds the message that an answer means whose ids are unknown or in the wrong place: the only one that waits for its sender,
+/// or those that it may be. The thread that it named in the wrong place comes with them.
+fn infer_question(
+    db: &Connection,
+    arrival: &mut Arrival,
+    stale: &mut BTreeSet<String>,
+) -> Step<(Vec<String>, Option<String>)> {
+    let (open, named) = match arrival.look_for_question(&named_ids(db, arrival)?) {
+        Lookup::None | Lookup::Here => return Ok((Vec::new(), None)),
+        Lookup::Thread(thread) => {
+            freshen(db, Some(&thread), stale)?;
+            let open = settle::open_to(db, Some(&thread), &arrival.sender)?;
+            (open, Some(thread))
+        }
+        Lookup::Everywhere => {
+            for thread in std::mem::take(stale) {
+                course::recount(db, &thread)?;
+            }
+            (settle::open_to(db, None, &arrival.sender)?, None)
+        }
+    };
+    match arrival.choose_question(&open) {
+        Meant::None => Ok((Vec::new(), named)),
+        Meant::Several(candidates) => Ok((candidates, named)),
+        Meant::One(id) => {
+            arrival.answers = Some(id);
+            Ok((Vec::new(), None))
+        }
+    }
+}
+
+/// What is known of the ids that a message carries.
+fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
+    let (thread, parent) = (arrival.thread.as_deref(), arrival.parent.as_deref());
+    let is_a_thread = |id: Option<&str>| id.map_or(Ok(false), |id| is_thread(db, id));
+    let asks = |thread: Option<&str>| -> Step<bool> {
+        db.prepare_cached("SELECT 1 FROM message WHERE thread = ?1 AND asks <> 0")?
+            .exists(params![thread])
+    };
+    let of_thread_as_message = match is_a_thread(thread)? {
+        true => None,
+        false => thread_of(db, thread)?,
+    };
+    let of_session: Option<String> = db
+        .prepare_cached(THREAD_OF_SESSION)?
+        .query_row(params![arrival.session], |row| row.get(0))
+        .optional()?;
+    Ok(NamedIds {
+        parent_is_message: thread_of(db, parent)?.is_some(),
+        parent_is_thread: is_a_thread(parent)?,
+        thread_asks: asks(thread)?,
+        of_thread_as_message,
+        session_asks: asks(of_session.as_deref())?,
     })
 }
 
@@ -280,19 +350,27 @@ pub(super) fn choose_thread(db: &Connection, filed: &mut Filed) -> Step<Option<S
     Ok(hints.of_parent)
 }
 
-/// Finds the message that an answer means that names none. What is told about questions is right afterwards.
+/// Finds the message of its thread that an answer means that names none, or those that it may mean. What is told about
+/// questions is right afterwards.
 pub(super) fn find_question(
     db: &Connection,
     filed: &mut Filed,
     parent_is_known: bool,
     stale: &mut BTreeSet<String>,
-) -> Step<()> {
+) -> Step<Vec<String>> {
+    let mut candidates = Vec::new();
     if filed.arrival.answers_unnamed(parent_is_known) {
         freshen(db, Some(&filed.thread), stale)?;
-        filed.arrival.answers = settle::only_one(db, &filed.thread, &filed.arrival.sender)?;
+        let open = settle::open_to(db, Some(&filed.thread), &filed.arrival.sender)?;
+        match filed.arrival.choose_question(&open) {
+            Meant::None => {}
+            Meant::One(id) => filed.arrival.answers = Some(id),
+            Meant::Several(several) => candidates = several,
+        }
     }
     let asked_in = thread_of(db, filed.arrival.answered())?;
-    freshen(db, asked_in.as_deref(), stale)
+    freshen(db, asked_in.as_deref(), stale)?;
+    Ok(candidates)
 }
 
 /// Whether a named thread is a message, other than the one that names it.
@@ -382,7 +460,7 @@ fn has_answers(db: &Connection, id: &str) -> Step<bool> {
 }
 
 /// The thread of the message with an id.
-fn thread_of(db: &Connection, id: Option<&str>) -> Step<Option<String>> {
+pub(super) fn thread_of(db: &Connection, id: Option<&str>) -> Step<Option<String>> {
     let mut find = db.prepare_cached("SELECT thread FROM message WHERE id = ?1")?;
     find.query_row(params![id], |row| row.get(0)).optional()
 }

@@ -27,7 +27,7 @@ pub(super) struct Filed {
 }
 
 pub(super) const FILED: &str = "seq, id, thread, inferred, carried, text, received, verdict, pkid, side, way, at, \
-                                spare_thread, spare_message, routes";
+                                spare_thread, spare_message, routes, truncated";
 
 /// Reads the columns of [`FILED`].
 pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
@@ -39,6 +39,7 @@ pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
         arrival: Arrival::recall(Kept {
             text: row.get("text")?,
             received: row.get("received")?,
+            truncated: row.get("truncated")?,
             verdict: word(row, "verdict", verdict_of)?,
             pkid: (!pkid.is_empty()).then_some(pkid),
             side: word(row, "side", Side::parse)?,

@@ -13,7 +13,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -22,6 +22,7 @@ const STEPS: [&str; 8] = [
     schema::HOLD,
     schema::BOUNDARY,
     schema::WATCH,
+    schema::REFILED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

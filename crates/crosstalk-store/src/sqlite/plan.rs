@@ -10,7 +10,9 @@ use crosstalk_protocol::relay::{
     Admission, Attempt, Choice, Closing, Decision, Handler, Held, HoldStore as _, Inbox, PollState,
     Priority, Recipient, RelayStore as _, Retention, Ruling, State, Upload,
 };
-use crosstalk_protocol::store::{Arrival, Kept, Page, Search, Side, Store as _, ThreadFilter, Way};
+use crosstalk_protocol::store::{
+    Arrival, Kept, Moved, Page, Search, Side, Store as _, ThreadFilter, Way,
+};
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,6 +33,7 @@ fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
     Arrival::recall(Kept {
         text,
         received: None,
+        truncated: false,
         verdict,
         pkid: (verdict == Word::Verified).then(|| "ann".to_owned()),
         side: Side::ToMe,
@@ -111,6 +114,12 @@ fn use_all(store: &mut SqliteStore) {
         .unwrap();
     store.knows("ANN").unwrap();
     use_relay(store);
+    let moved = store.relocate("M2", Some("M3")).unwrap();
+    assert!(matches!(moved, Moved::Done { .. }));
+    assert!(matches!(
+        store.relocate("M2", None).unwrap(),
+        Moved::Done { .. }
+    ));
     assert!(store.dismiss("M6").unwrap());
     assert!(store.forget_message("M6").unwrap());
     assert!(store.forget("T1").unwrap() > 0);
@@ -268,6 +277,7 @@ fn is_bounded(line: &str, sql: &str) -> bool {
         "thread_open",
         "thread_waiting",
         "message_inbox",
+        "message_asked",
         "delivery_courier",
         "delivery_dead",
         "expectation_due",

@@ -18,7 +18,7 @@ const QUESTIONS: i64 = 16;
 
 pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
-                      i.digest, i.expires, i.text, i.received, i.entry";
+                      i.digest, i.expires, i.text, i.received, i.entry, i.truncated";
 
 pub(super) fn record(row: &Row<'_>) -> Step<Record> {
     let seq: i64 = row.get("seq")?;
@@ -52,6 +52,7 @@ pub(super) fn record(row: &Row<'_>) -> Step<Record> {
         expires: expires.map(Timestamp::from_millis),
         text: row.get("text")?,
         received: row.get("received")?,
+        truncated: row.get("truncated")?,
     })
 }
 

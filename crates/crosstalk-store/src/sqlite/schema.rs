@@ -389,6 +389,22 @@ ALTER TABLE token ADD COLUMN last_used_at INTEGER;
 CREATE INDEX delivery_waiting ON delivery (handler, queued_at) WHERE state = 0 AND handler > 0;
 ";
 
+/// What a person did with messages that came damaged or were filed with the wrong question.
+///
+/// `truncated` is 1 where the text may be cut off. `moved` has where a message was filed before a person moved it: nothing of
+/// this is derived, and the envelope says what it said. `message_asked` finds what waits for others.
+pub(super) const REFILED: &str = "
+ALTER TABLE intake ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE moved (
+    seq INTEGER PRIMARY KEY REFERENCES intake (seq),
+    thread TEXT NOT NULL,
+    inferred TEXT
+) STRICT;
+
+CREATE INDEX message_asked ON message (seq) WHERE wait IN (2, 3);
+";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

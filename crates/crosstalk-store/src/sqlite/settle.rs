@@ -1,7 +1,7 @@
 //! Who has to act next: what settles a message, and what opens it again.
 
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Answering, Arrival, Asking, party};
+use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::derive::{unknown, wait_of};
@@ -9,11 +9,14 @@ use super::fault::Step;
 
 /// More waiting messages of a thread than these are not looked at: which of so many an answer means, nobody can tell.
 const WAITING: usize = 64;
+/// The same of all threads.
+const WAITING_ANYWHERE: usize = 1000;
 
 /// A message that asks, as its columns have it.
 struct Question {
     seq: i64,
     id: String,
+    sender: String,
     receiver: String,
     targets: String,
     asks: i64,
@@ -23,12 +26,13 @@ struct Question {
 }
 
 const QUESTION: &str =
-    "SELECT seq, id, receiver, targets, asks, trust, answered, needs FROM message";
+    "SELECT seq, id, sender, receiver, targets, asks, trust, answered, needs FROM message";
 
 fn question(row: &Row<'_>) -> Step<Question> {
     Ok(Question {
         seq: row.get("seq")?,
         id: row.get("id")?,
+        sender: row.get("sender")?,
         receiver: row.get("receiver")?,
         targets: row.get::<_, Option<String>>("targets")?.unwrap_or_default(),
         asks: row.get("asks")?,
@@ -171,23 +175,40 @@ pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> Step<()> {
     Ok(())
 }
 
-/// The only message of a thread that waits for a sender.
-pub(super) fn only_one(db: &Connection, thread: &str, sender: &str) -> Step<Option<String>> {
-    let limit = i64::try_from(WAITING).unwrap_or(i64::MAX).saturating_add(1);
-    let sql = format!("{QUESTION} WHERE thread = ?1 AND wait <> 0 LIMIT ?2");
+/// The messages that wait for a sender: those of a thread, or without one the latest of all threads. None if there are more
+/// than can be looked through.
+pub(super) fn open_to(
+    db: &Connection,
+    thread: Option<&str>,
+    sender: &str,
+) -> Step<Vec<CandidateQuestion>> {
+    let (sql, most) = match thread {
+        Some(_) => (
+            format!("{QUESTION} WHERE thread = ?1 AND wait <> 0 ORDER BY seq LIMIT ?2"),
+            WAITING,
+        ),
+        None => (
+            format!(
+                "{QUESTION} INDEXED BY message_asked WHERE wait IN (2, 3) AND ?1 IS NULL ORDER BY seq DESC LIMIT ?2"
+            ),
+            WAITING_ANYWHERE,
+        ),
+    };
+    let limit = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
     let mut find = db.prepare_cached(&sql)?;
     let rows = find.query_map(params![thread, limit], question)?;
     let rows = rows.collect::<Step<Vec<Question>>>()?;
-    if rows.len() > WAITING {
-        return Ok(None);
+    if rows.len() > most {
+        return Ok(Vec::new());
     }
-    let mut found = None;
-    for row in &rows {
-        match (row.asking()?.asks(sender), &found) {
-            (true, Some(_)) => return Ok(None),
-            (true, None) => found = Some(row.id.clone()),
-            (false, _) => {}
+    let mut open = Vec::new();
+    for row in rows {
+        if row.asking()?.asks(sender) {
+            open.push(CandidateQuestion {
+                id: row.id,
+                sender: row.sender,
+            });
         }
     }
-    Ok(found)
+    Ok(open)
 }

@@ -183,6 +183,7 @@ impl Letter {
         Arrival::recall(Kept {
             text: self.text(),
             received: None,
+            truncated: false,
             verdict: self.verdict,
             pkid: self.pkid.clone(),
             side: self.side,

@@ -14,6 +14,7 @@ pub(crate) mod holding;
 pub(crate) mod keeping;
 pub(crate) mod knowing;
 pub(crate) mod logging;
+pub(crate) mod moving;
 pub(crate) mod ruling;
 pub(crate) mod searching;
 pub(crate) mod settling;
@@ -45,6 +46,17 @@ macro_rules! store_suite {
             parties_are_named_once_and_sixteen_at_most
             a_thread_with_many_parties_keeps_the_first
             ids_are_bytes
+        }
+        store_suite! { $make; moving:
+            unknown_ids_mean_the_only_open_question
+            several_open_questions_are_told
+            ids_in_the_wrong_place_are_understood
+            signed_ids_say_what_they_say
+            an_answer_moves_and_moves_back
+            what_answers_it_moves_along
+            nothing_answers_itself
+            a_moved_message_can_be_forgotten
+            a_whole_message_takes_the_place_of_a_truncated_one
         }
         store_suite! { $make; knowing:
             the_same_again_is_known

@@ -146,6 +146,7 @@ fn message(row: &Row<'_>) -> Step<HeldMessage> {
             expires: super::time(row.get("expires")?),
             text: arrival.text,
             received: None,
+            truncated: false,
         },
     })
 }
@@ -155,6 +156,7 @@ fn arrival(row: &Row<'_>) -> Step<Arrival> {
     Ok(Arrival::recall(Kept {
         text: row.get("text")?,
         received: None,
+        truncated: false,
         verdict: word(row, "verdict", verdict_of)?,
         pkid: (!pkid.is_empty()).then_some(pkid),
         side: Side::Between,
@@ -465,6 +467,7 @@ fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
     let arrival = Arrival::recall(Kept {
         text: record.text.clone(),
         received: None,
+        truncated: false,
         verdict: record.verdict,
         pkid: record.pkid.clone(),
         side: record.side,

@@ -127,5 +127,6 @@ fn unfiled(row: &Row<'_>) -> Step<Record> {
         digest: Digest(row.get("digest")?),
         text: a.text,
         received: a.received,
+        truncated: a.truncated,
     })
 }

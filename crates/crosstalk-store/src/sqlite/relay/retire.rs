@@ -164,6 +164,7 @@ pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> Step<()> {
         "DELETE FROM expectation WHERE seq = ?1",
         "DELETE FROM consent_use WHERE seq = ?1",
         "DELETE FROM poll WHERE seq = ?1",
+        "DELETE FROM moved WHERE seq = ?1",
     ] {
         db.prepare_cached(sql)?.execute(params![seq])?;
     }

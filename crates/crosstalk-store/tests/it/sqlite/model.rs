@@ -5,8 +5,9 @@ use crate::letter::{Letter, letter, nameless};
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, Outcome, Page, Record, Search, Side, Store, Thread, ThreadFilter,
-    ThreadHints, Wait, Way, party,
+    Arrival, AskedMessage, CandidateQuestion, Filing, Link, Lookup, Meant, Moved, NamedIds,
+    Outcome, Page, Record, Relocation, Search, Side, Store, Thread, ThreadFilter, ThreadHints,
+    Wait, Way, party, plan_relocation,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -58,21 +59,17 @@ impl Model {
             displaced = Some(spare.clone());
             self.rows[place].arrival.message = None;
         }
-        let hints = self.hints(new);
-        let thread = new.choose_thread(&hints);
-        let closed = self.course(&thread).closed_at;
         let mut new = new.clone();
+        let (mut candidates, named) = self.infer(&mut new);
+        let hints = self.hints(&new);
+        let thread = match (named, &hints.of_parent) {
+            (Some(named), None) => named,
+            _ => new.choose_thread(&hints),
+        };
+        let closed = self.course(&thread).closed_at;
         if new.answers_unnamed(hints.of_parent.is_some()) {
-            let open = (0..self.rows.len()).filter(|n| {
-                let row = &self.rows[*n];
-                let asks = row.arrival.asking().asks(&new.sender);
-                row.thread == thread && asks && self.wait(*n) != Wait::Nobody
-            });
-            let open: Vec<&str> = open.map(|n| self.rows[n].arrival.id()).collect();
-            new.answers = open
-                .first()
-                .filter(|_| open.len() == 1)
-                .map(|id| (*id).to_owned());
+            let open = self.open_to(&new.sender, |r| r.thread == thread);
+            candidates.extend(choose(&mut new, &open));
         }
         let answered = new.answered().map(str::to_owned);
         let waits = |model: &Self| {
@@ -94,7 +91,96 @@ impl Model {
             settled: answered.filter(|_| is_settled),
             closed,
             displaced,
+            candidates,
         }
+    }
+
+    /// The question that an answer means whose ids are unknown, or the ones that it may mean, and the thread that it named in the
+    /// wrong place.
+    fn infer(&self, new: &mut Arrival) -> (Vec<String>, Option<String>) {
+        let is_thread = |id: &Option<String>| {
+            id.is_some() && self.rows.iter().any(|r| Some(&r.thread) == id.as_ref())
+        };
+        let message = |id: &Option<String>| {
+            self.rows
+                .iter()
+                .find(|r| Some(r.arrival.id()) == id.as_deref())
+        };
+        let thread_is_thread = is_thread(&new.thread);
+        let asks = |thread: &Option<String>| {
+            let mut rows = self.rows.iter();
+            rows.any(|r| Some(&r.thread) == thread.as_ref() && r.arrival.wait() != Wait::Nobody)
+        };
+        let known = NamedIds {
+            parent_is_message: message(&new.parent).is_some(),
+            parent_is_thread: is_thread(&new.parent),
+            thread_asks: asks(&new.thread),
+            of_thread_as_message: message(&new.thread)
+                .filter(|_| !thread_is_thread)
+                .map(|r| r.thread.clone()),
+            session_asks: asks(&self.hints(new).of_session),
+        };
+        let (open, named) = match new.look_for_question(&known) {
+            Lookup::None | Lookup::Here => return (Vec::new(), None),
+            Lookup::Thread(thread) => (
+                self.open_to(&new.sender, |r| r.thread == thread),
+                Some(thread),
+            ),
+            Lookup::Everywhere => {
+                let mut open = self.open_to(&new.sender, |r| r.arrival.wait() != Wait::Me);
+                open.reverse();
+                (open, None)
+            }
+        };
+        let candidates = choose(new, &open);
+        let named = named.filter(|_| new.answers.is_none());
+        (candidates, named)
+    }
+
+    /// Files a message with another one. False if nothing changes.
+    fn relocate(&mut self, id: &str, target: &str) -> bool {
+        let place = |id: &str| self.rows.iter().position(|r| r.arrival.id() == id);
+        let (Some(moved), Some(target)) = (place(id), place(target)) else {
+            return false;
+        };
+        let filing = |thread: &str, answers: Option<&str>| Filing {
+            thread: thread.to_owned(),
+            answers: answers.map(str::to_owned),
+        };
+        let (row, target) = (&self.rows[moved], &self.rows[target]);
+        let now = filing(&row.thread, row.arrival.answered());
+        let then = filing(&target.thread, Some(target.arrival.id()));
+        let links = self.rows.iter().filter(|r| r.thread == now.thread);
+        let links: Vec<Link<'_>> = links
+            .map(|r| Link {
+                id: r.arrival.id(),
+                parent: r.arrival.answered(),
+            })
+            .collect();
+        let Relocation::Moves(along) = plan_relocation(id, &links, (&now, &then)) else {
+            return false;
+        };
+        self.rows[moved].arrival.answers = then.answers;
+        self.rows[moved].thread.clone_from(&then.thread);
+        for row in &mut self.rows {
+            if along.iter().any(|id| id == row.arrival.id()) {
+                row.thread.clone_from(&then.thread);
+            }
+        }
+        true
+    }
+
+    /// What waits for a sender.
+    fn open_to(&self, sender: &str, is_looked_at: impl Fn(&Row) -> bool) -> Vec<CandidateQuestion> {
+        let open = (0..self.rows.len()).filter(|n| {
+            let row = &self.rows[*n];
+            is_looked_at(row) && row.arrival.asking().asks(sender) && self.wait(*n) != Wait::Nobody
+        });
+        let question = |n: usize| CandidateQuestion {
+            id: self.rows[n].arrival.id().to_owned(),
+            sender: self.rows[n].arrival.sender.clone(),
+        };
+        open.map(question).collect()
     }
 
     fn again(&mut self, place: usize, new: &Arrival) -> Outcome {
@@ -391,6 +477,7 @@ const ULIDS: [&str; 2] = ["01J9J3D3M6A4M3WQX8G1ZQ0S7K", "01J9J3D3M6A4M3WQX8G1ZQ0
 enum Deed {
     Accept(Vec<Letter>),
     Dismiss(usize),
+    Move(usize, usize),
     Forget(usize),
     ForgetMessage(usize),
 }
@@ -461,9 +548,22 @@ fn a_deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         12 => prop::collection::vec(a_letter(), 1..4).prop_map(Deed::Accept),
         1 => (0..8_usize).prop_map(Deed::Dismiss),
+        2 => (0..8_usize, 0..8_usize).prop_map(|(one, other)| Deed::Move(one, other)),
         1 => (0..100_usize).prop_map(Deed::Forget),
         1 => (0..100_usize).prop_map(Deed::ForgetMessage),
     ]
+}
+
+/// Files an answer with the question that it means; the ones that it may mean, if they are several.
+fn choose(answer: &mut Arrival, open: &[CandidateQuestion]) -> Vec<String> {
+    match answer.choose_question(open) {
+        Meant::None => Vec::new(),
+        Meant::One(id) => {
+            answer.answers = Some(id);
+            Vec::new()
+        }
+        Meant::Several(several) => several,
+    }
 }
 
 /// What is told of a message at once. Whether an answer that joined in the same batch had closed the thread is not: threads
@@ -475,6 +575,7 @@ fn within_a_batch(outcome: Outcome) -> Outcome {
             thread,
             settled,
             displaced,
+            candidates,
             ..
         } => Outcome::Filed {
             id,
@@ -482,6 +583,7 @@ fn within_a_batch(outcome: Outcome) -> Outcome {
             settled,
             closed: None,
             displaced,
+            candidates,
         },
         other => other,
     }
@@ -512,6 +614,11 @@ proptest! {
                         .collect();
                     assert_eq!(made.store.dismiss(&id).unwrap(), !in_box.is_empty());
                     in_box.into_iter().for_each(|n| model.rows[n].dismissed = true);
+                }
+                Deed::Move(one, other) => {
+                    let (one, other) = (format!("M{one}"), format!("M{other}"));
+                    let moved = made.store.relocate(&one, Some(&other)).unwrap();
+                    assert_eq!(matches!(moved, Moved::Done { .. }), model.relocate(&one, &other));
                 }
                 Deed::Forget(number) => {
                     let Some(row) = model.rows.get(number % 20) else { continue };

@@ -49,8 +49,42 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
+/// What version 9 added.
+fn take_back_the_moves(db: &Connection) {
+    db.execute_batch(
+        "DROP TABLE moved; ALTER TABLE intake DROP COLUMN truncated; DROP INDEX IF EXISTS message_asked",
+    )
+    .unwrap();
+}
+
+/// A store of version 8 is brought up: nothing in it was moved or cut off.
+#[test]
+fn a_store_of_version_8_takes_moves() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let ask = |id: &str, thread: &str| letter(id).thread(thread).side(Side::Mine).arrival();
+    let answer = letter("A1").thread("T1").parent("M1").intent("RESPOND");
+    let answer = answer.between("CLAUDE", "KALLE").arrival();
+    store
+        .accept(&[ask("M1", "T1"), ask("M2", "T2"), answer])
+        .unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_moves(&db);
+    db.execute_batch("PRAGMA user_version = 8").unwrap();
+    drop(db);
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(store.opened().migrated_from, Some(8));
+    assert!(!store.message("A1").unwrap().unwrap().truncated);
+    store.relocate("A1", Some("M2")).unwrap();
+    assert_eq!(store.message("A1").unwrap().unwrap().thread, "T2");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
 /// What version 7 added, and everything after it.
 fn take_back_the_boundary(db: &Connection) {
+    take_back_the_moves(db);
     take_back_the_watch(db);
     db.execute_batch(
         "DROP TABLE quarantine; DROP INDEX intake_session; ALTER TABLE token DROP COLUMN courier; DROP TABLE upload; \

@@ -26,6 +26,7 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
         settled: None,
         closed: None,
         displaced: None,
+        candidates: Vec::new(),
     };
     assert_eq!(outcome, [filed]);
     let record = store.message("M1").unwrap().unwrap();

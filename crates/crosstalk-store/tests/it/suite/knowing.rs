@@ -49,6 +49,7 @@ pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store)
         settled: None,
         closed: None,
         displaced: Some("own".to_owned()),
+        candidates: Vec::new(),
     };
     assert_eq!(put(store, &signed), filed);
     assert_eq!(store.message("M1").unwrap().unwrap().text, signed.text());

@@ -1,0 +1,202 @@
+//! Which open question an answer means whose ids are wrong.
+//!
+//! Models forget ids, make them up, write a thread where a message belongs, and copy those of the example that taught them
+//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides.
+
+use super::arrival::Arrival;
+use super::party::is_same_party;
+use crate::primer::is_example_id;
+
+/// What a store knows of the ids in a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedIds {
+    /// Whether the message is here that it says it answers.
+    pub parent_is_message: bool,
+    /// Whether a thread is here that has the id of the message that it says it answers.
+    pub parent_is_thread: bool,
+    /// Whether the thread is here that it names, and something was asked in it. A thread without a question holds answers that
+    /// were lost before.
+    pub thread_asks: bool,
+    /// The thread of a message that has the id of the thread that it names.
+    pub of_thread_as_message: Option<String>,
+    /// Whether something was asked in the latest thread of its session.
+    pub session_asks: bool,
+}
+
+/// Where the question of an answer is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Nowhere: its ids say what it answers, or it answers nothing.
+    None,
+    /// In the thread where it is filed.
+    Here,
+    /// In another thread, which it named in a wrong place.
+    Thread(String),
+    /// Among all that wait: nothing that it names is known.
+    Everywhere,
+}
+
+/// A question that waits for the sender of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateQuestion {
+    /// Its id.
+    pub id: String,
+    /// Who asks.
+    pub sender: String,
+}
+
+/// The question that an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// None that waits for its sender.
+    None,
+    /// This one.
+    One(String),
+    /// One of these.
+    Several(Vec<String>),
+}
+
+impl Arrival {
+    /// The question that it means, among those that wait for its sender: the one that it names, in whatever place; else the
+    /// only one by whom it is addressed to; else the only one.
+    pub fn choose_question(&self, open: &[CandidateQuestion]) -> Meant {
+        let is_named = |q: &&CandidateQuestion| Some(&q.id) == self.thread.as_ref();
+        if let Some(named) = open.iter().find(is_named) {
+            return Meant::One(named.id.clone());
+        }
+        let is_by_receiver = |q: &&CandidateQuestion| is_same_party(&q.sender, &self.receiver);
+        let addressed: Vec<&CandidateQuestion> = open.iter().filter(is_by_receiver).collect();
+        let left = match addressed.is_empty() {
+            true => open.iter().collect(),
+            false => addressed,
+        };
+        match left.as_slice() {
+            [] => Meant::None,
+            [only] => Meant::One(only.id.clone()),
+            several => Meant::Several(several.iter().map(|q| q.id.clone()).collect()),
+        }
+    }
+
+    /// Where its question is looked for. Only what was pasted and is not signed may have ids that are made up
+    /// ([`Self::may_make_up`]); anything else is looked for in its own thread, if it names no message.
+    pub fn look_for_question(&self, known: &NamedIds) -> Lookup {
+        if !self.answers_unnamed(known.parent_is_message) {
+            return Lookup::None;
+        }
+        if !self.may_make_up() {
+            return Lookup::Here;
+        }
+        if let Some(thread) = &known.of_thread_as_message {
+            return Lookup::Thread(thread.clone());
+        }
+        if let Some(parent) = self.parent.as_ref().filter(|_| known.parent_is_thread) {
+            return Lookup::Thread(parent.clone());
+        }
+        let is_real = |id: &Option<String>| id.as_deref().is_some_and(|id| !is_example_id(id));
+        let is_at_home = (known.thread_asks && is_real(&self.thread))
+            || (known.session_asks && is_real(&self.session));
+        match is_at_home {
+            true => Lookup::Here,
+            false => Lookup::Everywhere,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Word;
+    use crate::primer::{Assistant, example};
+    use crate::store::{Kept, Side, Way};
+    use crosstalk_envelope::Timestamp;
+    use crosstalk_envelope::reply::ReceivedIds;
+
+    fn answer(text: &str, way: Way) -> Arrival {
+        Arrival::recall(Kept {
+            text: text.to_owned(),
+            received: None,
+            truncated: false,
+            verdict: Word::Unsigned,
+            pkid: None,
+            side: Side::ToMe,
+            way,
+            at: Timestamp::from_millis(0),
+            message: None,
+            answers: None,
+            spare: ReceivedIds {
+                thread: "T".into(),
+                message: "M".into(),
+            },
+        })
+    }
+
+    fn headers(lines: &str) -> String {
+        format!(
+            "[[A→B v1]]\nuser: a\n{lines}context: c\nintent: RESPOND\nbody: |\n  Yes.\nsig: none\n[[END]]\n"
+        )
+    }
+
+    #[test]
+    fn ids_that_nobody_knows_say_nothing() {
+        let nothing = NamedIds::default();
+        let unknown = answer(&headers("thread: T9\nparent: M9\n"), Way::Pasted);
+        assert_eq!(unknown.look_for_question(&nothing), Lookup::Everywhere);
+        let known = |change: fn(&mut NamedIds)| {
+            let mut known = NamedIds::default();
+            change(&mut known);
+            known
+        };
+        for (known, wanted) in [
+            (known(|k| k.parent_is_message = true), Lookup::None),
+            (known(|k| k.thread_asks = true), Lookup::Here),
+            (
+                known(|k| k.parent_is_thread = true),
+                Lookup::Thread("M9".into()),
+            ),
+            (
+                known(|k| k.of_thread_as_message = Some("T1".into())),
+                Lookup::Thread("T1".into()),
+            ),
+        ] {
+            assert_eq!(unknown.look_for_question(&known), wanted, "{known:?}");
+        }
+        let imported = answer(&headers("thread: T9\n"), Way::Imported);
+        assert_eq!(imported.look_for_question(&nothing), Lookup::Here);
+    }
+
+    #[test]
+    fn the_only_question_of_the_receiver_is_meant() {
+        let open = |pairs: &[(&str, &str)]| -> Vec<CandidateQuestion> {
+            let open = |(id, sender): &(&str, &str)| CandidateQuestion {
+                id: (*id).to_owned(),
+                sender: (*sender).to_owned(),
+            };
+            pairs.iter().map(open).collect()
+        };
+        // It is addressed to B.
+        let answer = answer(&headers("thread: M3\n"), Way::Pasted);
+        for (pairs, wanted) in [
+            (&[][..], Meant::None),
+            (&[("M1", "C")], Meant::One("M1".into())),
+            (&[("M1", "C"), ("M2", "b")], Meant::One("M2".into())),
+            (
+                &[("M1", "B"), ("M2", "B")],
+                Meant::Several(vec!["M1".into(), "M2".into()]),
+            ),
+            (&[("M1", "B"), ("M3", "C")], Meant::One("M3".into())),
+        ] {
+            assert_eq!(answer.choose_question(&open(pairs)), wanted, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn ids_of_the_example_say_nothing_even_if_they_are_here() {
+        let copied = answer(&example(Assistant::Any), Way::Pasted);
+        let known = NamedIds {
+            thread_asks: true,
+            session_asks: true,
+            ..NamedIds::default()
+        };
+        assert_eq!(copied.look_for_question(&known), Lookup::Everywhere);
+    }
+}
