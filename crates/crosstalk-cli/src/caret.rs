@@ -1,15 +1,18 @@
 //! A finding, with the line that it is about and carets under the fault.
 
 use crate::console::{BLUE, DIM, severity_style, styled};
+use crate::paragraph::width;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Diagnostic, LineIndex};
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr as _;
 
-/// How much of a long line is shown, in characters, and how much of that before the fault.
+/// How much of a long line is shown at most, in characters, and how much of that before the fault.
 const WINDOW: usize = 66;
 const BEFORE: usize = 24;
+/// The columns beside the line: its number, the bar, and the marks where it was cut.
+const BESIDE: usize = 14;
 
 /// Draws findings of one text, with styles.
 #[derive(Debug)]
@@ -47,9 +50,9 @@ impl<'t> Carets<'t> {
         let bar = styled(BLUE, "|");
         if has_a_place(finding) {
             let (shown, span) = self.window(&finding.span);
-            let width = |range: Range<usize>| shown.get(range).unwrap_or("").width();
-            let indent = " ".repeat(width(0..span.start));
-            let carets = "^".repeat(width(span).max(1));
+            let wide = |range: Range<usize>| shown.get(range).unwrap_or("").width();
+            let indent = " ".repeat(wide(0..span.start));
+            let carets = "^".repeat(wide(span).max(1));
             out.push_str(&format!(
                 "{gutter} {bar}\n{} {bar} {shown}\n{gutter} {bar} {indent}{}\n",
                 styled(BLUE, &number),
@@ -66,12 +69,14 @@ impl<'t> Carets<'t> {
 
     /// The line of a span, escaped and cut to the window, and where the span stands in that.
     fn window(&self, span: &Range<usize>) -> (String, Range<usize>) {
+        let room = width().saturating_sub(BESIDE).clamp(8, WINDOW);
+        let before_fault = BEFORE.min(room / 2);
         let start = self.text.floor_char_boundary(span.start);
         let before = self.text.get(..start).unwrap_or("");
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let skipped = before
             .get(line_start..)
-            .map_or(0, |head| head.chars().count().saturating_sub(BEFORE));
+            .map_or(0, |head| head.chars().count().saturating_sub(before_fault));
         let line = self.text.get(line_start..).unwrap_or("");
         let line = line.split('\n').next().unwrap_or("");
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -79,7 +84,7 @@ impl<'t> Carets<'t> {
         let mut shown = String::from(if skipped > 0 { "…" } else { "" });
         let (mut from, mut to) = (None, None);
         let mut buffer = [0; 4];
-        let mut left = WINDOW;
+        let mut left = room;
         for (at, c) in line.char_indices().skip(skipped) {
             let at = line_start + at;
             if at >= span.start && from.is_none() {

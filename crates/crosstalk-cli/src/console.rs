@@ -5,11 +5,13 @@
 
 use crate::cli::Color;
 use crate::failure::Failure;
-use crate::paragraph::wrap;
+use crate::paragraph::{self, wrap};
+use crate::screen;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::unicode::escape;
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Stderr, Stdout, Write as _};
 
 /// The style of a fault.
@@ -43,12 +45,23 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// A text whose lines are not wider than the terminal, if there is one.
+pub(crate) fn fitted(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    match columns {
+        Some(columns) => screen::fit(text, columns),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Stdout and stderr. Neither is locked between two writes: other threads of a command may have something to say.
 pub(crate) struct Console {
     out: Stdout,
     err: Stderr,
     out_color: ColorChoice,
     err_color: ColorChoice,
+    /// The columns that a line of each may have, where that is known.
+    out_columns: Option<usize>,
+    err_columns: Option<usize>,
     profile: Option<String>,
 }
 
@@ -60,7 +73,13 @@ impl Console {
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
         };
+        let (out_columns, err_columns) = (screen::stdout_columns(), screen::stderr_columns());
+        if let Some(narrower) = out_columns.into_iter().chain(err_columns).min() {
+            paragraph::set_columns(narrower);
+        }
         Self {
+            out_columns,
+            err_columns,
             out_color: choose(AutoStream::choice(&out)),
             err_color: choose(AutoStream::choice(&err)),
             out,
@@ -79,6 +98,11 @@ impl Console {
         self.out.is_terminal()
     }
 
+    /// The columns that a line on stdout may have; nothing where lines stay whole.
+    pub(crate) const fn columns(&self) -> Option<usize> {
+        self.out_columns
+    }
+
     /// Writes data to stdout, byte for byte.
     pub(crate) fn data(&mut self, data: impl AsRef<[u8]>) -> Result<(), Failure> {
         self.out
@@ -95,15 +119,18 @@ impl Console {
         }
     }
 
-    /// Writes text for people to stdout; its styles are dropped where they don't belong.
+    /// Writes text for people to stdout; its styles are dropped where they don't belong, and lines that are too wide for
+    /// the terminal are broken.
     pub(crate) fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let text = fitted(text, self.out_columns);
         AutoStream::new(&mut self.out, self.out_color)
             .write_all(text.as_bytes())
             .map_err(Failure::of_output)
     }
 
-    /// Writes text for people to stderr.
+    /// Writes text for people to stderr, as [`Self::show`] does to stdout.
     pub(crate) fn talk(&mut self, text: &str) -> Result<(), Failure> {
+        let text = fitted(text, self.err_columns);
         AutoStream::new(&mut self.err, self.err_color)
             .write_all(text.as_bytes())
             .map_err(Failure::of_output)

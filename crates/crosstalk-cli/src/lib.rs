@@ -57,7 +57,7 @@ mod view;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use cli::Cli;
-use console::Console;
+use console::{Console, fitted};
 use exit::Exit;
 use failure::Failure;
 use std::io::Write as _;
@@ -75,9 +75,16 @@ pub fn main() -> ExitCode {
                 true => write!(
                     anstream::stderr(),
                     "{}",
-                    harmless(&fault.render().to_string())
+                    fitted(
+                        &harmless(&fault.render().to_string()),
+                        screen::stderr_columns()
+                    )
                 ),
-                false => write!(anstream::stdout(), "{shown}"),
+                false => write!(
+                    anstream::stdout(),
+                    "{}",
+                    fitted(&shown, screen::stdout_columns())
+                ),
             };
             return ExitCode::from(u8::try_from(fault.exit_code()).unwrap_or(exit::USAGE));
         }

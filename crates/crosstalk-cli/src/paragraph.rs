@@ -1,12 +1,26 @@
-//! Sentences on a screen of 80 columns.
+//! Sentences on a screen of at most 80 columns.
 
-/// The columns that text for people keeps to.
-pub(crate) const WIDTH: usize = 80;
+use std::sync::OnceLock;
+
+/// The columns that text for people keeps to where there is room.
+const WIDEST: usize = 80;
+
+static WIDTH: OnceLock<usize> = OnceLock::new();
+
+/// Says how many columns the terminal of this process has. The first word counts.
+pub(crate) fn set_columns(columns: usize) {
+    let _ = WIDTH.set(columns.clamp(1, WIDEST));
+}
+
+/// The columns that text for people keeps to: 80, or those of a narrower terminal.
+pub(crate) fn width() -> usize {
+    WIDTH.get().copied().unwrap_or(WIDEST)
+}
 
 /// Breaks a text between words so that it fits, given that `taken` columns of the first line are in use.
 /// Further lines begin with `indent` spaces. Words that are too long stay whole.
 pub(crate) fn wrap(text: &str, taken: usize, indent: usize) -> String {
-    wrap_to(WIDTH, text, taken, indent)
+    wrap_to(width(), text, taken, indent)
 }
 
 /// The same for so many columns.

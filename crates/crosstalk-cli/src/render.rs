@@ -3,7 +3,7 @@
 //! The body stands behind a bar, so that nothing in it can pass for a line of ours; everything is escaped.
 
 use crate::console::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, severity_style, styled};
-use crate::paragraph::{WIDTH, wrap, wrap_to};
+use crate::paragraph::{width, wrap, wrap_to};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
@@ -21,14 +21,14 @@ pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &s
     let mut out = String::with_capacity(document.source().len() * 2 + 512);
     title(&mut out, &document.envelope(), place);
     let headers = document.headers().filter(|(name, _)| *name != "intent");
-    fields(&mut out, &headers.collect::<Vec<_>>(), 0, WIDTH);
+    fields(&mut out, &headers.collect::<Vec<_>>(), 0, width());
     for block in document.blocks() {
         out.push_str(&format!(
             "\n{} {}\n",
             styled(DIM, "meta:"),
             styled(BOLD, &escape(block.namespace()))
         ));
-        fields(&mut out, &block.fields().collect::<Vec<_>>(), 2, WIDTH);
+        fields(&mut out, &block.fields().collect::<Vec<_>>(), 2, width());
     }
     out.push('\n');
     for line in document.body_lines() {
@@ -41,7 +41,7 @@ pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &s
     }
     out.push('\n');
     let sig = signature(&document.envelope());
-    fields(&mut out, &[("sig", &sig)], 0, WIDTH);
+    fields(&mut out, &[("sig", &sig)], 0, width());
     remarks(&mut out, document, lines);
     out
 }
@@ -55,7 +55,7 @@ fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
     );
     let (badge, color) = intent(envelope);
     let used = sides.chars().count() + 2 + badge.chars().count();
-    let free = WIDTH.saturating_sub(used + place.chars().count());
+    let free = width().saturating_sub(used + place.chars().count());
     // Where the place does not fit behind the sides, it stands below them.
     let gap = if free >= 2 {
         " ".repeat(free)
@@ -67,7 +67,7 @@ fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
         styled(BOLD, &sides),
         styled(color, &badge),
         styled(DIM, place),
-        styled(DIM, &"─".repeat(WIDTH))
+        styled(DIM, &"─".repeat(width()))
     ));
 }
 
@@ -154,6 +154,10 @@ fn remarks(out: &mut String, document: &Document<'_>, lines: &LineIndex<'_>) {
 
 /// `repaired  line 3: the arrow of the direction line was read as → (PST-007)`
 pub(crate) fn remark(finding: &Diagnostic, lines: &LineIndex<'_>) -> String {
+    remark_with(finding, lines, "")
+}
+
+fn remark_with(finding: &Diagnostic, lines: &LineIndex<'_>, times: &str) -> String {
     let position = lines.position(finding.span.start);
     let style = severity_style(finding.severity);
     let word = match finding.severity {
@@ -162,7 +166,7 @@ pub(crate) fn remark(finding: &Diagnostic, lines: &LineIndex<'_>) -> String {
     };
     let pad = " ".repeat(NAMES.saturating_sub(word.len()));
     let text = format!(
-        "line {}: {} ({})",
+        "line {}: {} ({}){times}",
         position.line,
         escape(&finding.message),
         finding.rule.id
@@ -172,6 +176,31 @@ pub(crate) fn remark(finding: &Diagnostic, lines: &LineIndex<'_>) -> String {
         styled(style, word),
         wrap(&text, NAMES, NAMES)
     )
+}
+
+/// The findings, with those of one kind in one line: the first of them, and how many there are.
+pub(crate) fn remarks_by_kind(findings: &[Diagnostic], lines: &LineIndex<'_>) -> String {
+    let mut out = String::new();
+    let mut has_more = false;
+    for (number, finding) in findings.iter().enumerate() {
+        let is_same =
+            |f: &&Diagnostic| f.rule.id == finding.rule.id && f.severity == finding.severity;
+        let before = findings.iter().take(number);
+        if before.filter(is_same).next().is_some() {
+            continue;
+        }
+        let more = findings.iter().skip(number + 1).filter(is_same).count();
+        has_more |= more > 0;
+        let times = match more {
+            0 => String::new(),
+            more => format!(", and {more} more of this kind"),
+        };
+        out.push_str(&remark_with(finding, lines, &times));
+    }
+    if has_more {
+        out.push_str(&format!("{}\n", styled(DIM, "-v lists all of them")));
+    }
+    out
 }
 
 /// Repairs that could not keep everything.

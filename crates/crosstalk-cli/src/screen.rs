@@ -1,58 +1,53 @@
 //! The size of the terminal, and text that fits into its cells.
 //!
+//! [`fit`] is the one place that keeps every line for people within the terminal: the console passes all of them through
+//! it. What lays out columns uses the same width, so that little is left to break.
+//!
 //! Text comes here already escaped: nothing in it moves the cursor. A cell is the room of one narrow character; wide
 //! ones take two. What can't be told apart on a screen is never torn apart: a letter keeps its combining marks, a flag
 //! both of its letters.
 
+use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use terminal_size::{Height, Width};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// What is assumed where there is no terminal.
+/// What is assumed of a terminal that does not know its size.
 const COLUMNS: usize = 80;
-const ROWS: usize = 24;
 /// A terminal that is said to be wider than this is not believed.
 const MOST: usize = 1000;
 /// Between tab stops; a tab is counted as if it took all of them.
 const TAB: usize = 8;
 
-/// How many cells and rows there are to write on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
-    /// Cells of a row, at least one.
-    pub(crate) columns: usize,
-    /// Rows, at least one.
-    pub(crate) rows: usize,
-}
-
-/// The size of the terminal that stdout is. `COLUMNS` and `LINES` are believed first; where stdout is no terminal it is
-/// 80 by 24.
-pub(crate) fn size() -> Size {
+/// The columns that a line on stdout may have: those of `COLUMNS`, else those of its terminal. A pipe or a file without
+/// `COLUMNS` has no width: its lines stay whole.
+pub(crate) fn stdout_columns() -> Option<usize> {
     let stdout = std::io::stdout();
-    let terminal = match stdout.is_terminal() {
-        true => terminal_size::terminal_size_of(&stdout),
-        false => None,
-    };
-    let said = |name| std::env::var(name).ok();
-    size_of(
-        said("COLUMNS").as_deref(),
-        said("LINES").as_deref(),
-        terminal,
-    )
+    let terminal = stdout.is_terminal();
+    columns(terminal.then(|| terminal_size::terminal_size_of(&stdout)))
 }
 
-fn size_of(columns: Option<&str>, lines: Option<&str>, terminal: Option<(Width, Height)>) -> Size {
-    let said = |text: Option<&str>| text.and_then(|t| t.trim().parse().ok()).filter(|n| *n > 0);
-    // A terminal that does not know its size says 0.
-    let asked = |number: u16| Some(usize::from(number)).filter(|n| *n > 0);
-    let (width, height) = match terminal {
-        Some((Width(width), Height(height))) => (asked(width), asked(height)),
-        None => (None, None),
+/// The same of stderr.
+pub(crate) fn stderr_columns() -> Option<usize> {
+    let stderr = std::io::stderr();
+    let terminal = stderr.is_terminal();
+    columns(terminal.then(|| terminal_size::terminal_size_of(&stderr)))
+}
+
+fn columns(terminal: Option<Option<(Width, Height)>>) -> Option<usize> {
+    columns_of(std::env::var("COLUMNS").ok().as_deref(), terminal)
+}
+
+/// The columns that the environment says, or a terminal that may not know its size.
+fn columns_of(said: Option<&str>, terminal: Option<Option<(Width, Height)>>) -> Option<usize> {
+    let said = said.and_then(|t| t.trim().parse().ok());
+    let asked = || {
+        let size = terminal?;
+        let known = size.map(|(Width(width), _)| usize::from(width));
+        Some(known.filter(|n| *n > 0).unwrap_or(COLUMNS))
     };
-    Size {
-        columns: said(columns).or(width).unwrap_or(COLUMNS).min(MOST),
-        rows: said(lines).or(height).unwrap_or(ROWS).min(MOST),
-    }
+    let columns: Option<usize> = said.filter(|n| *n > 0).or_else(asked);
+    columns.map(|n| n.min(MOST))
 }
 
 /// The cells that a text takes in one row.
@@ -106,6 +101,120 @@ pub(crate) fn clip_cells(line: &str, width: usize) -> String {
     }
 }
 
+/// Breaks the lines of a text that are wider than `width` cells: between words, where there are any. A command in
+/// backticks stays together if a row has room for it. A row that goes on begins where its line begins, and behind a bar
+/// if that does, so that no text passes for one of ours. Styles take no cells.
+pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
+    let fits = |line: &str| line.len() <= width || visible(line) <= width;
+    if text.split('\n').all(fits) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        match fits(line) {
+            true => out.push_str(line),
+            false => break_line(line, width, &mut out),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The cells that a text with styles takes.
+pub(crate) fn visible(text: &str) -> usize {
+    match text.contains(ESCAPE) {
+        true => cells(&anstream::adapter::strip_str(text).to_string()),
+        false => cells(text),
+    }
+}
+
+const ESCAPE: char = '\u{1b}';
+
+fn break_line(line: &str, width: usize, out: &mut String) {
+    let plain = anstream::adapter::strip_str(line).to_string();
+    let inner = plain.trim_start_matches(' ');
+    let lead = (plain.len() - inner.len()).min(width / 2);
+    let hang = match inner.starts_with(['│', '┆']) {
+        true => format!("{}┆ ", " ".repeat(lead)),
+        false => " ".repeat(lead),
+    };
+    let room = width.saturating_sub(cells(&hang)).max(1);
+    // The first row has its indent in the line itself.
+    let (mut used, mut is_fresh) = (0, true);
+    for (spaces, word) in words(line, room) {
+        let wide = visible(word);
+        let spaces = if is_fresh { spaces.min(lead) } else { spaces };
+        if used + spaces + wide <= width || is_fresh {
+            out.push_str(&" ".repeat(spaces));
+            used += spaces;
+        } else {
+            out.push('\n');
+            out.push_str(&hang);
+            used = cells(&hang);
+        }
+        is_fresh = wide == 0 && is_fresh;
+        used = push_word(word, (used, width), &hang, out);
+    }
+}
+
+/// Writes a word, in several rows if one has no room for it; the cells of its last row that are used then.
+fn push_word(word: &str, (mut used, width): (usize, usize), hang: &str, out: &mut String) -> usize {
+    let mut rest = word;
+    while !rest.is_empty() {
+        let length = match rest.strip_prefix(ESCAPE) {
+            // A style ends with its first letter.
+            Some(style) => style
+                .find(|c: char| c.is_ascii_alphabetic())
+                .map_or(rest.len(), |at| at + 2),
+            None => Clusters(rest).next().map_or(rest.len(), str::len),
+        };
+        let Some((piece, behind)) = rest.split_at_checked(length) else {
+            break;
+        };
+        let wide = visible(piece);
+        if used + wide > width && used > cells(hang) {
+            out.push('\n');
+            out.push_str(hang);
+            used = cells(hang);
+        }
+        out.push_str(piece);
+        used += wide;
+        rest = behind;
+    }
+    used
+}
+
+/// The words of a line, each with the number of spaces before it. What stands in backticks is one word if it fits into
+/// `room` cells. Spaces at the end of the line are left out.
+fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        let inner = rest.trim_start_matches(' ');
+        let spaces = rest.len() - inner.len();
+        if inner.is_empty() {
+            return words;
+        }
+        let end = |from: usize| {
+            let tail = inner.get(from..).unwrap_or("");
+            tail.find(' ').map_or(inner.len(), |at| from + at)
+        };
+        let first = end(0);
+        let is_open = |to: usize| inner.get(..to).unwrap_or("").matches('`').count() % 2 == 1;
+        let whole = is_open(first)
+            .then(|| inner.get(first..)?.find('`'))
+            .flatten();
+        let whole = whole.map(|at| end(first + at));
+        let fits = |to: &usize| visible(inner.get(..*to).unwrap_or("")) <= room;
+        let length = whole.filter(fits).unwrap_or(first);
+        let (word, behind) = inner.split_at_checked(length).unwrap_or((inner, ""));
+        words.push((spaces, word));
+        rest = behind;
+    }
+}
+
 /// What stays together: a character with the marks on it, the two letters of a flag, joined emoji, the parts of a
 /// Hangul syllable.
 struct Clusters<'t>(&'t str);
@@ -150,25 +259,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_environment_is_believed_then_the_terminal_then_nobody() {
-        let terminal = Some((Width(132), Height(50)));
-        let size = |c, l, t| {
-            let size = size_of(c, l, t);
-            (size.columns, size.rows)
-        };
-        assert_eq!(size(Some("40"), None, terminal), (40, 50));
-        assert_eq!(size(Some("40"), Some("7"), None), (40, 7));
-        assert_eq!(size(None, None, terminal), (132, 50));
-        assert_eq!(size(None, None, None), (80, 24));
+    fn the_environment_is_believed_then_the_terminal() {
+        let terminal = Some(Some((Width(132), Height(50))));
+        assert_eq!(columns_of(Some("40"), terminal), Some(40));
+        assert_eq!(columns_of(Some("40"), None), Some(40));
+        assert_eq!(columns_of(None, terminal), Some(132));
+        assert_eq!(columns_of(None, None), None);
         for wrong in ["", "0", "-5", "wide", "99999999999999999999999"] {
-            assert_eq!(
-                size(Some(wrong), Some(wrong), terminal),
-                (132, 50),
-                "{wrong}"
-            );
+            assert_eq!(columns_of(Some(wrong), terminal), Some(132), "{wrong}");
         }
-        assert_eq!(size(Some("100000"), None, None).0, MOST);
-        assert_eq!(size(None, None, Some((Width(0), Height(0)))), (80, 24));
+        assert_eq!(columns_of(Some("100000"), None), Some(MOST));
+        let unknown = Some(Some((Width(0), Height(0))));
+        assert_eq!(columns_of(None, unknown), Some(80));
+        assert_eq!(columns_of(None, Some(None)), Some(80));
     }
 
     #[test]
@@ -203,6 +306,36 @@ mod tests {
         assert_eq!(clip_cells("e\u{301}", 1), "e\u{301}");
     }
 
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(fit("short\nlines\n", 5), "short\nlines\n");
+        assert_eq!(fit("one two three", 8), "one two\nthree");
+        assert_eq!(fit("  one two three", 8), "  one\n  two\n  three");
+        assert_eq!(fit("abcdefgh", 5), "abcde\nfgh");
+        assert_eq!(fit("a bcdefgh", 5), "a\nbcdef\ngh");
+        assert_eq!(
+            fit("  │ 日本 text more", 10),
+            "  │ 日本\n  ┆ text\n  ┆ more"
+        );
+        assert_eq!(fit("column    column", 8), "column\ncolumn");
+        assert_eq!(fit("padded      ", 8), "padded");
+        let styled = "\u{1b}[1mone two\u{1b}[0m three";
+        assert_eq!(fit(styled, 8), "\u{1b}[1mone two\u{1b}[0m\nthree");
+    }
+
+    #[test]
+    fn a_command_stays_together_where_it_fits() {
+        assert_eq!(
+            fit("see `crosstalk show 01` now", 20),
+            "see\n`crosstalk show 01`\nnow"
+        );
+        assert_eq!(
+            fit("see `crosstalk show 01` now", 12),
+            "see\n`crosstalk\nshow 01` now"
+        );
+        assert_eq!(fit("a ` alone in a row", 8), "a `\nalone in\na row");
+    }
+
     /// Text of all kinds: plain, wide, with marks, with flags.
     fn line() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
@@ -217,6 +350,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_row_is_wider_than_the_terminal(line in line(), indent in 0_usize..20, width in 16_usize..60) {
+            let line = format!("{}{line}", " ".repeat(indent));
+            for row in fit(&line, width).split('\n') {
+                prop_assert!(visible(row) <= width, "{:?} in {}", row, width);
+            }
+            let without = |text: &str| text.split_whitespace().collect::<String>();
+            prop_assert_eq!(without(&fit(&line, width)), without(&line));
+        }
+
         #[test]
         fn rows_fit_and_are_the_line(line in line(), width in 0_usize..30) {
             let rows = wrap_cells(&line, width);

@@ -29,7 +29,7 @@ use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
 pub(crate) struct Look {
     /// The columns that there are.
     pub(crate) width: usize,
-    /// Whether long lines are broken: on a terminal.
+    /// Whether long lines are broken: where the columns are known.
     pub(crate) breaks: bool,
     /// The time that ages are counted from.
     pub(crate) now: Timestamp,
@@ -42,10 +42,10 @@ pub(crate) struct Look {
 impl Look {
     /// As the terminal is, or 80 columns without breaking lines.
     pub(crate) fn of(console: &Console) -> Self {
-        let breaks = console.is_terminal();
+        let columns = console.columns();
         Self {
-            width: if breaks { screen::size().columns } else { 80 },
-            breaks,
+            width: columns.unwrap_or(80),
+            breaks: columns.is_some(),
             now: clock::now(),
             unfold: false,
             full: false,

@@ -4,7 +4,7 @@ use super::message::{badge, warning};
 use super::{Look, intent, line, parties, party, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
-use crate::screen::{cells, clip_cells};
+use crate::screen::{cells, clip_cells, visible};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{AskedMessage, Record, Thread, ThreadState, Wait};
 
@@ -122,6 +122,7 @@ fn extract(record: &Record, extract: impl Fn(&str) -> String) -> String {
     let document = record.document();
     match warning(&document) {
         Some(warning) => format!("(content warning: {})", escape(&warning)),
+        None if record.truncated => format!("(truncated) {}", extract(&document.body_text())),
         None => extract(&document.body_text()),
     }
 }
@@ -179,8 +180,4 @@ pub(crate) fn messages(
         out.push_str(&format!("  {}\n", clip_cells(&text, room)));
     }
     out
-}
-
-fn visible(text: &str) -> usize {
-    cells(&anstream::adapter::strip_str(text).to_string())
 }

@@ -38,3 +38,4 @@ mod stream;
 mod terminal;
 mod transcript;
 mod verify;
+mod width;

@@ -3,7 +3,7 @@
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::failure::Failure;
 use crate::json;
-use crate::paragraph::{WIDTH, wrap};
+use crate::paragraph::{width, wrap};
 use crate::render;
 use anstyle::Style;
 use crosstalk_envelope::unicode::escape;
@@ -79,7 +79,7 @@ fn title(word: Word, sides: (Option<&str>, Option<&str>), place: &str) -> String
     };
     let used = badge.chars().count() + 2 + sides.chars().count() + place.chars().count();
     // Where the place does not fit behind the sides, it stands below them.
-    let gap = match WIDTH.saturating_sub(used) {
+    let gap = match width().saturating_sub(used) {
         0 | 1 => "\n".to_owned(),
         free => " ".repeat(free),
     };
