@@ -40,6 +40,7 @@ mod poll;
 mod prompt;
 mod redact;
 mod relay;
+mod relocate;
 mod reply;
 mod restore;
 mod schema;
@@ -69,6 +70,7 @@ use crosstalk_protocol::store::Page;
 pub(crate) enum Command {
     Send(send::Send),
     Paste(paste::Paste),
+    Move(relocate::Move),
     Reply(reply::Reply),
     Forward(forward::Forward),
     Inbox(inbox::Inbox),
@@ -132,6 +134,7 @@ impl Command {
         match self {
             Self::Send(command) => command.run(console),
             Self::Paste(command) => command.run(console),
+            Self::Move(command) => command.run(console),
             Self::Reply(command) => command.run(console),
             Self::Forward(command) => command.run(console),
             Self::Inbox(command) => command.run(console),

@@ -190,7 +190,7 @@ fn latest(store: &SqliteStore) -> Result<Record, Failure> {
     record.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
 }
 
-/// How many of the latest threads are looked through for a message that waits.
+/// How many of the latest threads are looked through for a message.
 const RECENT: usize = 50;
 
 /// Messages of the latest threads that a name or an address has a part in, the first ones of each thread.
@@ -209,16 +209,19 @@ pub(crate) fn seen(store: &SqliteStore, address: &str) -> Result<Vec<Record>, Fa
 
 /// The latest message that was asked and has no answer yet.
 pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failure> {
+    find_recent(store, |r| matches!(r.wait, Wait::Them | Wait::Carry))
+}
+
+/// The latest message of a kind in the latest threads.
+pub(crate) fn find_recent(
+    store: &SqliteStore,
+    is_wanted: impl Fn(&Record) -> bool,
+) -> Result<Option<Record>, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(RECENT))?;
-    for thread in threads
-        .items
-        .iter()
-        .filter(|t| t.asked > 0 || t.waiting > 0)
-    {
+    for thread in &threads.items {
         let records = everything(store, &thread.id)?;
-        let is_asked = |r: &Record| matches!(r.wait, Wait::Them | Wait::Carry);
-        if let Some(asked) = records.into_iter().rev().find(is_asked) {
-            return Ok(Some(asked));
+        if let Some(found) = records.into_iter().rev().find(&is_wanted) {
+            return Ok(Some(found));
         }
     }
     Ok(None)

@@ -119,6 +119,17 @@ impl Input {
         }
     }
 
+    /// The file that it is from, as it is typed in a command; nothing for stdin and the clipboard.
+    pub(crate) fn file_argument(&self) -> Option<String> {
+        let path = self.path.as_deref().filter(|p| p.exists())?;
+        let shown = shown_path(path.to_str()?);
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./\\:".contains(c);
+        Some(match shown.chars().all(is_plain) {
+            true => shown.into_owned(),
+            false => format!("'{}'", shown.replace('\'', "'\\''")),
+        })
+    }
+
     /// The text, or what stands before the fault, and the fault.
     pub(crate) fn text(&self) -> Result<&str, (Cow<'_, str>, Diagnostic)> {
         decode(&self.bytes).map_err(|fault| {

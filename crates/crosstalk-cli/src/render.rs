@@ -185,8 +185,7 @@ pub(crate) fn remarks_by_kind(findings: &[Diagnostic], lines: &LineIndex<'_>) ->
     for (number, finding) in findings.iter().enumerate() {
         let is_same =
             |f: &&Diagnostic| f.rule.id == finding.rule.id && f.severity == finding.severity;
-        let before = findings.iter().take(number);
-        if before.filter(is_same).next().is_some() {
+        if findings.iter().take(number).any(|f| is_same(&f)) {
             continue;
         }
         let more = findings.iter().skip(number + 1).filter(is_same).count();

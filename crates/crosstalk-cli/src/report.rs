@@ -28,6 +28,8 @@ pub(crate) struct Message {
     digest: String,
     body: String,
     envelope: String,
+    /// Whether the text may be cut off.
+    truncated: bool,
 }
 
 impl Message {
@@ -54,6 +56,7 @@ impl Message {
             digest: record.digest.to_string(),
             body: record.document().body_text(),
             envelope: record.text.clone(),
+            truncated: record.truncated,
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
 pub(crate) const SENT: &str = "crosstalk.sent/1";
 /// The name and version of what `crosstalk send --json` and `crosstalk forward --json` print for several receivers.
 pub(crate) const SENT_MANY: &str = "crosstalk.sent-many/1";
+/// The name and version of what `crosstalk move --json` prints.
+pub(crate) const MOVE: &str = "crosstalk.move/1";
 /// The name and version of what `crosstalk paste --json` prints.
 pub(crate) const PASTE: &str = "crosstalk.paste/1";
 /// The name and version of what `crosstalk threads --json` prints.
@@ -114,6 +116,8 @@ pub(crate) enum Form {
     SentMany,
     /// crosstalk.paste/1: of `paste --json`
     Paste,
+    /// crosstalk.move/1: of `move --json`
+    Move,
     /// crosstalk.threads/1: of `threads --json`
     Threads,
     /// crosstalk.show/1: of `show --json`
@@ -189,6 +193,7 @@ impl Form {
             Self::Sent => conversation::sent(),
             Self::SentMany => conversation::sent_many(),
             Self::Paste => conversation::paste(),
+            Self::Move => conversation::moved(),
             Self::Threads => conversation::threads(),
             Self::Show => conversation::show(),
             Self::Inbox => conversation::inbox(),

@@ -43,6 +43,9 @@ pub(crate) struct Import {
     /// Files and folders
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// Keep messages that may be cut off; they are shown as truncated from then on
+    #[arg(long)]
+    accept_truncated: bool,
     /// Print JSON of the form crosstalk.import/1
     #[arg(long)]
     json: bool,
@@ -72,6 +75,7 @@ impl Import {
             exit: Exit::SUCCESS,
             person: desk.config.sender()?,
             user: desk.config.user()?,
+            accept_truncated: self.accept_truncated,
             bar: bar.clone(),
         };
         let mut done = 0;
@@ -162,6 +166,7 @@ struct Work<'w> {
     /// Who the person is in a chat that was exported.
     person: String,
     user: String,
+    accept_truncated: bool,
     bar: ProgressBar,
 }
 
@@ -190,7 +195,10 @@ impl Work<'_> {
                 return Ok(());
             }
         };
-        let (text, scan) = input.scan(Reading::Paste);
+        let (text, mut scan) = input.scan(Reading::Paste);
+        if self.accept_truncated {
+            scan = scan.accept_truncated();
+        }
         if scan.documents.is_empty()
             && files::may_be_chat(path)
             && let Some(chat) = chat::read_chat(&text)
@@ -199,7 +207,10 @@ impl Work<'_> {
         }
         if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
             let line = fault.position(&text).line;
-            let reason = format!("line {line}: {} ({})", fault.message, fault.rule.id);
+            let mut reason = format!("line {line}: {} ({})", fault.message, fault.rule.id);
+            if !scan.truncated.is_empty() {
+                reason.push_str("; --accept-truncated keeps it, marked as truncated");
+            }
             self.refuse(&name, &reason, Exit::of(&scan.refused));
         }
         for document in &scan.documents {

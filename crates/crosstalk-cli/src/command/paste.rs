@@ -1,12 +1,14 @@
 //! `crosstalk paste`: what came from a chat, found in whatever surrounds it, verified, threaded and kept.
 
+mod pick;
 pub(super) mod plain;
 mod source;
 mod told;
 
+use super::relocate;
 use crate::caret::Carets;
 use crate::console::Console;
-use crate::desk::Desk;
+use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::incoming::{Incoming, Taken};
@@ -14,14 +16,19 @@ use crate::input::Input;
 use crate::json;
 use crate::ledger;
 use crate::lookup::Look;
+use crate::paragraph::wrap;
 use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Diagnostic, Document, ErrorCode, Intent, LineIndex, Reading, Severity};
 use crosstalk_protocol::consent::{Policy, Withdrawn};
-use crosstalk_protocol::store::{Arrival, Outcome, Record, Side, Store as _, Way, is_placeholder};
+use crosstalk_protocol::store::{
+    Arrival, Moved, Outcome, Record, Side, Store as _, Way, is_placeholder,
+};
 use crosstalk_protocol::{Word, is_primer_example};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
@@ -31,10 +38,11 @@ use std::path::PathBuf;
 ///
 /// Finds every envelope in the text, whatever stands around it, and says what had to be repaired. A key that comes with a
 /// message at first contact is pinned, unless the settings say otherwise. The same message again is noticed. A plain
-/// answer without an envelope is filed with --as-reply-to.
+/// answer without an envelope is filed with --as-reply-to, which also moves a message that is here already. An answer whose
+/// ids are unknown is filed with the only message that waits for its sender.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n  crosstalk paste --accept-truncated  # an answer that was cut off\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
 )]
 pub(crate) struct Paste {
     /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
@@ -43,7 +51,7 @@ pub(crate) struct Paste {
     /// Take the clipboard, whatever stdin is
     #[arg(long, conflicts_with = "files")]
     clipboard: bool,
-    /// The text is a plain answer to this message: its id or the beginning of it; alone, to the latest one without an answer
+    /// The text answers this message: its id or the beginning of it; alone, the latest one without an answer
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     as_reply_to: Option<String>,
     /// Who said it, where the plain answer is to a poll: one of those who are asked
@@ -52,9 +60,15 @@ pub(crate) struct Paste {
     /// Keep a message whose id another one has under an id of its own
     #[arg(long)]
     new_id: bool,
+    /// Keep a message that may be cut off; it is shown as truncated from then on
+    #[arg(long)]
+    accept_truncated: bool,
     /// Show texts that are folded because of a content warning
     #[arg(long)]
     unfold: bool,
+    /// List each repair, also several of one kind
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON of the form crosstalk.paste/1
     #[arg(long)]
     json: bool,
@@ -68,6 +82,9 @@ impl Paste {
         let inputs = source::read(&self, console, &desk)?;
         let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
         keeper.new_id = self.new_id;
+        keeper.accept_truncated = self.accept_truncated;
+        keeper.verbose = self.verbose;
+        keeper.may_ask = true;
         keeper.quiet = self.json;
         let mut exit = Exit::SUCCESS;
         for input in &inputs {
@@ -93,16 +110,35 @@ impl Paste {
         input: &Input,
         reference: &str,
     ) -> Result<Exit, Failure> {
-        let answered = plain::answered(console, keeper.desk, reference)?;
+        let is_named = !matches!(reference, "" | desk::LAST);
         let (_, scan) = input.scan(Reading::Paste);
-        if !scan.documents.is_empty() {
-            keeper.answers = Some(answered.id);
+        if !scan.documents.is_empty() || !scan.truncated.is_empty() {
+            keeper.answers = Some(plain::answered(console, keeper.desk, reference)?.id);
+            keeper.moves_known = is_named;
             return keeper.keep(console, input);
         }
         keeper.way = Way::Filed;
+        let before = plain::filed_before(console, keeper.desk, input, self.from.as_deref())?;
+        if let (Some(before), false) = (&before, is_named || self.new_id) {
+            // The latest message without an answer is another one by now: the same text is known, and answers nothing else.
+            let store = keeper.desk.kept(console)?;
+            let is_poll = |r: Record| r.meaning == Some(Intent::Poll);
+            if !desk::latest_asked(&store)?.is_some_and(is_poll) {
+                return keeper.keep(console, &Input::of_text(&input.name, before.text.clone()));
+            }
+        }
+        let answered = plain::answered(console, keeper.desk, reference)?;
         let asked = (&answered, self.from.as_deref());
         let text = plain::envelope(console, keeper.desk, input, asked)?;
-        keeper.keep(console, &Input::of_text(&input.name, text))
+        let exit = keeper.keep(console, &Input::of_text(&input.name, text))?;
+        if let (Some(before), false, false) = (&before, keeper.kept.is_empty(), keeper.quiet) {
+            let store = keeper.desk.kept(console)?;
+            let id = view::short(&store, &before.id)?;
+            console.note(&format!(
+                "the same text was filed before, as {id}; if that was a mistake, `crosstalk show {id}` shows it"
+            ))?;
+        }
+        Ok(exit)
     }
 }
 
@@ -155,6 +191,8 @@ pub(crate) struct Keeper<'k> {
     new_id: bool,
     /// The message that everything answers, because a person says so.
     pub(crate) answers: Option<String>,
+    /// Whether what is here already is moved to that message: only if the person named it.
+    moves_known: bool,
     /// What the relay says about the message.
     pub(crate) given: Option<Given>,
     unfold: bool,
@@ -162,6 +200,12 @@ pub(crate) struct Keeper<'k> {
     pub(crate) quiet: bool,
     /// Nothing is said about what was known.
     pub(crate) skips_known: bool,
+    /// What may be cut off is kept.
+    pub(crate) accept_truncated: bool,
+    /// Each repair is told by itself.
+    verbose: bool,
+    /// Whether the person is asked which question an answer means.
+    may_ask: bool,
     /// The messages that are new here.
     pub(crate) kept: Vec<Record>,
     messages: Vec<Value>,
@@ -177,10 +221,14 @@ impl<'k> Keeper<'k> {
             way: Way::Pasted,
             new_id: false,
             answers: None,
+            moves_known: false,
             given: None,
             unfold,
             quiet: false,
             skips_known: false,
+            accept_truncated: false,
+            verbose: false,
+            may_ask: false,
             kept: Vec::new(),
             messages: Vec::new(),
             errors: Vec::new(),
@@ -193,9 +241,15 @@ impl<'k> Keeper<'k> {
             Way::Relayed => Reading::Strict,
             _ => Reading::Paste,
         };
-        let (text, scan) = input.scan(reading);
+        let (text, mut scan) = input.scan(reading);
+        if self.accept_truncated {
+            scan = scan.accept_truncated();
+        }
         let lines = LineIndex::new(&text);
         let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;
+        if !scan.truncated.is_empty() && !self.quiet {
+            console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
+        }
         if scan.documents.is_empty() {
             return Ok(exit);
         }
@@ -236,6 +290,7 @@ impl<'k> Keeper<'k> {
                 _ => incoming.learn(&taken.admitted)?,
             };
             exit = exit.worst(exit_of(outcome, taken.admitted.verdict().word()));
+            let moved = self.file_with_named(&mut store, outcome)?;
             let record = match outcome {
                 Outcome::Conflict { .. } => None,
                 Outcome::Filed { id, .. } | Outcome::Known { id, .. } => store.message(id)?,
@@ -249,12 +304,18 @@ impl<'k> Keeper<'k> {
                 lines: &lines,
                 number,
                 skips_known: self.skips_known,
+                verbose: self.verbose,
+                moved: moved.as_ref(),
             };
             match self.quiet {
                 true => self.messages.push(told.report()?),
                 false => {
                     told.show(console, &store, self.unfold)?;
                     ledger::tell(console, withdrawn)?;
+                    if let (Some(record), false) = (&record, told.candidates().is_empty()) {
+                        let candidates = (told.candidates(), self.may_ask);
+                        pick::pick(console, &mut store, record, candidates)?;
+                    }
                 }
             }
             if let Outcome::Filed { .. } = outcome {
@@ -262,6 +323,36 @@ impl<'k> Keeper<'k> {
             }
         }
         Ok(exit)
+    }
+
+    /// What to do about a message that may be cut off.
+    fn truncated_hint(&self, input: &Input) -> String {
+        let mut command = "crosstalk paste --accept-truncated".to_owned();
+        if let Some(answers) = &self.answers {
+            command.push_str(&format!(" --as-reply-to {}", escape(answers)));
+        }
+        if let Some(file) = input.file_argument() {
+            command.push_str(&format!(" {file}"));
+        }
+        format!(
+            "Copy the answer again, to its last line; or keep it as it is, marked as truncated, with `{command}`."
+        )
+    }
+
+    /// Moves a message that is here already to the one that the person says it answers.
+    fn file_with_named(
+        &self,
+        store: &mut SqliteStore,
+        outcome: &Outcome,
+    ) -> Result<Option<Moved>, Failure> {
+        let answers = self.answers.as_ref().filter(|_| self.moves_known);
+        let (Some(answers), Outcome::Known { id, .. }) = (answers, outcome) else {
+            return Ok(None);
+        };
+        let (Some(record), Some(answers)) = (store.message(id)?, store.message(answers)?) else {
+            return Ok(None);
+        };
+        relocate::relocate(store, &record, Some(&answers)).map(Some)
     }
 
     /// Hands the messages to the store: in one go, unless one says something about consent. Such a one is held against what
@@ -341,6 +432,18 @@ impl<'k> Keeper<'k> {
             console.talk(&carets.draw(finding))?;
         }
         if exit == Exit::from(ErrorCode::Format) && !text.contains("[[") {
+            if let Some(before) = plain::filed_before(console, self.desk, input, None)? {
+                let store = self.desk.kept(console)?;
+                let id = view::short(&store, &before.id)?;
+                let text = format!(
+                    "The same text is filed already: {id} is here since {}; `crosstalk move {id} --answers ID` files it with \
+                     another message.",
+                    before.at
+                );
+                return console
+                    .talk(&format!("{}\n", wrap(&text, 0, 0)))
+                    .map(|()| exit);
+            }
             console.talk(
                 "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last`; to a poll, \
                  say whose it is with `--from NAME`.\n",

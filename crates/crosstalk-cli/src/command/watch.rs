@@ -36,6 +36,9 @@ pub(crate) struct Watch {
     /// Open the editor for each message that waits for you; the answer goes on the clipboard
     #[arg(long)]
     reply: bool,
+    /// Keep messages that may be cut off; they are shown as truncated from then on
+    #[arg(long)]
+    accept_truncated: bool,
     /// Show texts that are folded because of a content warning
     #[arg(long)]
     unfold: bool,
@@ -89,6 +92,7 @@ impl Watch {
                 let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
                 // One's own messages come by as they are copied.
                 keeper.skips_known = true;
+                keeper.accept_truncated = self.accept_truncated;
                 let exit = keeper.keep(console, &Input::of_text("clipboard", text))?;
                 console.flush()?;
                 if self.reply {

@@ -2,7 +2,7 @@
 
 use super::signing::{form, maybe, maybe_object, object, text};
 use super::{
-    EXPORT, IMPORT, INBOX, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding,
+    EXPORT, IMPORT, INBOX, MOVE, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding,
 };
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
@@ -42,6 +42,7 @@ fn message_fields() -> Value {
         "received_at": text(), "written_at": maybe(),
         "digest": digest(),
         "body": text(), "envelope": text(),
+        "truncated": {"type": "boolean"},
     })
 }
 
@@ -105,10 +106,11 @@ pub(super) fn sent_many() -> Value {
 
 pub(super) fn paste() -> Value {
     let one = object(json!({
-        "outcome": {"enum": ["filed", "known", "conflict", "refused"]},
+        "outcome": {"enum": ["filed", "known", "moved", "conflict", "refused"]},
         "id": text(),
         "message": maybe_object(message_fields()),
         "settles": maybe(),
+        "candidates": list(text()),
         "learned": maybe(),
         "repairs": list(finding()),
         "verdict": {"type": "object", "required": ["schema", "verdict", "sentence", "next"]},
@@ -117,8 +119,28 @@ pub(super) fn paste() -> Value {
     form(
         PASTE,
         "What `crosstalk paste --json` prints. `verdict` has the form crosstalk.verify/1. `errors` are about what could \
-         not be read; `refusal` says why a message is not kept whose consent is not enough.",
+         not be read; `refusal` says why a message is not kept whose consent is not enough. `candidates` are the messages \
+         that an answer may mean whose ids are unknown, if several wait for its sender; `moved` says that a message was here \
+         and answers another one now.",
         json!({"schema": schema(PASTE), "messages": list(one), "errors": list(finding())}),
+    )
+}
+
+pub(super) fn moved() -> Value {
+    form(
+        MOVE,
+        "What `crosstalk move --json` prints. `from` is the thread that the message was in, `along` how many messages went \
+         with it because they answer it, `settles` the message that it answers and that waits no more, `reopens` the one that \
+         waits again.",
+        json!({
+            "schema": schema(MOVE),
+            "moved": {"type": "boolean"},
+            "from": text(),
+            "message": maybe_object(message_fields()),
+            "along": number(),
+            "settles": maybe(),
+            "reopens": maybe(),
+        }),
     )
 }
 

@@ -6,9 +6,9 @@ use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::desk::why_gone;
 use crate::render;
 use crate::screen::cells;
-use crosstalk_envelope::Document;
 use crosstalk_envelope::canonical::is_hop_namespace;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{CoreHeader, Document};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Record, Side, Wait, Way};
 
@@ -77,6 +77,9 @@ fn facts(
         if !record.carries_id {
             fields.push(("id here", &record.id));
         }
+        let named = document.header(CoreHeader::Parent);
+        let here = record.parent.as_deref().filter(|p| named != Some(p));
+        fields.extend(here.map(|p| ("answers here", p)));
     } else {
         fields.extend(record.context.as_deref().map(|c| ("context", c)));
         fields.push(("message", &id));
@@ -128,10 +131,16 @@ fn body(out: &mut String, record: &Record, document: &Document<'_>, look: &Look)
         return;
     }
     lines(out, document, look, usize::MAX, 0);
+    if record.truncated {
+        out.push_str(&format!("{}\n", styled(YELLOW, CUT_OFF)));
+    }
     if document.body_lines().next().is_none() {
         out.push_str(&format!("{}\n", styled(DIM, "(no text)")));
     }
 }
+
+/// What is said behind a text that may be cut off.
+pub(super) const CUT_OFF: &str = "(truncated: the text may be cut off here)";
 
 /// What is said before the text of a message that must not be acted on.
 pub(super) const fn caution(verdict: Word) -> Option<&'static str> {

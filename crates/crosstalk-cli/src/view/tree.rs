@@ -1,7 +1,7 @@
 //! A thread as a tree: each message below the one that it answers. A question that was put to several stands there once,
 //! with all their answers below it.
 
-use super::message::{badge, caution, lines, warning};
+use super::message::{CUT_OFF, badge, caution, lines, warning};
 use super::{Look, intent, parties, party, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, RED, YELLOW, styled};
@@ -185,5 +185,8 @@ fn node(
             "{}\n",
             styled(DIM, &clip_cells(&line, look.width))
         ));
+    }
+    if record.truncated {
+        out.push_str(&format!("{pad}{}\n", styled(YELLOW, CUT_OFF)));
     }
 }

@@ -345,3 +345,30 @@ fn the_start_screen_fits_a_page() {
     assert!(screen.starts_with("Crosstalk: "), "{screen}");
     assert!(screen.contains("Waiting for you: 1 message"), "{screen}");
 }
+
+/// Two questions wait for one sender, and the ids of the answer are unknown: the person picks the question.
+#[test]
+fn a_person_picks_the_question_of_an_answer() {
+    let home = Home::new("pick");
+    let user = [("CROSSTALK_USER", "kalle"), ("CROSSTALK_CLIPBOARD", "none")];
+    for question in ["Which port?", "Which database?"] {
+        let ended = home.run_with(&user, &["send", "chatgpt", question], "");
+        assert_eq!(ended.code, 0, "{}", ended.err);
+    }
+    let lost = "[[CHATGPT→KALLE v1]]\nuser: chatgpt\nthread: 01JZZZZZZZG0T7MAHPXVDNXWZZ\n\
+                parent: 01JZZZZZZZS86Z5JATM52C3MZZ\ncontext: ports\nintent: RESPOND\nbody: |\n  8443.\nsig: none\n[[END]]\n";
+    let file = home.path("lost.txt");
+    std::fs::write(&file, lost).unwrap();
+    let terminal = terminal(&home, 80, 40, &[]);
+    terminal.type_text(&format!("clear; crosstalk paste {}\n", file.display()));
+    let screen = terminal.wait_for("Enter for none:");
+    assert!(
+        screen.contains("  1  ") && screen.contains("Which database?"),
+        "{screen}"
+    );
+    terminal.type_text("2\n");
+    terminal.wait_for("Moved");
+    let shown = run(&terminal, "crosstalk threads");
+    assert!(shown.contains("2  KALLE, CHATGPT"), "{shown}");
+    assert!(!shown.contains("01JZZZZZZZ"), "{shown}");
+}

@@ -2373,7 +2373,7 @@ pub mod rule {
         help: "write the namespace in lower case",
         drops: false,
     };
-    /// PST-029: A message whose end is known without [[END]] is complete.
+    /// PST-029: A message whose end is known without \[\[END\]\] is complete.
     pub static END_ADDED: Rule = Rule {
         id: "PST-029",
         code: Some(ErrorCode::Format),

@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::outgoing::refused;
 use crate::recipient::resolve_typed;
 use crosstalk_envelope::reply::{self, ReceivedIds};
-use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Record, Way, is_same_party};
@@ -32,6 +32,44 @@ pub(super) fn answered(
     }
 }
 
+/// The plain text of an answer, without the blank lines around it.
+fn body_of(input: &Input) -> Result<&str, Failure> {
+    let text = input
+        .text()
+        .map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
+    Ok(text.trim_end().trim_start_matches(['\r', '\n']))
+}
+
+/// The lines of a text in the form in which a body is kept.
+fn lines_of(text: &str) -> Vec<String> {
+    let lines = text.trim_end().lines();
+    lines.map(|l| nfc(l.trim_end()).into_owned()).collect()
+}
+
+/// Whether a message was filed from the same plain text.
+fn is_filed_from(record: &Record, body: &str) -> bool {
+    record.way == Way::Filed && lines_of(&record.document().body_text()) == lines_of(body)
+}
+
+/// The answer that was filed before from the same plain text, in one of the latest threads; by the one who is named, if one is.
+pub(super) fn filed_before(
+    console: &mut Console,
+    desk: &Desk,
+    input: &Input,
+    from: Option<&str>,
+) -> Result<Option<Record>, Failure> {
+    let (Ok(body), Some(store)) = (body_of(input), desk.messages(console)?) else {
+        return Ok(None);
+    };
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let from = from.map(|name| resolve_typed(&desk.config, name));
+    desk::find_recent(&store, |r| {
+        is_filed_from(r, body) && from.as_deref().is_none_or(|f| is_same_party(&r.sender, f))
+    })
+}
+
 /// The envelope of the answer that stands in a text without one; of one that was filed before, as it was.
 pub(super) fn envelope(
     console: &mut Console,
@@ -39,23 +77,18 @@ pub(super) fn envelope(
     input: &Input,
     (answered, from): (&Record, Option<&str>),
 ) -> Result<String, Failure> {
-    let text = input
-        .text()
-        .map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))?;
-    let body = text.trim_end().trim_start_matches(['\r', '\n']);
+    let body = body_of(input)?;
     if body.is_empty() {
         return Err(Failure::Failed("there is no text to file".into()));
     }
     let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
     let before = desk::everything(&desk.kept(console)?, &answered.thread)?;
-    let mut before = before.into_iter().rev().filter(|r| {
-        r.way == Way::Filed
-            && r.parent.as_deref() == Some(&answered.id)
-            && is_same_party(&r.sender, &sender)
-    });
-    let is_same = |r: &Record| r.document().body_text().trim_end() == body;
-    if let Some(same) = before.find(is_same) {
+    let mut before = before
+        .into_iter()
+        .rev()
+        .filter(|r| r.parent.as_deref() == Some(&answered.id) && is_same_party(&r.sender, &sender));
+    if let Some(same) = before.find(|r| is_filed_from(r, body)) {
         return Ok(same.text);
     }
     let ids = ReceivedIds {

@@ -1,5 +1,6 @@
 //! What is told about a message that was pasted.
 
+use crate::command::relocate;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::incoming::Taken;
@@ -14,7 +15,7 @@ use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Outcome, Record, Store as _, Wait, is_same_party};
+use crosstalk_protocol::store::{Moved, Outcome, Record, Store as _, Wait, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -31,6 +32,10 @@ pub(super) struct Told<'t> {
     pub(super) number: usize,
     /// Whether nothing is said about what is known already.
     pub(super) skips_known: bool,
+    /// Whether each repair is told by itself.
+    pub(super) verbose: bool,
+    /// What became of it where it was here already and answers another message now.
+    pub(super) moved: Option<&'t Moved>,
 }
 
 impl Told<'_> {
@@ -66,8 +71,13 @@ impl Told<'_> {
                 self.verdict(console)?;
                 self.remarks(console, store, record)?;
                 if let Some(displaced) = displaced {
+                    let other = store.message(displaced)?;
+                    let what = match other.is_some_and(|r| r.truncated) {
+                        true => "the truncated message",
+                        false => "a message that nobody vouches for",
+                    };
                     console.note(&format!(
-                        "a message that nobody vouches for had this id; it is {} now",
+                        "{what} had this id; it is {} now",
                         short(displaced)
                     ))?;
                 }
@@ -88,6 +98,10 @@ impl Told<'_> {
                 console.flush()?;
                 console.talk(&format!("{word} in thread {thread}{next}\n"))
             }
+            Outcome::Known { .. } if self.is_moved() => match (self.record, self.moved) {
+                (Some(record), Some(moved)) => relocate::tell(console, store, record, moved),
+                _ => Ok(()),
+            },
             Outcome::Known { .. } if self.skips_known => Ok(()),
             Outcome::Known {
                 id,
@@ -100,8 +114,15 @@ impl Told<'_> {
                     true => ", and it is verified now",
                     false => "",
                 };
+                let next = match self.record.map(|r| r.way) {
+                    // The same words may answer two questions.
+                    Some(Way::Filed) => {
+                        "; `crosstalk paste --as-reply-to ID` files it with another message, too"
+                    }
+                    _ => "",
+                };
                 console.talk(&format!(
-                    "{word}: {} is here since {since}{better}; `crosstalk show {}`\n",
+                    "{word}: {} is here since {since}{better}; `crosstalk show {}`{next}\n",
                     short(id),
                     short(id)
                 ))
@@ -132,6 +153,11 @@ impl Told<'_> {
         }
     }
 
+    /// Whether it was here already and answers another message now.
+    fn is_moved(&self) -> bool {
+        matches!(self.moved, Some(Moved::Done { .. }))
+    }
+
     /// What a model got wrong: the id of the question once more, sides that were not swapped, a question that is not here.
     fn remarks(
         &self,
@@ -141,40 +167,77 @@ impl Told<'_> {
     ) -> Result<(), Failure> {
         let arrival = &self.taken.arrival;
         let written = self.document.header(CoreHeader::Message);
-        let mut remarks = Vec::new();
+        let id = view::short(store, &record.id)?;
+        let mut remarks: Vec<String> = Vec::new();
         if !record.carries_id && written.is_some() {
             remarks.push(
-                "the id that it carries is another message's, or none: it has one of its own here",
+                "the id that it carries is another message's, or none: it has one of its own here"
+                    .into(),
             );
         }
         let parent = record.parent.as_deref();
         let question = parent.map(|p| store.message(p)).transpose()?.flatten();
         let named = self.document.header(CoreHeader::Parent);
-        if named.is_some() && named != parent && question.is_some() {
-            remarks.push("the message that it says it answers is not here: it was filed with the one that waits");
-        } else if named.is_some() && question.is_none() {
-            remarks.push("the message that it answers is not here; `crosstalk paste --as-reply-to ID` files it with another one");
+        let is_told = arrival.answers.is_some();
+        let has_strange_thread = self
+            .document
+            .header(CoreHeader::Thread)
+            .is_some_and(|t| t != record.thread);
+        if is_told {
+            // The person said what it answers.
+        } else if named.is_some() && named != parent && question.is_some() {
+            remarks.push(format!(
+                "the message that it says it answers is not here: it was filed with the one that waits; `crosstalk move {id} \
+                 --answers ID` files it with another one"
+            ));
+        } else if named.is_none() && has_strange_thread && question.is_some() {
+            remarks.push(format!(
+                "the thread that it names is not here: it was filed with the one message that waits for its sender; \
+                 `crosstalk move {id} --answers ID` files it with another one"
+            ));
+        } else if named.is_some() && question.is_none() && self.candidates().is_empty() {
+            remarks.push(format!(
+                "the message that it answers is not here; `crosstalk move {id} --answers ID` files it with another one"
+            ));
         }
         let is_turned = |q: &Record| {
             is_same_party(&q.sender, &arrival.sender)
                 && is_same_party(&q.receiver, &arrival.receiver)
         };
         if arrival.meaning == Some(Intent::Respond) && question.as_ref().is_some_and(is_turned) {
-            remarks
-                .push("sender and receiver are those of the question: the model did not swap them");
+            remarks.push(
+                "sender and receiver are those of the question: the model did not swap them".into(),
+            );
+        }
+        if record.truncated {
+            remarks.push(
+                "the text may be cut off: it is shown as truncated from now on. If you get the whole one, paste it, too"
+                    .into(),
+            );
         }
         for remark in remarks {
-            console.note(remark)?;
+            console.note(&remark)?;
         }
         Ok(())
     }
 
+    /// The messages that it may answer.
+    pub(super) fn candidates(&self) -> &[String] {
+        match self.outcome {
+            Outcome::Filed { candidates, .. } => candidates,
+            _ => &[],
+        }
+    }
+
     fn repairs(&self, console: &mut Console) -> Result<(), Failure> {
         let findings = render::findings(self.document);
-        let all: String = findings
-            .iter()
-            .map(|f| render::remark(f, self.lines))
-            .collect();
+        let all: String = match self.verbose {
+            true => findings
+                .iter()
+                .map(|f| render::remark(f, self.lines))
+                .collect(),
+            false => render::remarks_by_kind(&findings, self.lines),
+        };
         console.show(&format!("\n{all}"))
     }
 
@@ -198,12 +261,16 @@ impl Told<'_> {
     pub(super) fn report(&self) -> Result<Value, Failure> {
         let (word, id) = match self.outcome {
             Outcome::Filed { id, .. } => ("filed", id),
+            Outcome::Known { id, .. } if self.is_moved() => ("moved", id),
             Outcome::Known { id, .. } => ("known", id),
             Outcome::Conflict { id, .. } => ("conflict", id),
         };
         let settled = match self.outcome {
             Outcome::Filed { settled, .. } => settled.clone(),
-            _ => None,
+            _ => match self.moved {
+                Some(Moved::Done { settled, .. }) => settled.clone(),
+                _ => None,
+            },
         };
         let findings = self.document.diagnostics().iter();
         let repairs = findings.map(|d| json::value(&finding(d, self.lines)));
@@ -213,6 +280,7 @@ impl Told<'_> {
             "id": id,
             "message": self.record.map(Message::new),
             "settles": settled,
+            "candidates": self.candidates(),
             "learned": self.learned,
             "repairs": repairs,
             "verdict": json::value(&self.taken.admitted.verdict().report())?,
@@ -240,6 +308,7 @@ pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure
         "id": taken.arrival.id(),
         "message": null,
         "settles": null,
+        "candidates": [],
         "learned": null,
         "repairs": [],
         "verdict": json::value(&taken.admitted.verdict().report())?,

@@ -1,0 +1,83 @@
+//! Which question an answer means whose ids are unknown, where several wait for its sender.
+
+use crate::age::age;
+use crate::clock;
+use crate::command::relocate::{relocate, tell};
+use crate::console::{BOLD, Console, DIM, styled};
+use crate::desk;
+use crate::failure::Failure;
+use crate::paragraph::wrap;
+use crate::screen::clip_cells;
+use crate::view::{self, Look, first_line};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::{Record, Store as _};
+use crosstalk_store::SqliteStore;
+use std::io::{IsTerminal as _, Write as _};
+
+/// How many questions are listed.
+const MOST: usize = 9;
+
+/// Lets a person pick the question that a message answers, and files it there. Where there is no person to ask, or none is
+/// picked, it stays where it is, and the commands are told.
+pub(super) fn pick(
+    console: &mut Console,
+    store: &mut SqliteStore,
+    answer: &Record,
+    (candidates, may_ask): (&[String], bool),
+) -> Result<(), Failure> {
+    let mut questions = Vec::new();
+    for id in candidates.iter().take(MOST) {
+        questions.extend(store.message(id)?.map(desk::veiled));
+    }
+    let sender = escape(&answer.sender).into_owned();
+    console.note(&format!(
+        "its ids are unknown here, and {} messages wait for an answer of {sender}:",
+        candidates.len()
+    ))?;
+    list(console, store, &questions)?;
+    let is_asked = may_ask && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let picked = match is_asked {
+        true => ask(console, &questions)?,
+        false => None,
+    };
+    let Some(question) = picked else {
+        let id = view::short(store, &answer.id)?;
+        let text = format!(
+            "It stays in a thread of its own; `crosstalk move {id} --answers ID` files it with one of them."
+        );
+        return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+    };
+    let moved = relocate(store, answer, Some(&question))?;
+    tell(console, store, answer, &moved)
+}
+
+fn list(console: &mut Console, store: &SqliteStore, questions: &[Record]) -> Result<(), Failure> {
+    let (now, width) = (clock::now(), Look::of(console).width);
+    for (number, question) in (1..).zip(questions) {
+        let id = view::short(store, &question.id)?;
+        let age = age(question.at, now);
+        let taken = 8 + id.len() + age.len();
+        let text = first_line(&question.document().body_text());
+        let text = clip_cells(&text, width.saturating_sub(taken).max(12));
+        console.talk(&format!(
+            "  {number}  {}  {text}  {}\n",
+            styled(BOLD, &id),
+            styled(DIM, &age)
+        ))?;
+    }
+    Ok(())
+}
+
+/// The question whose number a person types; none without one.
+fn ask(console: &mut Console, questions: &[Record]) -> Result<Option<Record>, Failure> {
+    console.talk("Which one does it answer? A number, or Enter for none: ")?;
+    std::io::stderr().flush().map_err(Failure::of_output)?;
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|e| Failure::Io("stdin".into(), e))?;
+    let number = line.trim().parse::<usize>().ok();
+    let picked = number
+        .and_then(|n| n.checked_sub(1))
+        .and_then(|n| questions.get(n));
+    Ok(picked.cloned())
+}
