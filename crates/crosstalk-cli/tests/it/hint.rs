@@ -79,6 +79,10 @@ fn filled(word: &str) -> String {
     if word == "{url}" {
         return filled("URL");
     }
+    // What stands right behind a word is not always there.
+    if let Some(start) = word.find('{').filter(|start| *start > 0) {
+        word.truncate(start);
+    }
     while let (Some(start), Some(end)) = (word.find('{'), word.find('}')) {
         word.replace_range(start..=end, "01K74V8QF8");
     }
