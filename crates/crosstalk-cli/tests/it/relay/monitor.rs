@@ -50,7 +50,7 @@ fn promtool(arguments: &[&str], stdin: &str) -> (bool, String) {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("promtool is in the Debian package prometheus, which `cargo xtask test` installs");
+        .unwrap_or_else(|e| panic!("promtool, of the Debian package prometheus: {e}"));
     child
         .stdin
         .take()

@@ -363,7 +363,7 @@ fn systemd_accepts_the_unit() {
         .arg("verify")
         .arg(&file)
         .output();
-    let verify = verify.expect("systemd-analyze is in the Debian package systemd");
+    let verify = verify.unwrap_or_else(|e| panic!("systemd-analyze, of the package systemd: {e}"));
     let said = [verify.stdout, verify.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(verify.status.success() && said.is_empty(), "{said}");
