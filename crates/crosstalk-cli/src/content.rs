@@ -256,19 +256,18 @@ impl Content {
             }
         };
         let thread = answered.map_or_else(|| desk.new_id(), |r| r.thread.clone());
-        let session = match answered.and_then(|r| r.session.clone()) {
+        // Chats make up sessions and contexts: a thread goes on with its own.
+        let known = match answered {
+            Some(answered) => desk.kept(console)?.thread(&answered.thread)?,
+            None => None,
+        };
+        let known_session = known.as_ref().and_then(|t| t.session.clone());
+        let session = match known_session.or_else(|| answered?.session.clone()) {
             Some(session) => session,
             None => session_text(clock::now(), &word_of(&thread)),
         };
-        let context = self.context.clone();
+        let context = self.context.clone().or_else(|| known?.context);
         let context = context.or_else(|| answered?.context.clone());
-        let context = match (context, answered) {
-            (None, Some(answered)) => {
-                let thread = desk.kept(console)?.thread(&answered.thread)?;
-                thread.and_then(|t| t.context)
-            }
-            (context, _) => context,
-        };
         let context = context.or_else(|| config.context());
         let context = context.unwrap_or_else(|| match self.is_private() {
             // A context outlives the text: it stands in every answer.

@@ -105,7 +105,9 @@ pub(crate) fn clip_cells(line: &str, width: usize) -> String {
 /// backticks stays together if a row has room for it. A row that goes on begins where its line begins, and behind a bar
 /// if that does, so that no text passes for one of ours. Styles take no cells.
 pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
-    let fits = |line: &str| line.len() <= width || visible(line) <= width;
+    // No character but a tab takes more cells than bytes.
+    let is_short = |line: &str| line.len() <= width && !line.contains('\t');
+    let fits = |line: &str| is_short(line) || visible(line) <= width;
     if text.split('\n').all(fits) {
         return Cow::Borrowed(text);
     }

@@ -352,9 +352,8 @@ fn begin(
             "name a message of the thread, or none for the latest",
         ));
     }
-    let latest = |of: fn(&Record) -> Option<&String>| thread.iter().rev().find_map(of);
-    let session = latest(|r| r.session.as_ref());
-    let context = latest(|r| r.context.as_ref());
+    let session = thread.iter().find_map(|r| r.session.as_ref());
+    let context = thread.iter().find_map(|r| r.context.as_ref());
     Ok(Builder::new(sender, receiver)
         .user(user)
         .core_if(CoreHeader::Session, session.map(String::as_str))
@@ -362,7 +361,9 @@ fn begin(
         .parent(parent)
         .message(message)
         .context(context.map_or("conversation", String::as_str))
-        .intent(intent.as_str()))
+        .intent(intent.as_str())
+        // Session and context may be those of others.
+        .visible())
 }
 
 impl Bundle<'_> {

@@ -372,7 +372,7 @@ fn the_conversation_commands_print_what_their_schemas_say() {
     let id = sent["message"]["id"].as_str().unwrap();
     let waiting = valid("waiting", &["waiting", "--json"], "");
     assert_eq!(waiting["messages"][0]["message"]["id"], id);
-    assert_eq!(waiting["messages"][0]["waits_for"][0], "CHATGPT");
+    assert_eq!(waiting["messages"][0]["waits_for"][0], "FRIDA");
     let paste = validator("paste");
     for input in inputs() {
         let ended = home.run_with(

@@ -74,7 +74,7 @@ impl Source {
         } else {
             Err(Failure::Usage(format!(
                 "there is neither the data of a relay nor an audit bundle in {}: name the newer data folder, or a folder \
-                 that `crosstalk audit export` wrote",
+                 that `crosstalk audit export --out DIR` wrote",
                 path.display()
             )))
         }

@@ -3,6 +3,7 @@
 use super::{Person, Relay};
 use crate::schema::{assert_valid, validator};
 use crosstalk_cli::exit;
+use crosstalk_testing::folder::Folder;
 use crosstalk_testing::wait::wait_until;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -388,7 +389,12 @@ fn the_capability_of_the_unit_opens_port_443_and_is_given_up() {
         return;
     }
     let kalle = Person::new("port", "kalle");
-    let data = kalle.home.path("relay");
+    // Another user must reach the program and its data; folders of tests are for their owner.
+    let place = Folder::within(Path::new("/tmp"), "port");
+    std::fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+    let program = place.path().join("crosstalk");
+    std::fs::copy(env!("CARGO_BIN_EXE_crosstalk"), &program).unwrap();
+    let data = place.path().join("relay");
     std::fs::create_dir(&data).unwrap();
     let nobody = |path: &Path| std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     std::fs::write(
@@ -407,10 +413,7 @@ fn the_capability_of_the_unit_opens_port_443_and_is_given_up() {
     let start = |caps: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        command
-            .args(caps)
-            .arg("--")
-            .arg(env!("CARGO_BIN_EXE_crosstalk"));
+        command.args(caps).arg("--").arg(&program);
         command
             .args(["serve", "--listen", &address, "--data"])
             .arg(&data);
