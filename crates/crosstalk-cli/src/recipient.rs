@@ -118,6 +118,12 @@ fn each(
     }
     let mut receivers: Vec<String> = Vec::new();
     for part in parts {
+        if config.names().get(part).is_none() && is_sentence(part) {
+            return Err(Failure::Usage(format!(
+                "`{part}` is no name: the receiver comes first, as in `crosstalk send chatgpt \"Your question\"`; several are \
+                 written with commas between them and no space"
+            )));
+        }
         let receiver = find(part)?;
         if receivers.iter().any(|r| is_same_party(r, &receiver)) {
             return Err(Failure::Usage(format!(
@@ -127,6 +133,12 @@ fn each(
         receivers.push(receiver);
     }
     Ok(receivers)
+}
+
+/// Whether somebody typed a text, or a list with a gap, where a receiver belongs.
+fn is_sentence(typed: &str) -> bool {
+    let is_text = typed.contains(char::is_whitespace) && typed.ends_with(['?', '!', '.']);
+    Address::split(typed).is_name() && (is_text || typed.trim_matches(',') != typed)
 }
 
 /// The addresses to write for what is typed, one or several with commas between them, without asking anybody.

@@ -5,6 +5,7 @@
 
 use crate::relay::is_human;
 use crate::store::{Record, is_same_party};
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
 
 /// A message that another one goes back to, with what is known about it where it is kept.
@@ -37,7 +38,8 @@ impl FollowUp {
     /// 1. The reply is a RESPOND, a NACK or an ERROR: who asks back is answered like everybody else.
     /// 2. The nearest ESCALATE among its ancestors that the agent sent was for the one who replies.
     /// 3. Before that, the agent got a message that asks; one from somebody else than the replier, if there is one.
-    pub fn find(reply: &Record, ancestors: Vec<Ancestor>) -> Option<Self> {
+    /// 4. Neither the question nor the ESCALATE has expired.
+    pub fn find(reply: &Record, ancestors: Vec<Ancestor>, now: Timestamp) -> Option<Self> {
         let is_reply = matches!(
             reply.meaning,
             Some(Intent::Respond | Intent::Nack | Intent::Error)
@@ -59,7 +61,8 @@ impl FollowUp {
         let is_others = |q: &Record| !is_same_party(&q.sender, &reply.sender);
         let place = questions.iter().position(is_others).unwrap_or(0);
         let question = (place < questions.len()).then(|| questions.swap_remove(place))?;
-        Some(Self {
+        let is_over = question.has_run_out(now) || escalation.record.has_run_out(now);
+        (!is_over).then(|| Self {
             question,
             escalation: escalation.record,
             reply: reply.clone(),
@@ -87,6 +90,7 @@ mod tests {
     use crate::prompt::tests::record;
     use crate::verdict::Word;
 
+    const NOW: Timestamp = Timestamp::from_millis(0);
     const BOSS: &str = "human://acme.example/boss";
 
     fn message(id: &str, from: &str, meaning: Intent) -> Record {
@@ -109,7 +113,7 @@ mod tests {
 
     fn found(reply: Intent, ancestors: &[(&str, &str, Intent)]) -> Option<(String, String)> {
         let ancestors = ancestors.iter().map(|(id, from, m)| ancestor(id, from, *m));
-        let follow_up = FollowUp::find(&message("R", BOSS, reply), ancestors.collect())?;
+        let follow_up = FollowUp::find(&message("R", BOSS, reply), ancestors.collect(), NOW)?;
         Some((follow_up.question.id, follow_up.escalation.id))
     }
 
@@ -163,6 +167,9 @@ mod tests {
         let question = ancestor("Q", "ANN", Intent::Request);
         let mut escalation = ancestor("E", "BOT", Intent::Escalate);
         escalation.is_for_replier = false;
-        assert_eq!(FollowUp::find(&reply, vec![escalation, question]), None);
+        assert_eq!(
+            FollowUp::find(&reply, vec![escalation, question], NOW),
+            None
+        );
     }
 }

@@ -21,6 +21,7 @@ pub mod compose;
 pub mod consent;
 pub mod dns;
 pub mod poll;
+mod readdress;
 pub mod redact;
 pub mod relay;
 pub mod rotation;
@@ -46,6 +47,7 @@ pub use nearest::{edit_distance, nearest_address};
 pub use primer::{Assistant, is_primer_example, needs_primer, primer};
 pub use program::{MESSAGE_VARIABLE_PREFIX, agent_user, message_variables};
 pub use prompt::{follow_up_prompt, program_prompt};
+pub use readdress::readdressed;
 pub use rotation::Rotation;
 pub use trust::{
     Domain, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,

@@ -17,6 +17,7 @@ use crate::json;
 use crate::ledger;
 use crate::lookup::Look;
 use crate::paragraph::wrap;
+use crate::recipient::resolve_typed;
 use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
 use crate::view;
@@ -24,12 +25,14 @@ use clap::Args;
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Diagnostic, Document, ErrorCode, Intent, LineIndex, Reading, Severity};
+use crosstalk_envelope::{
+    CoreHeader, Diagnostic, Document, ErrorCode, Intent, LineIndex, Reading, Severity,
+};
 use crosstalk_protocol::consent::{Policy, Withdrawn};
 use crosstalk_protocol::store::{
     Arrival, Moved, Outcome, Record, Side, Store as _, Way, is_placeholder,
 };
-use crosstalk_protocol::{Word, is_primer_example};
+use crosstalk_protocol::{Word, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -54,7 +57,7 @@ pub(crate) struct Paste {
     /// The text answers this message: its id or the beginning of it; alone, the latest one without an answer
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     as_reply_to: Option<String>,
-    /// Who said it, where the plain answer is to a poll: one of those who are asked
+    /// Who said it: one of those whom a poll asks, or the chat that signed with another name
     #[arg(long, value_name = "NAME", requires = "as_reply_to")]
     from: Option<String>,
     /// Keep a message whose id another one has under an id of its own
@@ -85,6 +88,10 @@ impl Paste {
         keeper.accept_truncated = self.accept_truncated;
         keeper.verbose = self.verbose;
         keeper.may_ask = true;
+        keeper.from = self
+            .from
+            .as_deref()
+            .map(|name| resolve_typed(&desk.config, name));
         keeper.quiet = self.json;
         let mut exit = Exit::SUCCESS;
         for input in &inputs {
@@ -193,6 +200,8 @@ pub(crate) struct Keeper<'k> {
     pub(crate) answers: Option<String>,
     /// Whether what is here already is moved to that message: only if the person named it.
     moves_known: bool,
+    /// Who said what is not signed, because a person says so.
+    from: Option<String>,
     /// What the relay says about the message.
     pub(crate) given: Option<Given>,
     unfold: bool,
@@ -222,6 +231,7 @@ impl<'k> Keeper<'k> {
             new_id: false,
             answers: None,
             moves_known: false,
+            from: None,
             given: None,
             unfold,
             quiet: false,
@@ -261,16 +271,18 @@ impl<'k> Keeper<'k> {
             console.talk("There is nothing but the example of the primer.\n")?;
             return Ok(exit);
         }
+        let mut store = self.desk.store(console)?;
         let mut taken: Vec<Taken> = Vec::new();
         for document in &documents {
-            let mut one = incoming.take(console, document, self.way)?;
+            let fixed = self.readdressed(&store, document)?;
+            let read = fixed.as_ref().unwrap_or(document);
+            let mut one = incoming.take(console, read, self.way)?;
             one.arrival.answers.clone_from(&self.answers);
             if let (Some(given), [_]) = (&self.given, documents.as_slice()) {
                 given.apply(&mut one.arrival);
             }
             taken.push(one);
         }
-        let mut store = self.desk.store(console)?;
         let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
@@ -323,6 +335,26 @@ impl<'k> Keeper<'k> {
             }
         }
         Ok(exit)
+    }
+
+    /// A pasted answer whose sides are wrong, with those that it means.
+    fn readdressed(
+        &self,
+        store: &SqliteStore,
+        document: &Document<'_>,
+    ) -> Result<Option<Document<'static>>, Failure> {
+        let parent = document.header(CoreHeader::Parent).map(str::to_owned);
+        let Some(question) = self
+            .answers
+            .clone()
+            .or(parent)
+            .filter(|_| self.way == Way::Pasted)
+        else {
+            return Ok(None);
+        };
+        let question = store.message(&question)?;
+        let text = question.and_then(|q| readdressed(document, &q, self.from.as_deref()));
+        Ok(text.map(|t| Document::parse(&t, Reading::Paste).into_owned()))
     }
 
     /// What to do about a message that may be cut off.
@@ -444,10 +476,12 @@ impl<'k> Keeper<'k> {
                     .talk(&format!("{}\n", wrap(&text, 0, 0)))
                     .map(|()| exit);
             }
-            console.talk(
-                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last`; to a poll, \
-                 say whose it is with `--from NAME`.\n",
-            )?;
+            let file = input.file_argument();
+            let file = file.map_or_else(String::new, |file| format!(" {file}"));
+            console.talk(&format!(
+                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last{file}`; to a \
+                 poll, say whose it is with `--from NAME`.\n"
+            ))?;
         }
         Ok(exit)
     }

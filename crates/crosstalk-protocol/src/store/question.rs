@@ -19,7 +19,7 @@ pub struct NamedIds {
     pub thread_asks: bool,
     /// The thread of a message that has the id of the thread that it names.
     pub of_thread_as_message: Option<String>,
-    /// Whether something was asked in the latest thread of its session.
+    /// Whether something was asked in its session. An answer that made the session up does not count.
     pub session_asks: bool,
 }
 

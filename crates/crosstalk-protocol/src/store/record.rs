@@ -1,7 +1,7 @@
 //! What a store answers.
 
 use super::arrival::{Side, Wait, Way};
-use super::party::is_same_party;
+use super::party::{is_same_party, may_answer};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
@@ -138,7 +138,7 @@ pub struct Thread {
     pub last: String,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
-    /// Its open questions, the oldest first; at most sixteen.
+    /// Its open questions, those to the person of this store first, then the oldest; at most sixteen.
     pub open: Vec<OpenQuestion>,
     /// Whether a message in it answers another one.
     pub has_answer: bool,
@@ -161,13 +161,15 @@ impl OpenQuestion {
     /// let open = OpenQuestion::new(Wait::Them, "VOTERS", &["ANN", "bob", "Ann"], &["BOB".into()]);
     /// assert_eq!(open.of, ["ANN"]);
     /// assert_eq!(OpenQuestion::new(Wait::Them, "CHATGPT", &[], &[]).of, ["CHATGPT"]);
+    /// let poll = OpenQuestion::new(Wait::Them, "VOTERS", &["claude://x", "ANN"], &["CLAUDE".into()]);
+    /// assert_eq!(poll.of, ["ANN"]);
     /// ```
     pub fn new(wait: Wait, receiver: &str, targets: &[&str], answered: &[String]) -> Self {
         let asked = match targets.is_empty() {
             true => &[receiver][..],
             false => targets,
         };
-        let has_answered = |name: &str| answered.iter().any(|a| is_same_party(a, name));
+        let has_answered = |name: &str| answered.iter().any(|a| may_answer(name, a));
         let mut of: Vec<String> = Vec::new();
         for name in asked.iter().filter(|name| !has_answered(name)) {
             add_party(&mut of, name);

@@ -10,6 +10,7 @@ impl Relay {
     /// the person was checked when the reply came in. Nothing once the time of the question is over.
     pub(crate) async fn follow_up(&self, agent: &str, reply: &Record) -> Option<FollowUp> {
         let (rules, agent, reply) = (self.rules(), agent.to_owned(), reply.clone());
+        let now = self.now();
         let find = move |store: &dyn RelayStore| {
             let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
             let replier = rules.routes.named(&reply.sender);
@@ -31,10 +32,8 @@ impl Relay {
                     record,
                 });
             }
-            Ok(FollowUp::find(&reply, ancestors))
+            Ok(FollowUp::find(&reply, ancestors, now))
         };
-        let found = self.read(find).await.ok().flatten()?;
-        let now = self.now();
-        (!found.question.has_run_out(now) && !found.escalation.has_run_out(now)).then_some(found)
+        self.read(find).await.ok().flatten()
     }
 }

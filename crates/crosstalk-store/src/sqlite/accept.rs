@@ -289,6 +289,9 @@ fn infer_question(
     arrival: &mut Arrival,
     stale: &mut BTreeSet<String>,
 ) -> Step<(Vec<String>, Option<String>)> {
+    if !arrival.may_make_up() {
+        return Ok((Vec::new(), None));
+    }
     let (open, named) = match arrival.look_for_question(&named_ids(db, arrival)?) {
         Lookup::None | Lookup::Here => return Ok((Vec::new(), None)),
         Lookup::Thread(thread) => {
@@ -325,16 +328,15 @@ fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
         true => None,
         false => thread_of(db, thread)?,
     };
-    let of_session: Option<String> = db
-        .prepare_cached(THREAD_OF_SESSION)?
-        .query_row(params![arrival.session], |row| row.get(0))
-        .optional()?;
+    let session_asks = db
+        .prepare_cached("SELECT 1 FROM message WHERE session = ?1 AND asks <> 0")?
+        .exists(params![arrival.session])?;
     Ok(NamedIds {
         parent_is_message: thread_of(db, parent)?.is_some(),
         parent_is_thread: is_a_thread(parent)?,
         thread_asks: asks(thread)?,
         of_thread_as_message,
-        session_asks: asks(of_session.as_deref())?,
+        session_asks,
     })
 }
 

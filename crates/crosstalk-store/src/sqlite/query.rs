@@ -169,7 +169,7 @@ fn complete(db: &Connection, thread: &mut Thread) -> Step<()> {
     add_parties(db, thread)?;
     if thread.waiting > 0 || thread.asked > 0 {
         let mut find = db.prepare_cached(
-            "SELECT seq, wait, receiver, targets FROM message WHERE thread = ?1 AND wait <> 0 ORDER BY seq LIMIT ?2",
+            "SELECT seq, wait, receiver, targets FROM message WHERE thread = ?1 AND wait <> 0 ORDER BY wait, seq LIMIT ?2",
         )?;
         let rows = find.query_map(params![thread.id, QUESTIONS], |row| open_question(db, row))?;
         thread.open = rows.collect::<Step<_>>()?;

@@ -45,9 +45,8 @@ impl History {
             });
         }
         let is_endless = ancestors.len() >= HOPS;
-        let follow_up = FollowUp::find(record, ancestors);
         Ok(Self {
-            follow_up: follow_up.filter(|f| !f.question.has_run_out(now)),
+            follow_up: FollowUp::find(record, ancestors, now),
             is_endless,
         })
     }

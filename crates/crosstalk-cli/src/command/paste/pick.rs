@@ -41,9 +41,12 @@ pub(super) fn pick(
         false => None,
     };
     let Some(question) = picked else {
-        let id = view::short(store, &answer.id)?;
+        let (id, thread) = (
+            view::short(store, &answer.id)?,
+            view::short(store, &answer.thread)?,
+        );
         let text = format!(
-            "It stays in a thread of its own; `crosstalk move {id} --answers ID` files it with one of them."
+            "It stays in thread {thread}; `crosstalk move {id} --answers ID` files it with one of them."
         );
         return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
     };
@@ -70,14 +73,25 @@ fn list(console: &mut Console, store: &SqliteStore, questions: &[Record]) -> Res
 
 /// The question whose number a person types; none without one.
 fn ask(console: &mut Console, questions: &[Record]) -> Result<Option<Record>, Failure> {
-    console.talk("Which one does it answer? A number, or Enter for none: ")?;
-    std::io::stderr().flush().map_err(Failure::of_output)?;
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|e| Failure::Io("stdin".into(), e))?;
-    let number = line.trim().parse::<usize>().ok();
-    let picked = number
-        .and_then(|n| n.checked_sub(1))
-        .and_then(|n| questions.get(n));
-    Ok(picked.cloned())
+    loop {
+        console.talk("Which one does it answer? A number, or Enter for none: ")?;
+        std::io::stderr().flush().map_err(Failure::of_output)?;
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        read.map_err(|e| Failure::Io("stdin".into(), e))?;
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        let number = line.trim().parse::<usize>().ok();
+        let picked = number
+            .and_then(|n| n.checked_sub(1))
+            .and_then(|n| questions.get(n));
+        if let Some(picked) = picked {
+            return Ok(Some(picked.clone()));
+        }
+        console.talk(&format!(
+            "There are {} messages to choose from.\n",
+            questions.len()
+        ))?;
+    }
 }

@@ -15,7 +15,10 @@ use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Moved, Outcome, Record, Store as _, Wait, Way, is_same_party};
+use crosstalk_protocol::poll::Call;
+use crosstalk_protocol::store::{
+    Moved, Outcome, Record, Side, Store as _, Wait, Way, is_same_party, may_answer,
+};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -200,14 +203,30 @@ impl Told<'_> {
                 "the message that it answers is not here; `crosstalk move {id} --answers ID` files it with another one"
             ));
         }
-        let is_turned = |q: &Record| {
-            is_same_party(&q.sender, &arrival.sender)
-                && is_same_party(&q.receiver, &arrival.receiver)
+        if !is_same_party(&arrival.sender, self.document.sender()) {
+            remarks.push(format!(
+                "it says that it is from {}; it is filed as the answer of {}",
+                view::line(self.document.sender()),
+                view::line(&arrival.sender)
+            ));
+        }
+        let is_asked = |q: &Record| match q.meaning {
+            Some(Intent::Poll) => Call::read(&q.document(), &q.id, None).asks(&arrival.sender),
+            _ => may_answer(&q.receiver, &arrival.sender),
         };
-        if arrival.meaning == Some(Intent::Respond) && question.as_ref().is_some_and(is_turned) {
-            remarks.push(
-                "sender and receiver are those of the question: the model did not swap them".into(),
-            );
+        let is_of_mine =
+            |q: &&Record| q.side == Side::Mine && arrival.meaning == Some(Intent::Respond);
+        if let Some(question) = question
+            .as_ref()
+            .filter(is_of_mine)
+            .filter(|q| !is_asked(q))
+        {
+            let question = view::short(store, &question.id)?;
+            remarks.push(format!(
+                "{} was not asked, so the question waits on; if it is the answer of another one, paste it again with \
+                 `crosstalk paste --as-reply-to {question} --from NAME`",
+                view::line(&arrival.sender)
+            ));
         }
         if record.truncated {
             remarks.push(

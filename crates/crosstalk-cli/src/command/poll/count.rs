@@ -11,7 +11,7 @@ use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::poll::{Choice, Counted};
-use crosstalk_protocol::store::{Page, Record, Store as _, ThreadFilter};
+use crosstalk_protocol::store::Record;
 use crosstalk_store::SqliteStore;
 
 /// Say how an answer counts that nobody can read a choice from
@@ -51,6 +51,14 @@ impl Count {
         let poll = kept.asked().ok_or_else(|| {
             Failure::Failed("the poll that it answers is not kept here".to_owned())
         })?;
+        if let Some(at) = kept.closed_at() {
+            return Err(Failure::Refused(
+                ErrorCode::Perm,
+                format!(
+                    "nothing was sent: the poll was closed at {at}, and its result stays as it is"
+                ),
+            ));
+        }
         let sender = teller(&desk, poll)?;
         let call = kept.collate(None)?.call().clone();
         let choice = match &self.choice {
@@ -109,26 +117,17 @@ impl Count {
     }
 }
 
-/// How many of the latest threads are looked through for an answer that has no id.
-const RECENT: usize = 50;
-
 /// The answer that a reference means. One without an id of its own is listed by its digest.
 fn find(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
     let Some(digest) = Digest::parse(reference) else {
         return desk::message(store, reference);
     };
-    for thread in store
-        .threads(&ThreadFilter::default(), Page::first(RECENT))?
-        .items
-    {
-        let records = desk::everything(store, &thread.id)?;
-        if let Some(found) = records.into_iter().find(|r| r.digest == digest) {
-            return Ok(found);
-        }
-    }
-    Err(Failure::Failed(format!(
-        "no message here has the digest {reference}: `crosstalk poll status POLL` lists the answers"
-    )))
+    let found = desk::find_recent(store, |r| r.digest == digest)?;
+    found.ok_or_else(|| {
+        Failure::Failed(format!(
+            "no message here has the digest {reference}: `crosstalk poll status POLL` lists the answers"
+        ))
+    })
 }
 
 /// In whose name the person corrects: who asked, else a person who is asked.

@@ -111,6 +111,10 @@ impl Model {
             let mut rows = self.rows.iter();
             rows.any(|r| Some(&r.thread) == thread.as_ref() && r.arrival.wait() != Wait::Nobody)
         };
+        let session_asks = self
+            .rows
+            .iter()
+            .any(|r| r.arrival.session == new.session && r.arrival.wait() != Wait::Nobody);
         let known = NamedIds {
             parent_is_message: message(&new.parent).is_some(),
             parent_is_thread: is_thread(&new.parent),
@@ -118,7 +122,7 @@ impl Model {
             of_thread_as_message: message(&new.thread)
                 .filter(|_| !thread_is_thread)
                 .map(|r| r.thread.clone()),
-            session_asks: asks(&self.hints(new).of_session),
+            session_asks: new.session.is_some() && session_asks,
         };
         let (open, named) = match new.look_for_question(&known) {
             Lookup::None | Lookup::Here => return (Vec::new(), None),

@@ -1,0 +1,159 @@
+//! Answers that models addressed wrongly: whose they are, and which question they mean.
+
+use crate::run::{Ended, Home};
+use serde_json::Value;
+
+const ME: [(&str, &str); 2] = [("CROSSTALK_USER", "kalle"), ("CROSSTALK_CLIPBOARD", "none")];
+
+struct Person(Home);
+
+impl Person {
+    fn does(&self, arguments: &[&str], stdin: &str) -> Ended {
+        self.0.run_with(&ME, arguments, stdin)
+    }
+
+    fn json(&self, arguments: &[&str], stdin: &str) -> Value {
+        let ended = self.does(arguments, stdin);
+        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.err);
+        serde_json::from_str(&ended.out).unwrap()
+    }
+
+    /// Asks something; the id and the thread of the question.
+    fn asks(&self, receiver: &str, text: &str) -> (String, String) {
+        let sent = self.json(&["send", receiver, text, "--json"], "");
+        let of = |key: &str| sent["message"][key].as_str().unwrap().to_owned();
+        (of("id"), of("thread"))
+    }
+
+    fn pastes(&self, text: &str) -> Value {
+        let pasted = self.json(&["paste", "--json", "-"], text);
+        pasted["messages"][0]["message"].clone()
+    }
+
+    fn states(&self) -> Vec<String> {
+        let threads = self.json(&["threads", "--json"], "");
+        let threads = threads["threads"].as_array().unwrap().iter();
+        threads
+            .map(|t| t["state"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn answer(direction: &str, ids: &str, body: &str) -> String {
+    format!(
+        "[[{direction} v1]]\nuser: kalle\n{ids}context: ports\nintent: RESPOND\nbody: |\n  {body}\nsig: none\n[[END]]\n"
+    )
+}
+
+#[test]
+fn sides_that_were_not_swapped_are_put_right() {
+    let kalle = Person(Home::new("not-swapped"));
+    let (id, thread) = kalle.asks("claude", "Which port?");
+    let ids = format!("thread: {thread}\nparent: {id}\n");
+    let ended = kalle.does(&["paste", "-"], &answer("KALLE→CLAUDE", &ids, "8443."));
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(
+        ended.err.contains("filed as the answer of CLAUDE"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(kalle.states(), ["answered"]);
+}
+
+#[test]
+fn ids_that_were_made_up_twice_mean_the_question_that_waits() {
+    let kalle = Person(Home::new("made-up-twice"));
+    let ids = "session: 2025-01-01T00Z aaaaaa\nthread: 01JZZZZZZZG0T7MAHPXVDNXWZZ\nparent: 01JZZZZZZZS86Z5JATM52C3MZZ\n";
+    for (question, body) in [("Which port?", "8443."), ("Which host?", "Mars.")] {
+        let (id, thread) = kalle.asks("claude", question);
+        let kept = kalle.pastes(&answer("CLAUDE→KALLE", ids, body));
+        assert_eq!(kept["parent"], id, "{kept}");
+        assert_eq!(kept["thread"], thread, "{kept}");
+    }
+    assert_eq!(kalle.states(), ["answered", "answered"]);
+}
+
+#[test]
+fn an_answer_under_another_name_is_filed_as_that_of_a_chat() {
+    let kalle = Person(Home::new("other-name"));
+    let (id, thread) = kalle.asks("chatgpt", "Which port?");
+    let text = answer(
+        "GPT-4O→KALLE",
+        &format!("thread: {thread}\nparent: {id}\n"),
+        "8443.",
+    );
+    let ended = kalle.does(&["paste", "-"], &text);
+    assert!(ended.err.contains("GPT-4O was not asked"), "{}", ended.err);
+    assert!(ended.err.contains("--from NAME"), "{}", ended.err);
+    assert_eq!(kalle.states(), ["waiting"]);
+    let ended = kalle.does(
+        &["paste", "--as-reply-to", &id, "--from", "chatgpt", "-"],
+        &text,
+    );
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(kalle.states(), ["answered"]);
+}
+
+#[test]
+fn a_vote_in_the_name_of_the_list_counts_for_the_one_who_is_named() {
+    let kalle = Person(Home::new("vote-of-voters"));
+    let poll = kalle.json(
+        &[
+            "poll", "new", "When?", "-o", "Friday", "-o", "Monday", "-t", "chatgpt", "-t",
+            "claude", "--json",
+        ],
+        "",
+    );
+    let (id, thread) = (&poll["message"]["id"], &poll["message"]["thread"]);
+    let (id, thread) = (id.as_str().unwrap(), thread.as_str().unwrap());
+    let text = answer(
+        "VOTERS→KALLE",
+        &format!("thread: {thread}\nparent: {id}\n"),
+        "Friday",
+    );
+    let ended = kalle.does(&["paste", "-"], &text);
+    assert!(ended.err.contains("VOTERS was not asked"), "{}", ended.err);
+    let ended = kalle.does(
+        &["paste", "--as-reply-to", id, "--from", "chatgpt", "-"],
+        &text,
+    );
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let status = kalle.does(&["poll", "status", id], "");
+    assert!(status.out.contains("CHATGPT: Friday"), "{}", status.out);
+    // After the end nothing is counted any more, and no hint says so.
+    let unclear = answer(
+        "CLAUDE→KALLE",
+        &format!("thread: {thread}\nparent: {id}\n"),
+        "Early in the week.",
+    );
+    let unclear = kalle.pastes(&unclear);
+    assert_eq!(kalle.does(&["poll", "close", id], "").code, 0);
+    let status = kalle.does(&["poll", "status", id], "");
+    assert!(!status.out.contains("poll count"), "{}", status.out);
+    let late = kalle.does(
+        &[
+            "poll",
+            "count",
+            unclear["id"].as_str().unwrap(),
+            "--as",
+            "Monday",
+        ],
+        "",
+    );
+    assert_eq!(late.code, 14, "{}", late.err);
+    assert!(late.err.contains("closed"), "{}", late.err);
+}
+
+#[test]
+fn a_text_in_the_place_of_the_receiver_is_no_name() {
+    let kalle = Person(Home::new("text-first"));
+    for receiver in ["Which pasta for soup?", "chatgpt,"] {
+        let ended = kalle.does(&["send", receiver, "chatgpt"], "");
+        assert_eq!(ended.code, 2, "{}", ended.err);
+        assert!(
+            ended.err.contains("the receiver comes first"),
+            "{}",
+            ended.err
+        );
+    }
+}

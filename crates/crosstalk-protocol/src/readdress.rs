@@ -1,0 +1,83 @@
+//! An answer that a model addressed wrongly, put right where it is pasted.
+//!
+//! Models copy the direction line of the question instead of swapping its sides, and sign with names that nobody asked. A
+//! person who pastes the answer knows who gave it. What is signed is never changed.
+
+use crate::store::{Record, Wait, is_same_party};
+use crosstalk_envelope::Document;
+use crosstalk_envelope::registry::Intent;
+
+/// The text of an unsigned answer with the sides that it means, or nothing if it stays as it is.
+///
+/// 1. It is from the one whom the person names (`from`), to the sender of the question.
+/// 2. If its sides are those of the question, the model did not swap them.
+pub fn readdressed(
+    document: &Document<'_>,
+    question: &Record,
+    from: Option<&str>,
+) -> Option<String> {
+    let is_unsigned = matches!(document.sig(), None | Some("none"));
+    let answers = matches!(
+        document.envelope().meaning(),
+        Some(Intent::Respond | Intent::Nack)
+    );
+    if !is_unsigned || !answers || document.is_truncated() || question.wait == Wait::Me {
+        return None;
+    }
+    let is_unswapped = is_same_party(document.sender(), &question.sender)
+        && is_same_party(document.receiver(), &question.receiver)
+        && !is_same_party(&question.sender, &question.receiver);
+    let sender = match from {
+        Some(from) => from,
+        None if is_unswapped => &question.receiver,
+        None => return None,
+    };
+    if is_same_party(document.sender(), sender) && !is_unswapped {
+        return None;
+    }
+    let (_, rest) = document.text().split_once("]]")?;
+    let version = document.version();
+    Some(format!("[[{sender}→{} {version}]]{rest}", question.sender))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::tests::record;
+    use crate::verdict::Word;
+    use crosstalk_envelope::Reading;
+
+    fn sides(direction: &str, sig: &str, from: Option<&str>) -> Option<(String, String)> {
+        let text = format!(
+            "[[{direction} v1]]\nuser: kalle\ncontext: ports\nintent: RESPOND\nbody: |\n  8443.\nsig: {sig}\n[[END]]\n"
+        );
+        let question = Record {
+            sender: "KALLE".into(),
+            receiver: "CLAUDE".into(),
+            wait: Wait::Them,
+            ..record(Word::Unsigned, "")
+        };
+        let document = Document::parse(&text, Reading::Paste);
+        let fixed = readdressed(&document, &question, from)?;
+        let read = Document::parse(&fixed, Reading::Strict);
+        assert!(read.is_accepted(), "{fixed}");
+        assert_eq!(read.body_text(), document.body_text());
+        Some((read.sender().to_owned(), read.receiver().to_owned()))
+    }
+
+    #[test]
+    fn an_answer_gets_the_sides_that_it_means() {
+        let claude = Some(("CLAUDE".to_owned(), "KALLE".to_owned()));
+        assert_eq!(sides("KALLE→CLAUDE", "none", None), claude);
+        assert_eq!(sides("YOU→KALLE", "none", Some("CLAUDE")), claude);
+        assert_eq!(sides("CLAUDE→KALLE", "none", None), None);
+        assert_eq!(sides("CLAUDE→KALLE", "none", Some("claude")), None);
+        assert_eq!(sides("GPT→KALLE", "none", None), None);
+    }
+
+    #[test]
+    fn what_is_signed_is_never_readdressed() {
+        let sig = format!("ed25519:pkid=a@b.example;sig={}A==", "A".repeat(85));
+        assert_eq!(sides("KALLE→CLAUDE", &sig, Some("CLAUDE")), None);
+    }
+}
