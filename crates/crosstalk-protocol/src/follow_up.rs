@@ -70,18 +70,24 @@ impl FollowUp {
     }
 }
 
-/// Whether a person may reply to an ESCALATE, as far as its text says: the one whom it names, or any person, if it names
-/// none and the relay chose one.
+/// Whether a person may reply to an ESCALATE: the one whom it names; if it names none, a person whom the relay chose and
+/// delivered it to.
 ///
 /// ```
 /// use crosstalk_protocol::may_reply_to_escalation;
-/// assert!(may_reply_to_escalation("human://acme.example/ann", "human://acme.example/ann"));
-/// assert!(may_reply_to_escalation("SUPPORT", "human://acme.example/ann"));
-/// assert!(!may_reply_to_escalation("human://acme.example/ann", "human://acme.example/bob"));
-/// assert!(!may_reply_to_escalation("SUPPORT", "claude://code/api"));
+/// let (ann, bob) = ("human://acme.example/ann", "human://acme.example/bob");
+/// let reached = |address: &str| address == ann;
+/// assert!(may_reply_to_escalation(ann, ann, |_| false));
+/// assert!(may_reply_to_escalation("SUPPORT", ann, reached) && !may_reply_to_escalation("SUPPORT", bob, reached));
+/// assert!(!may_reply_to_escalation(ann, bob, |_| true));
+/// assert!(!may_reply_to_escalation("SUPPORT", "claude://code/api", |_| true));
 /// ```
-pub fn may_reply_to_escalation(asked: &str, replier: &str) -> bool {
-    is_same_party(asked, replier) || (!is_human(asked) && is_human(replier))
+pub fn may_reply_to_escalation(
+    asked: &str,
+    replier: &str,
+    reached: impl FnOnce(&str) -> bool,
+) -> bool {
+    is_same_party(asked, replier) || (!is_human(asked) && is_human(replier) && reached(replier))
 }
 
 #[cfg(test)]

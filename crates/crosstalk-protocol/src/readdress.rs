@@ -49,7 +49,7 @@ mod tests {
 
     fn sides(direction: &str, sig: &str, from: Option<&str>) -> Option<(String, String)> {
         let text = format!(
-            "[[{direction} v1]]\nuser: kalle\ncontext: ports\nintent: RESPOND\nbody: |\n  8443.\nsig: {sig}\n[[END]]\n"
+            "[[{direction} v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: ports\nintent: RESPOND\nbody: |\n  8443.\nsig: {sig}\n[[END]]\n"
         );
         let question = Record {
             sender: "KALLE".into(),

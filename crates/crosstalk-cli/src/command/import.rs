@@ -37,7 +37,7 @@ const MAX_EXPORT_BYTES: u64 = 2 << 30;
 /// alone, so an import can be repeated. Unpack a .zip first. Keys are not pinned.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import conversations.json\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has), after all others were imported."
+    after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import conversations.json\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has, 15 a .zip to unpack first), after all others were imported."
 )]
 pub(crate) struct Import {
     /// Files and folders

@@ -275,7 +275,12 @@ impl Listen {
         let record = store.message(&waiting.id).map_err(Failure::from)?;
         let record =
             record.ok_or_else(|| Failure::Failed(format!("the message {} is gone", waiting.id)))?;
-        let history = History::of(&store, &record, &waiting.to, clock::now())?;
+        let reached = |id: &str, person: &str| {
+            let status = remote.status(id);
+            let mut ways = status.iter().flat_map(|s| &s.deliveries);
+            ways.any(|way| is_same_party(&way.to, person))
+        };
+        let history = History::of(&store, &record, &waiting.to, clock::now(), reached)?;
         let answer_id = answer_id(&record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.

@@ -24,7 +24,7 @@ use crosstalk_relay::port::Resolver;
 use crosstalk_relay::server;
 use crosstalk_store::SqliteStore;
 use greeting::Greeting;
-use reload::Reloader;
+use reload::{Contents, Reloader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -115,7 +115,9 @@ impl Serve {
         if self.check {
             return check::run(&self.data, &data, &overrides, self.json, console);
         }
+        let digest = reload::config_digest(&overrides, &data);
         let config = overrides.config(&data)?;
+        let read = Contents::new(digest, config.tls.as_ref());
         data.make()?;
         let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
@@ -150,7 +152,7 @@ impl Serve {
             // Who can't read it is told less.
             let _ = running.tell(&greeting.short());
             greeting.tell(console, format)?;
-            let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone());
+            let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
             ending::run(&relay, listener, tls, &data, reloader).await
         });
         runtime.block_on(relay.stop());

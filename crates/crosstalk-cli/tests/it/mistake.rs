@@ -135,15 +135,6 @@ fn a_follow_up_of_mine_does_not_answer_my_question() {
 }
 
 #[test]
-fn sides_that_were_not_swapped_are_told() {
-    let asked = Asked::new("unswapped");
-    let answer = asked.answer("session: SESSION\nthread: THREAD\nparent: ID");
-    let answer = answer.replace("[[CHATGPT→KALLE", "[[KALLE→CHATGPT");
-    let pasted = kalle(&asked.home, &["paste", "-"], &answer);
-    assert!(pasted.err.contains("did not swap"), "{}", pasted.err);
-}
-
-#[test]
 fn a_stranger_settles_closes_and_hides_nothing() {
     let asked = Asked::new("stranger");
     let stranger = |intent: &str, head: &str| {

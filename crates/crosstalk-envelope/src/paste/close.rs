@@ -97,8 +97,17 @@ impl<'t> Finder<'t> {
                 }
             }
         }
+        // Where the message ends if it lacks its [[END]]. It does if fewer messages end than begin below it; else one is quoted.
+        let mut without_end: Option<Ending> = None;
         loop {
-            let (line, content) = match self.step(&mut walk, frame.can_break()) {
+            let step = self.step(&mut walk, frame.can_break());
+            if let Some(ending) = &without_end
+                && (!matches!(step, Step::Marked(..)) || walk.others.len() >= OTHERS)
+            {
+                self.closes.rewind(ending.next);
+                return (Ok(ended(region, ending)), ending.next);
+            }
+            let (line, content) = match step {
                 Step::Marked(line, content) => (line, content),
                 Step::Outside(end) => {
                     let outside = self.lines.at(end).range();
@@ -138,12 +147,8 @@ impl<'t> Finder<'t> {
                     walk.first_end = walk.first_end.or(Some(line.next));
                 }
                 Meaning::Begin | Meaning::Tangle => {
-                    if walk.others.is_empty()
-                        && matches!(meaning, Meaning::Begin)
-                        && let Some(ending) = self.ending(&region, line.start, true)
-                    {
-                        self.closes.rewind(ending.next);
-                        return (Ok(ended(region, &ending)), ending.next);
+                    if walk.others.is_empty() && matches!(meaning, Meaning::Begin) {
+                        without_end = self.ending(&region, line.start, true);
                     }
                     if walk.others.len() < OTHERS {
                         walk.others.push(line.range());

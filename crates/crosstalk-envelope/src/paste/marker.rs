@@ -214,6 +214,8 @@ pub(super) struct Closes<'t> {
     text: &'t str,
     /// The next place of each spelling, from where the search stands.
     next: [Option<usize>; CLOSES.len()],
+    /// The furthest place that was searched from.
+    reached: usize,
 }
 
 impl<'t> Closes<'t> {
@@ -222,17 +224,24 @@ impl<'t> Closes<'t> {
         Self {
             text,
             next: CLOSES.map(find),
+            reached: 0,
         }
     }
 
-    /// Goes back to a place that it has passed.
+    /// Goes back to a place that it has passed. Only what it has passed is searched again: going back must not cost more than
+    /// going there.
     pub(super) fn rewind(&mut self, to: usize) {
-        let rest = self.text.as_bytes().get(to..).unwrap_or(&[]);
-        self.next = CLOSES.map(|close| Some(to + memchr::memmem::find(rest, close.as_bytes())?));
+        for (next, close) in self.next.iter_mut().zip(CLOSES) {
+            let end = (self.reached + close.len()).min(self.text.len());
+            let passed = self.text.as_bytes().get(to..end).unwrap_or(&[]);
+            let found = memchr::memmem::find(passed, close.as_bytes());
+            *next = found.map(|i| to + i).or(*next);
+        }
     }
 
     /// The first closing bracket from `from` on.
     pub(super) fn after(&mut self, from: usize) -> Option<usize> {
+        self.reached = self.reached.max(from);
         for (next, close) in self.next.iter_mut().zip(CLOSES) {
             if next.is_some_and(|at| at < from) {
                 let rest = self.text.as_bytes().get(from..).unwrap_or(&[]);

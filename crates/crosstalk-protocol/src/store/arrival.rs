@@ -496,9 +496,11 @@ impl Arrival {
         side != Side::Mine && (is_better || (self.counts() && is_junk))
     }
 
-    /// Whether it takes the id of a message with other content that may be cut off, and is itself whole.
-    pub fn completes(&self, is_truncated: bool, side: Side) -> bool {
-        is_truncated && !self.truncated && side != Side::Mine && self.counts()
+    /// Whether it takes the id of a kept message with other content: that one is of the same sender, is not signed and may be
+    /// cut off, and this one is whole.
+    pub fn completes(&self, kept: &Self) -> bool {
+        let is_open = kept.truncated && kept.verdict == Word::Unsigned && kept.side != Side::Mine;
+        is_open && !self.truncated && self.counts() && is_same_party(&kept.sender, &self.sender)
     }
 
     /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is

@@ -99,7 +99,7 @@ fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> S
         return again(db, &found, arrival, stale);
     }
     let takes_id = arrival.displaces(found.verdict, found.side)
-        || arrival.completes(found.is_truncated, found.side);
+        || (found.is_truncated && arrival.completes(&row(db, found.seq)?.arrival));
     if takes_id && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
         return file(db, arrival, Some(found.spare), stale);
@@ -162,7 +162,8 @@ fn again(
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
 ) -> Step<Outcome> {
-    let improved = arrival.improves(found.verdict) && !found.is_gone;
+    let is_whole_now = found.is_truncated && !arrival.truncated && arrival.verdict == found.verdict;
+    let improved = (arrival.improves(found.verdict) || is_whole_now) && !found.is_gone;
     let thread = match improved {
         true => improve(db, found, arrival, stale)?,
         false => found.thread.clone(),
@@ -205,14 +206,15 @@ pub(super) fn improve(
 /// The verdict, with the text that shows it.
 pub(super) fn keep_better(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
     db.prepare_cached(
-        "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5 WHERE seq = ?1",
+        "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5, truncated = ?6 WHERE seq = ?1",
     )?
     .execute(params![
         seq,
         arrival.pkid.as_deref().unwrap_or_default(),
         arrival.verdict.as_str(),
         arrival.text,
-        arrival.received
+        arrival.received,
+        arrival.truncated
     ])?;
     log::renewed(db, seq, arrival)
 }

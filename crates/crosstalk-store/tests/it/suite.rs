@@ -57,6 +57,7 @@ macro_rules! store_suite {
             nothing_answers_itself
             a_moved_message_can_be_forgotten
             a_whole_message_takes_the_place_of_a_truncated_one
+            only_its_sender_completes_a_truncated_message
         }
         store_suite! { $make; knowing:
             the_same_again_is_known

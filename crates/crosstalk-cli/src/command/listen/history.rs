@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::relay::remote::Waiting;
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::relay::HOPS;
 use crosstalk_protocol::store::{Record, Side, Store, Way, is_same_party, may_answer};
 use crosstalk_protocol::{Ancestor, FollowUp, may_reply_to_escalation};
@@ -17,12 +17,13 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The history of a message to an address. A question whose time is over is followed up no more.
+    /// The history of a message to an address. `reached` says whether the relay delivered a message to a person.
     pub(super) fn of(
         store: &dyn Store,
         record: &Record,
         address: &str,
         now: Timestamp,
+        reached: impl Fn(&str, &str) -> bool,
     ) -> Result<Self, Failure> {
         let is_agent = |sender: &str| {
             is_same_party(sender, address)
@@ -37,10 +38,15 @@ impl History {
             };
             parent.clone_from(&found.parent);
             let is_mine = found.side == Side::Mine;
+            let is_own = is_mine && found.way == Way::Sent && is_agent(&found.sender);
+            let is_escalation = is_own && found.meaning == Some(Intent::Escalate);
             ancestors.push(Ancestor {
-                is_own: is_mine && found.way == Way::Sent && is_agent(&found.sender),
+                is_own,
                 is_for_agent: !is_mine,
-                is_for_replier: may_reply_to_escalation(&found.receiver, &record.sender),
+                is_for_replier: is_escalation
+                    && may_reply_to_escalation(&found.receiver, &record.sender, |replier| {
+                        reached(&found.id, replier)
+                    }),
                 record: found,
             });
         }

@@ -250,7 +250,9 @@ fn voters(out: &mut String, poll: &Value) {
         let name = text(other, "message").or_else(|| text(other, "digest"));
         let name =
             name.filter(|n| !n.is_empty() && matches!(why.as_str(), "unreadable" | "other-parent"));
-        let is_closed = poll.pointer("/state").and_then(Value::as_str) == Some("closed");
+        // A result that was made stays as it is.
+        let is_closed = poll.pointer("/state").and_then(Value::as_str) == Some("closed")
+            && poll.pointer("/at").is_some_and(Value::is_string);
         if let Some(name) = name.filter(|_| !is_closed) {
             let advice = format!("    to say what it means: crosstalk poll count {name} --as …");
             let _ = writeln!(out, "{}", styled(DIM, &advice));

@@ -332,8 +332,13 @@ fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revo
         key: Some(&key),
         held: &held,
     };
-    bundle::check(&files, &against, &mut |_, _| {})
+    let checked = bundle::check(&files, &against, &mut |_, _| {})
         .map_err(|wrong| unusable(format!("{wrong}. {}", wrong.help)))?;
+    if !checked.is_all {
+        return Err(unusable(
+            "it has a part of the log only. Export all of it with `crosstalk audit export --out DIR`".to_owned(),
+        ));
+    }
     let details = read(bundle::DETAILS)?;
     let details: BTreeMap<u64, Detail> = details
         .lines()
@@ -350,6 +355,11 @@ fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revo
         let Some((index, leaf)): Option<(u64, Leaf)> = entry else {
             continue;
         };
+        if leaf.kind == EventKind::Revoked && !details.contains_key(&index) {
+            return Err(unusable(format!(
+                "it does not say what was revoked with entry {index}. Export it with its details, or name the newer data folder"
+            )));
+        }
         let text = match leaf.kind {
             EventKind::Accepted => files.read(&bundle::message_name(index)).map_err(unusable)?,
             _ => None,

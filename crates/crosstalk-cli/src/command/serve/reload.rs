@@ -1,5 +1,5 @@
-//! Reading configuration, certificate and trust file again while the relay runs: when a signal asks for it, and when a file
-//! has changed.
+//! Reads configuration and certificate again while the relay runs: on SIGHUP, and when a file has changed. SIGHUP makes the
+//! relay look at the trust file as well; when that file changes, the relay notices by itself.
 
 use super::Overrides;
 use crate::relay::data::Data;
@@ -9,7 +9,7 @@ use crosstalk_relay::core::Relay;
 use crosstalk_relay::server::{self, ServerTls};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How often the files are looked at.
@@ -19,9 +19,24 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What is in the files: a digest each, or why they can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Contents {
+pub(super) struct Contents {
     config: Result<Digest, io::ErrorKind>,
     tls: Option<[Result<Digest, io::ErrorKind>; 2]>,
+}
+
+impl Contents {
+    /// The files that a relay starts with. Both are taken before the files are read: what changes in between is then read again.
+    pub(super) fn new(config: Result<Digest, io::ErrorKind>, tls: Option<&Tls>) -> Self {
+        Self {
+            config,
+            tls: tls.map(|files| [digest(&files.certificate), digest(&files.key)]),
+        }
+    }
+}
+
+/// The digest of the configuration, or why it can't be read.
+pub(super) fn config_digest(overrides: &Overrides, data: &Data) -> Result<Digest, io::ErrorKind> {
+    digest(&overrides.file.clone().unwrap_or_else(|| data.config()))
 }
 
 /// What is read again.
@@ -34,6 +49,8 @@ pub(super) struct Reloader {
     seen: Contents,
     /// The files as of the last time that they were used.
     used: Contents,
+    /// Whether there was a file with the configuration since the start.
+    has_file: bool,
 }
 
 impl Reloader {
@@ -42,15 +59,16 @@ impl Reloader {
         data: Data,
         overrides: Overrides,
         tls: Option<ServerTls>,
+        read: Contents,
     ) -> Self {
-        let now = contents(&config_file(&overrides, &data), relay.config().tls.as_ref());
         Self {
             relay,
             data,
             overrides,
             tls,
-            seen: now.clone(),
-            used: now,
+            has_file: read.config.is_ok(),
+            seen: read.clone(),
+            used: read,
         }
     }
 
@@ -70,20 +88,27 @@ impl Reloader {
         self.seen = self.contents();
         self.relay.look_at_keys();
         let config = self.overrides.config(&self.data);
+        let is_gone = self.has_file && self.seen.config.is_err();
         let mut is_changed = false;
         match config {
+            // Without its file, a relay would go on without the rules of its operator.
+            Ok(_) if is_gone => tracing::error!(
+                why,
+                "the configuration is gone, and the old one stays: put the file back, or restart the relay without it"
+            ),
             Ok(config) => is_changed |= self.use_config(config, why),
             Err(fault) => tracing::error!(
                 why,
                 reason = %fault,
                 "the new configuration can't be used, and the old one stays: correct the file (`crosstalk serve --check` \
-                 checks it), and it is read again"
+                 with the options of this relay checks it), and it is read again"
             ),
         }
         is_changed |= self.use_certificate(why);
         // The paths of the certificate may be other ones by now.
         self.seen = self.contents();
         self.used = self.seen.clone();
+        self.has_file |= self.used.config.is_ok();
         if !is_changed {
             tracing::info!(
                 why,
@@ -126,7 +151,7 @@ impl Reloader {
         };
         match server::tls(files) {
             Ok(new) => {
-                let is_new = contents(Path::new(""), Some(files)).tls != self.used.tls;
+                let is_new = self.seen.tls != self.used.tls;
                 running.replace_with(&new);
                 if is_new {
                     let expires = new.expires_at().map(|t| t.to_string()).unwrap_or_default();
@@ -147,19 +172,8 @@ impl Reloader {
     }
 
     fn contents(&self) -> Contents {
-        let file = config_file(&self.overrides, &self.data);
-        contents(&file, self.relay.config().tls.as_ref())
-    }
-}
-
-fn config_file(overrides: &Overrides, data: &Data) -> PathBuf {
-    overrides.file.clone().unwrap_or_else(|| data.config())
-}
-
-fn contents(config: &Path, tls: Option<&Tls>) -> Contents {
-    Contents {
-        config: digest(config),
-        tls: tls.map(|files| [digest(&files.certificate), digest(&files.key)]),
+        let config = config_digest(&self.overrides, &self.data);
+        Contents::new(config, self.relay.config().tls.as_ref())
     }
 }
 

@@ -146,7 +146,8 @@ impl Create {
             }
             let name = &token.name;
             return Err(Failure::Failed(format!(
-                "there is a token `{name}` already: choose another name, or revoke that one with `crosstalk token revoke {name}`"
+                "there is a token `{name}` already, or there was one: a revoked token keeps its name, which the audit log has. Choose \
+                 another name"
             )));
         }
         match (file, &self.out) {

@@ -150,6 +150,10 @@ fn the_certificate_of_the_documents_starts_a_relay_that_is_healthy() {
     let ca = kalle.home.path("cert.pem");
     assert_eq!(curl(&relay.url, "/healthz", &ca).as_deref(), Some("ok\n"));
     kalle.does(&["serve", "--health", "--data", data_text]);
+    let trusted = [("SSL_CERT_FILE", ca.to_str().unwrap())];
+    let sent = ["send", "claude://code/api", "Hi?", "--relay", &relay.url];
+    let sent = kalle.home.run_with(&trusted, &sent, "");
+    assert_eq!(sent.code, 0, "{}", sent.err);
     // The command of the container, with the folder of this test.
     let page = std::fs::read_to_string(crate::run::folder("../../deploy/Containerfile")).unwrap();
     let check = page.lines().find_map(|l| {
@@ -286,6 +290,12 @@ fn a_changed_configuration_counts_without_a_restart() {
     );
     assert!(resolve().contains("claude://code/api"), "{}", resolve());
 
+    // Without its file, a relay keeps the rules of its operator.
+    served.clear();
+    std::fs::remove_file(&file).unwrap();
+    served.logs("the configuration is gone, and the old one stays");
+    assert!(resolve().contains("claude://code/api"), "{}", resolve());
+
     // Settings that need a restart are named, and the others count.
     served.clear();
     std::fs::write(
@@ -310,7 +320,7 @@ fn a_changed_configuration_counts_without_a_restart() {
     served.signal("HUP");
     let line = served.logs("need a restart");
     assert!(line.contains("SIGHUP"), "{line}");
-    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "# As at the start.\n").unwrap();
     let line = served.logs("the new configuration counts from now on");
     assert!(line.contains("\"changed\":\"limits\""), "{line}");
     served.clear();

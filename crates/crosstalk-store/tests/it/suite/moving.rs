@@ -2,6 +2,7 @@
 
 use super::{file, ids, put, settled, wait};
 use crate::letter::{Letter, letter};
+use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Filing, Moved, Outcome, Side, Store, Wait};
 
 fn ask(id: &str, thread: &str) -> Letter {
@@ -157,6 +158,43 @@ pub(crate) fn a_moved_message_can_be_forgotten(store: &mut dyn Store) {
     assert_eq!(store.forget("T2").unwrap(), 2);
     assert_eq!(store.message("A1").unwrap(), None);
     assert_eq!(wait(store, "M1"), Wait::Them);
+}
+
+/// The id of a truncated message goes to no other sender, and the id of a signed one to nobody.
+pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Store) {
+    let cut = |verdict: Word| {
+        let mut arrival = letter("A1")
+            .between("CLAUDE", "KALLE")
+            .body("Which")
+            .arrival();
+        arrival.truncated = true;
+        arrival.verdict = verdict;
+        arrival
+    };
+    store.accept(&[cut(Word::Unsigned)]).unwrap();
+    let whole = letter("A1")
+        .between("EVE", "KALLE")
+        .body("Which one?")
+        .arrival();
+    let outcome = store.accept(std::slice::from_ref(&whole)).unwrap();
+    assert!(
+        matches!(outcome[..], [Outcome::Conflict { .. }]),
+        "{outcome:?}"
+    );
+    // The same text, whole and verified: it is cut off no more, and its id is not free.
+    let mut verified = cut(Word::Verified);
+    verified.truncated = false;
+    store.accept(&[verified]).unwrap();
+    assert!(!store.message("A1").unwrap().unwrap().truncated);
+    let again = letter("A1")
+        .between("CLAUDE", "KALLE")
+        .body("Which one?")
+        .arrival();
+    let outcome = store.accept(std::slice::from_ref(&again)).unwrap();
+    assert!(
+        matches!(outcome[..], [Outcome::Conflict { .. }]),
+        "{outcome:?}"
+    );
 }
 
 pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn Store) {
