@@ -27,6 +27,7 @@ mod misaddressed;
 mod mistake;
 #[cfg(unix)]
 mod openapi;
+mod picture;
 #[cfg(unix)]
 mod pressure;
 mod relay;

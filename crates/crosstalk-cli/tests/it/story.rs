@@ -152,12 +152,13 @@ fn is_same(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
+/// The ids and times of a page, and the real ones that they stand for.
 #[derive(Default)]
-struct Names(HashMap<String, String>);
+pub(crate) struct Names(HashMap<String, String>);
 
 impl Names {
     /// Whether a line of the page stands for a real one; what is met for the first time gets its name.
-    fn fits(&mut self, page: &str, real: &str) -> bool {
+    pub(crate) fn fits(&mut self, page: &str, real: &str) -> bool {
         let (page, real) = (words(page), words(real));
         let (named, found) = (variables(&page), variables(&real));
         if named != found {
@@ -351,20 +352,24 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
     out
 }
 
+/// Whether pages and pictures are written anew instead of compared.
+pub(crate) fn wants_new_pages() -> bool {
+    std::env::var_os("STORY").is_some_and(|v| v == "overwrite")
+}
+
 /// Plays a page with a real clipboard.
 fn tell(page: &str) {
     let page = folder(page);
     let screen = Xvfb::start();
     let env = [("DISPLAY", screen.display()), ("WAYLAND_DISPLAY", "")];
-    let overwrite = std::env::var_os("STORY").is_some_and(|v| v == "overwrite");
-    let told = play(&page, &env, overwrite);
-    if overwrite {
+    let told = play(&page, &env, wants_new_pages());
+    if wants_new_pages() {
         fs::write(&page, told).unwrap();
     }
 }
 
 #[test]
-fn the_first_minute_of_the_readme_is_as_it_tells() {
+fn the_stories_of_the_readme_are_as_it_tells() {
     tell("../../README.md");
 }
 

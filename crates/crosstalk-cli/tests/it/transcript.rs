@@ -42,14 +42,14 @@ fn the_documentation_tells_what_happens() {
     page_tells_what_happens(&folder("../../docs/cli.md"));
 }
 
-/// The README works for who has nothing else: the files that it uses stand in it.
+/// A reader of the guide needs nothing else: the files that it uses stand in it.
 #[test]
-fn the_readme_tells_what_happens() {
-    let readme = folder("../../README.md");
-    page_tells_what_happens(&readme);
-    let text = fs::read_to_string(readme).unwrap();
+fn the_guide_to_text_tells_what_happens() {
+    let guide = folder("../../docs/guide/text.md");
+    page_tells_what_happens(&guide);
+    let text = fs::read_to_string(guide).unwrap();
     for file in ["pasted.txt", "message.json", "cut.txt", "signed.txt"] {
         let content = fs::read_to_string(folder("tests/cmd/examples").join(file)).unwrap();
-        assert!(text.contains(&content), "{file} stands in the README");
+        assert!(text.contains(&content), "the guide lacks {file}");
     }
 }

@@ -14,6 +14,8 @@ use crosstalk_protocol::audit::{
 use crosstalk_protocol::relay::{RelayStore as _, Retention};
 use crosstalk_protocol::store::{Found, Store as _};
 use crosstalk_store::SqliteStore;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How many entries are asked for at once.
 const AT_ONCE: usize = 500;
@@ -60,6 +62,12 @@ impl Where {
     }
 }
 
+/// How long a command waits for a running relay to sign what it has written.
+const CHECKPOINT_WAIT: Duration = Duration::from_secs(15);
+
+/// How often it looks.
+const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
+
 fn no_note(error: NoteError) -> Failure {
     Failure::Failed(format!(
         "this relay signs no checkpoints: {error}. Give it an ed25519 key and a name without spaces and `+`"
@@ -77,21 +85,33 @@ impl Source {
         }
     }
 
-    /// The latest checkpoint. In a data folder that no relay runs on, one of everything.
+    /// A checkpoint of every entry there is now. A running relay signs one soon; in a folder without a relay it is signed here.
+    ///
+    /// A relay under constant load signs late. After [`CHECKPOINT_WAIT`] its latest checkpoint has to do.
     pub(super) fn checkpoint(&mut self) -> Result<String, Failure> {
         match self {
             Self::Local { store, data, name } => {
                 let size = store.log_size()?;
-                let latest = store.checkpoint()?;
-                let is_whole = latest.as_ref().is_some_and(|l| l.size == size);
-                if !is_whole && let Ok(_alone) = data.claim() {
-                    return sign(store, data, name, size);
+                let until = Instant::now() + CHECKPOINT_WAIT;
+                loop {
+                    let latest = store.checkpoint()?;
+                    let is_whole = latest.as_ref().is_some_and(|l| l.size >= size);
+                    if !is_whole && let Ok(_alone) = data.claim() {
+                        return sign(store, data, name, size);
+                    }
+                    match latest {
+                        Some(latest) if is_whole || Instant::now() >= until => {
+                            return Ok(latest.note);
+                        }
+                        None if Instant::now() >= until => {
+                            return Err(Failure::Failed(format!(
+                                "the relay has signed no checkpoint within {} seconds: look for errors in its log, and run this again",
+                                CHECKPOINT_WAIT.as_secs()
+                            )));
+                        }
+                        _ => thread::sleep(CHECKPOINT_POLL),
+                    }
                 }
-                latest.map(|l| l.note).ok_or_else(|| {
-                    Failure::Failed(
-                        "the relay has signed no checkpoint yet: try again in a second".into(),
-                    )
-                })
             }
             Self::Remote(remote) => Ok(remote.checkpoint()?),
         }
