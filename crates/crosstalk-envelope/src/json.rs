@@ -2,14 +2,17 @@
 
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, LineIndex};
-use crate::document::Document;
+use crate::document::{Document, Reading};
+use crate::envelope::IntentField;
 use crate::grammar::{BodyKind, CoreHeader};
+use crate::id;
 use crate::lint::lint;
 use crate::paste::Scan;
-use crate::registry::rule;
+use crate::registry::{ErrorCode, Intent};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 /// The name and version of the form that [`report`] gives.
 pub const PARSE_SCHEMA: &str = "crosstalk.parse/1";
@@ -149,6 +152,14 @@ pub fn finding(diagnostic: &Diagnostic, lines: &LineIndex<'_>) -> Finding {
     }
 }
 
+/// The JSON form of one strict envelope.
+pub fn message_of(text: &str) -> Message {
+    message(
+        &Document::parse(text, Reading::Strict),
+        &LineIndex::new(text),
+    )
+}
+
 fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
     let own = |core| document.header(core).map(str::to_owned);
     let envelope = document.envelope();
@@ -209,7 +220,7 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
 /// fields of `meta` may be objects; `meta` may be an object of objects.
 ///
 /// # Errors
-/// What is wrong with the JSON, in a sentence.
+/// Says what is wrong with the JSON.
 ///
 /// ```
 /// let json = r#"{"sender":"A","receiver":"B","user":"u","session":"s","context":"c","intent":"NOTE",
@@ -217,8 +228,109 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
 /// let text = crosstalk_envelope::json::builders(json).unwrap()[0].build().unwrap();
 /// assert!(text.contains("X-Priority: high\nTargets: [\"a\",\"b\"]\n"));
 /// ```
-pub fn builders(json: &str) -> Result<Vec<Builder>, String> {
-    let value: Value = serde_json::from_str(json).map_err(|e| format!("this is not JSON: {e}"))?;
+pub fn builders(json: &str) -> Result<Vec<Builder>, JsonError> {
+    read_builders(parse_json(json)?)
+}
+
+/// Reads messages as [`builders`] does, and generates the thread and message ids that they lack. Messages of one session
+/// get one thread.
+///
+/// # Errors
+/// Says what is wrong with the JSON.
+pub fn builders_with_ids(json: &str) -> Result<Vec<Builder>, JsonError> {
+    let mut value = parse_json(json)?;
+    add_ids(&mut value);
+    read_builders(value)
+}
+
+/// Why JSON is not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// E-UNSUPPORTED for a version other than v1, else E-FORMAT.
+    pub code: ErrorCode,
+    /// What is wrong, in one sentence.
+    pub message: String,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl From<String> for JsonError {
+    fn from(message: String) -> Self {
+        Self {
+            code: ErrorCode::Format,
+            message,
+        }
+    }
+}
+
+impl From<&str> for JsonError {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+fn parse_json(json: &str) -> Result<Value, JsonError> {
+    serde_json::from_str(json).map_err(|e| format!("this is not JSON: {e}").into())
+}
+
+/// The messages of any of the forms that [`builders`] reads.
+fn messages(value: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let messages = if value.get("envelopes").is_some() {
+        value.get_mut("envelopes")
+    } else {
+        Some(value)
+    };
+    let list = match messages {
+        Some(Value::Array(items)) => items.as_mut_slice(),
+        Some(one) => std::slice::from_mut(one),
+        None => &mut [],
+    };
+    list.iter_mut().filter_map(Value::as_object_mut)
+}
+
+fn add_ids(value: &mut Value) {
+    let mut threads: HashMap<String, String> = HashMap::new();
+    for message in messages(value) {
+        let has = |name: &str| message.get(name).is_some_and(|v| !v.is_null());
+        let (has_thread, has_message, has_parent) = (has("thread"), has("message"), has("parent"));
+        if !has_thread {
+            let session = message.get("session").and_then(Value::as_str);
+            let thread = match session {
+                Some(session) => threads
+                    .entry(session.to_owned())
+                    .or_insert_with(id::new_ulid)
+                    .clone(),
+                None => id::new_ulid(),
+            };
+            message.insert("thread".into(), thread.into());
+        }
+        // An answer with an id has to name its parent (INT-010); without a parent, it gets none.
+        if !has_message && (has_parent || !is_answer(message)) {
+            message.insert("message".into(), id::new_ulid().into());
+        }
+    }
+}
+
+fn is_answer(message: &Map<String, Value>) -> bool {
+    let intent = message.get("intent");
+    let written = intent.and_then(|i| i.as_str().or_else(|| i.get("written")?.as_str()));
+    let response = message.get("body_name").and_then(Value::as_str) == Some("response");
+    match written {
+        Some(written) => matches!(
+            IntentField::parse(written).meaning,
+            Some(Intent::Respond | Intent::Ack | Intent::Nack)
+        ),
+        None => response,
+    }
+}
+
+fn read_builders(value: Value) -> Result<Vec<Builder>, JsonError> {
     let messages = match value {
         Value::Array(items) => items,
         Value::Object(mut map) => match map.remove("envelopes") {
@@ -257,18 +369,16 @@ const KNOWN: [&str; 18] = [
 ];
 
 /// Objects for headers, META and fields become lists.
-fn plain(mut message: Value) -> Result<Message, String> {
+fn plain(mut message: Value) -> Result<Message, JsonError> {
     let Some(map) = message.as_object_mut() else {
         return Err("a message is a JSON object".into());
     };
     if let Some(unknown) = map.keys().find(|k| !KNOWN.contains(&k.as_str())) {
-        return Err(format!(
-            "the message has a key `{unknown}` that means nothing here"
-        ));
+        return Err(format!("the message has a key `{unknown}` that means nothing here").into());
     }
     for name in ["sender", "receiver"] {
         if !map.contains_key(name) {
-            return Err(format!("the message has no `{name}`"));
+            return Err(format!("the message has no `{name}`").into());
         }
     }
     if let Some(headers) = map.get_mut("headers") {
@@ -286,7 +396,7 @@ fn plain(mut message: Value) -> Result<Message, String> {
         }
     }
     serde_json::from_value(message)
-        .map_err(|e| format!("the message does not have the form of the schema: {e}"))
+        .map_err(|e| format!("the message does not have the form of the schema: {e}").into())
 }
 
 /// `{"a": 1}` becomes `[{"key": "a", "value": "1"}]`; values become texts.
@@ -304,13 +414,15 @@ fn listed(fields: &mut Value, key: &str) {
     }
 }
 
-fn builder(message: Message) -> Result<Builder, String> {
+fn builder(message: Message) -> Result<Builder, JsonError> {
     if !message.version.is_empty() && message.version != "v1" {
-        return Err(format!(
-            "version {} is not supported: {}",
-            message.version,
-            rule::VERSION_UNSUPPORTED.help
-        ));
+        return Err(JsonError {
+            code: ErrorCode::Unsupported,
+            message: format!(
+                "the version {} is not supported: this program writes v1",
+                message.version
+            ),
+        });
     }
     let mut builder = Builder::new(message.sender, message.receiver)
         .core_if(CoreHeader::User, message.user.as_deref())
@@ -332,10 +444,7 @@ fn builder(message: Message) -> Result<Builder, String> {
             None => builder = builder.header(field.name, field.value),
             Some(core) if builder.core_value(core) == Some(&field.value) => {}
             Some(_) => {
-                return Err(format!(
-                    "`headers` and `{}` do not say the same",
-                    field.name
-                ));
+                return Err(format!("`headers` and `{}` do not say the same", field.name).into());
             }
         }
     }

@@ -30,6 +30,9 @@ impl ReceivedIds {
     }
 }
 
+/// Separates what was wrong from what to do, in the body of an ERROR.
+const WHAT_TO_DO: &str = "\nWhat to do: ";
+
 /// Why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -54,6 +57,14 @@ impl Refusal {
         }
     }
 
+    /// What was wrong and where; and what to do, if the detail says it.
+    pub fn what_and_help(&self) -> (&str, Option<&str>) {
+        match self.detail.split_once(WHAT_TO_DO) {
+            Some((what, help)) => (what, Some(help)),
+            None => (&self.detail, None),
+        }
+    }
+
     /// The refusal that the first error among some findings calls for; `text` is what they were found in.
     pub fn from_findings(findings: &[Diagnostic], text: &str) -> Option<Self> {
         let finding = findings
@@ -67,7 +78,7 @@ impl Refusal {
             position.line, position.column, finding.message
         );
         if !finding.help().is_empty() {
-            detail.push_str(&format!("\nWhat to do: {}.", finding.help()));
+            detail.push_str(&format!("{WHAT_TO_DO}{}.", finding.help()));
         }
         Some(Self {
             code,

@@ -37,7 +37,9 @@ pub enum Received {
         /// Whether it is new; else it was there before.
         is_new: bool,
         /// The ACK.
-        answer: String,
+        ack: String,
+        /// The recipient's answer, as it leaves this relay, if the caller waited for it and it came.
+        reply: Option<String>,
     },
     /// It was not taken.
     Refused {
@@ -64,7 +66,8 @@ impl Received {
     /// The envelope that answers.
     pub fn answer(&self) -> &str {
         match self {
-            Self::Taken { answer, .. } | Self::Refused { answer, .. } => answer,
+            Self::Taken { ack, reply, .. } => reply.as_ref().unwrap_or(ack),
+            Self::Refused { answer, .. } => answer,
         }
     }
 }
@@ -350,7 +353,8 @@ impl Relay {
             is_held,
         };
         Received::Taken {
-            answer: acknowledgement(&receipt),
+            ack: acknowledgement(&receipt),
+            reply: None,
             id: ids.message,
             seq,
             is_new,
@@ -411,7 +415,8 @@ impl Relay {
             id,
             is_new,
             seq,
-            answer,
+            ack,
+            reply: _,
         } = received
         else {
             return (received, true);
@@ -427,7 +432,7 @@ impl Relay {
             Some(record) => Some(record),
             None => self.answer(&mut told, until).await,
         };
-        let left = answered.filter(|_| is_valid()).and_then(|record| {
+        let reply = answered.filter(|_| is_valid()).and_then(|record| {
             let left = self.leaving(&record)?;
             // Looking is not delivering.
             if peer.speaks_for(&record.receiver) {
@@ -435,13 +440,13 @@ impl Relay {
             }
             Some(left)
         });
-        let answer = left.unwrap_or(answer);
         drop(told);
         let received = Received::Taken {
             id,
             seq,
             is_new,
-            answer,
+            ack,
+            reply,
         };
         (received, true)
     }

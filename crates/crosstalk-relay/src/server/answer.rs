@@ -4,6 +4,7 @@ use super::body::Body;
 use super::media::Media;
 use crate::core::{Received, unread};
 use bytes::Bytes;
+use crosstalk_envelope::json::{Message, message_of};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::is_hidden;
@@ -37,13 +38,7 @@ pub(super) struct Fault {
 impl Fault {
     /// A refusal with the status of its code.
     pub(super) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self {
-            refusal: Box::new(Refusal::new(code, detail)),
-            status: code.http_status(),
-            retry_after: None,
-            header: None,
-            closes: false,
-        }
+        Refusal::new(code, detail).into()
     }
 
     /// A parameter or a body that is not as it should be.
@@ -123,9 +118,9 @@ impl Fault {
 
     /// The ERROR envelope alone.
     pub(super) fn envelope(self) -> String {
-        match unread(None, *self.refusal, self.retry_after) {
-            Received::Refused { answer, .. } | Received::Taken { answer, .. } => answer,
-        }
+        unread(None, *self.refusal, self.retry_after)
+            .answer()
+            .to_owned()
     }
 
     /// The answer: an ERROR envelope, or JSON.
@@ -141,6 +136,18 @@ impl Fault {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            status: refusal.code.http_status(),
+            refusal: Box::new(refusal),
+            retry_after: None,
+            header: None,
+            closes: false,
+        }
     }
 }
 
@@ -164,9 +171,26 @@ impl From<StoreError> for Fault {
 /// What became of a message, as an answer.
 pub(super) fn received(received: Received, as_json: bool) -> Answer {
     match received {
-        Received::Taken { answer, .. } => text(answer),
+        Received::Taken { ack, reply, .. } if as_json => json(&Accepted {
+            schema: RECEIVE_SCHEMA,
+            ack: message_of(&ack),
+            answer: reply.as_deref().map(message_of),
+        }),
+        Received::Taken { ack, reply, .. } => text(reply.unwrap_or(ack)),
         ref refusal @ Received::Refused { status, .. } => refused(refusal, status, as_json),
     }
+}
+
+/// The name and version of the JSON form of an accepted message.
+const RECEIVE_SCHEMA: &str = "crosstalk.receive/1";
+
+/// An accepted message, as JSON.
+#[derive(Serialize)]
+struct Accepted {
+    schema: &'static str,
+    ack: Message,
+    /// The recipient's answer, if the caller waited for it and it came.
+    answer: Option<Message>,
 }
 
 fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
@@ -200,6 +224,8 @@ struct Error<'e> {
     code: &'static str,
     reason: &'e str,
     detail: &'e str,
+    what: &'e str,
+    help: Option<&'e str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,10 +238,13 @@ struct Error<'e> {
 
 fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> serde_json::Value {
     let position = refusal.rule.as_ref().and_then(|(_, p)| p.as_ref());
+    let (what, help) = refusal.what_and_help();
     let error = Error {
         code: refusal.code.as_str(),
         reason: &refusal.reason,
         detail: &refusal.detail,
+        what,
+        help,
         rule: refusal.rule.as_ref().map(|(rule, _)| *rule),
         line: position.map(|p| p.line),
         column: position.map(|p| p.column),

@@ -140,11 +140,14 @@ fn thousandths(text: &str) -> Option<u32> {
 /// What a request to `/crosstalk/receive` brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brought {
+    /// The text of one envelope.
     One,
+    /// One envelope as JSON.
+    Json,
     Batch,
 }
 
-/// What a request brings: one envelope, or several.
+/// What a request brings: one envelope, as text or as JSON, or several.
 ///
 /// # Errors
 /// 415.
@@ -163,9 +166,11 @@ pub(super) fn envelopes(headers: &HeaderMap) -> Result<Brought, Fault> {
         Ok(Brought::One)
     } else if is(Media::Batch.name()) {
         Ok(Brought::Batch)
+    } else if is(Media::Json.name()) {
+        Ok(Brought::Json)
     } else {
         Err(unsupported(
-            "text/plain; charset=utf-8 for one envelope, application/vnd.crosstalk.batch for several",
+            "text/plain; charset=utf-8 or application/json for one envelope, application/vnd.crosstalk.batch for several",
         ))
     }
 }

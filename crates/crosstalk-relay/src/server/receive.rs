@@ -5,7 +5,9 @@ use super::batch;
 use super::body::{self, Bounds};
 use super::media::{self, Brought};
 use super::surface::Call;
-use crosstalk_envelope::limit;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{json, limit};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use std::time::Duration;
@@ -18,14 +20,18 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let headers = &call.parts.headers;
     let relay = &call.site.relay;
     let time = Duration::from_secs(relay.config().limits.body_seconds.max(1));
-    if media::envelopes(headers)? == Brought::Batch {
+    let brought = media::envelopes(headers)?;
+    if brought == Brought::Batch {
         return Box::pin(batch::receive(call, time)).await;
     }
     let bounds = Bounds {
         bytes: limit::ENVELOPE_BYTES as u64,
         time,
     };
-    let bytes = body::collect(call.body, bounds).await?;
+    let mut bytes = body::collect(call.body, bounds).await?;
+    if brought == Brought::Json {
+        bytes = envelope_of(&bytes)?.into();
+    }
     let (site, caller) = (call.site, &call.caller);
     let peer = &caller.peer;
     // The credential may have been revoked while the message came.
@@ -51,6 +57,29 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
         answer.headers_mut().insert(name, applied);
     }
     Ok(answer)
+}
+
+/// The envelope that JSON describes, with ids where it has none (HTP-028).
+fn envelope_of(json: &[u8]) -> Result<String, Fault> {
+    let json = std::str::from_utf8(json).map_err(|_| {
+        Fault::format("The body is not UTF-8.\nWhat to do: send the JSON as UTF-8.")
+    })?;
+    let builders = json::builders_with_ids(json).map_err(|e| {
+        let detail = format!(
+            "The body is not a message: {}.\nWhat to do: send one JSON object in the form that `crosstalk schema` prints.",
+            escape(&e.message)
+        );
+        Fault::new(e.code, detail)
+    })?;
+    let [builder] = builders.as_slice() else {
+        return Err(Fault::format(
+            "The body holds several messages.\nWhat to do: send one JSON object per request.",
+        ));
+    };
+    builder.build().map_err(|fault| {
+        let refusal = Refusal::from_findings(&fault.diagnostics, &fault.text);
+        refusal.map_or_else(|| Fault::format("The message is malformed."), Fault::from)
+    })
 }
 
 /// How many seconds the sender would like to wait for the answer.

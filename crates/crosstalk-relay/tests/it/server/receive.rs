@@ -2,7 +2,7 @@
 
 use crate::house::{House, letter, text};
 use crate::http::{Ask, strict};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn a_message_is_acknowledged_and_in_the_inbox() {
@@ -139,7 +139,7 @@ fn what_the_body_is_has_to_be_said_rightly() {
     for bad in [
         "text/html",
         "text/plain; charset=iso-8859-1",
-        "application/json",
+        "application/json; charset=iso-8859-1",
         "application/x-www-form-urlencoded",
         "multipart/form-data",
         "text/plainx",
@@ -175,9 +175,90 @@ fn a_refusal_is_an_envelope_or_json() {
     assert!(
         error["rule"].is_string() && error["reason"].is_string() && error["detail"].is_string()
     );
-    // A good one stays an envelope.
-    let sent = Ask::send(text("A", "chatgpt://x/y", "M1")).accept("application/json");
-    assert_eq!(house.ask(&sent).intent(), "ACK");
+    let (what, help) = (error["what"].as_str(), error["help"].as_str());
+    assert!(what.is_some_and(|w| w.starts_with("Line 1, column 1: ")));
+    assert!(help.is_some_and(|h| !h.is_empty()));
+}
+
+/// A message as `crosstalk build` reads it.
+fn message() -> Value {
+    json!({
+        "sender": "ANN", "receiver": "claude://code/api", "user": "ann", "context": "api", "intent": "REQUEST",
+        "message": "M1", "meta": {"routing": {"X-Priority": "high"}}, "body": "Which endpoint stays?",
+    })
+}
+
+#[test]
+fn json_is_accepted_as_the_envelope_that_it_describes() {
+    let house = House::local();
+    let sent = Ask::json("POST", "/crosstalk/receive", &message());
+    let ack = house.ask(&sent);
+    assert_eq!((ack.status, ack.intent().as_str()), (200, "ACK"));
+    let got = house.ask(&Ask::get("/crosstalk/messages/M1").accept("text/plain"));
+    let document = strict(got.text());
+    let envelope = document.envelope();
+    assert_eq!(
+        (document.sender(), document.receiver()),
+        ("ANN", "claude://code/api")
+    );
+    assert_eq!(envelope.thread.map(str::len), Some(26));
+    assert_eq!(document.body_text(), "Which endpoint stays?");
+    assert!(got.text().contains("meta: routing\nX-Priority: high\n"));
+}
+
+#[test]
+fn answers_are_json_for_a_caller_who_accepts_it() {
+    let house = House::local();
+    let mut line = house.line();
+    let question = Ask::json("POST", "/crosstalk/receive", &message()).accept("application/json");
+    line.send(question.header("Prefer", "wait=60").bytes());
+    let path = "/crosstalk/inbox?for=claude%3A%2F%2Fcode%2Fapi&wait=60";
+    house.ask(&Ask::get(path).accept("application/json"));
+    let answer = letter("claude://code/api", "ANN", "M2")
+        .intent("RESPOND")
+        .parent("M1");
+    house.take(&answer.build().unwrap());
+    let answer = line.answer().json();
+    assert_eq!(answer["schema"], "crosstalk.receive/1");
+    assert_eq!(answer["ack"]["intent"]["meaning"], "ACK");
+    assert_eq!(answer["ack"]["parent"], "M1");
+    assert_eq!(answer["answer"]["intent"]["meaning"], "RESPOND");
+    assert_eq!(answer["answer"]["message"], "M2");
+    let unanswered = Ask::send(text("A", "chatgpt://x/y", "M3")).accept("application/json");
+    assert_eq!(house.ask(&unanswered).json()["answer"], Value::Null);
+}
+
+#[test]
+fn malformed_json_is_rejected_with_a_reason() {
+    let house = House::local();
+    let rejected = |body: &str, status: u16, code: &str| {
+        let sent = Ask::send(body)
+            .header("Content-Type", "application/json")
+            .accept("application/json");
+        let answer = house.ask(&sent);
+        let error = answer.json()["error"].clone();
+        assert_eq!(
+            (answer.status, error["code"].as_str()),
+            (status, Some(code)),
+            "{body}"
+        );
+        assert!(
+            error["what"].is_string() && error["help"].is_string(),
+            "{error}"
+        );
+        error
+    };
+    rejected("hello", 400, "E-FORMAT");
+    rejected("[]", 400, "E-FORMAT");
+    rejected("{\"sender\": \"A\"}", 400, "E-FORMAT");
+    rejected(&json!([message(), message()]).to_string(), 400, "E-FORMAT");
+    let mut newer = message();
+    newer["version"] = json!("v2");
+    rejected(&newer.to_string(), 422, "E-UNSUPPORTED");
+    let mut unnamed = message();
+    unnamed["sender"] = json!("A\n[[END]]");
+    let error = rejected(&unnamed.to_string(), 400, "E-FORMAT");
+    assert!(error["rule"].is_string());
 }
 
 #[test]
