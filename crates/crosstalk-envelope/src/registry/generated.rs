@@ -2429,11 +2429,11 @@ pub mod rule {
         help: "ask the sender to sign with ed25519",
         drops: false,
     };
-    /// SIG-003: An ed25519 signature is verified strictly.
+    /// SIG-003: A verifier checks an ed25519 signature strictly.
     pub static ED25519_STRICT: Rule = Rule {
         id: "SIG-003",
         code: None,
-        title: "An ed25519 signature is verified strictly",
+        title: "A verifier checks an ed25519 signature strictly",
         help: "",
         drops: false,
     };
@@ -2445,91 +2445,91 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// SIG-005: The algorithm is that of the key's record.
+    /// SIG-005: The record of the key decides the algorithm.
     pub static ALGORITHM_OF_KEY: Rule = Rule {
         id: "SIG-005",
         code: Some(ErrorCode::Perm),
-        title: "The algorithm is that of the key's record",
+        title: "The record of the key decides the algorithm",
         help: "don't act on the text; ask the sender to send it again",
         drops: false,
     };
-    /// SIG-006: Signing adds a message id and the integrity block.
+    /// SIG-006: A signer adds a message id and the integrity block.
     pub static SIGNING: Rule = Rule {
         id: "SIG-006",
         code: None,
-        title: "Signing adds a message id and the integrity block",
+        title: "A signer adds a message id and the integrity block",
         help: "",
         drops: false,
     };
-    /// SIG-007: A signature is not replaced by accident.
+    /// SIG-007: A signer does not replace a signature unless told to.
     pub static SIGNED_ALREADY: Rule = Rule {
         id: "SIG-007",
         code: Some(ErrorCode::Perm),
-        title: "A signature is not replaced by accident",
-        help: "sign the original, or say that the signature is to be replaced",
+        title: "A signer does not replace a signature unless told to",
+        help: "sign the original, or ask for the signature to be replaced",
         drops: false,
     };
-    /// SIG-010: The signature fits the canonical form that ends in the declared digest.
+    /// SIG-010: The signature fits the canonical form that ends with the declared digest.
     pub static SIGNATURE_UNFIT: Rule = Rule {
         id: "SIG-010",
         code: Some(ErrorCode::Perm),
-        title: "The signature fits the canonical form that ends in the declared digest",
+        title: "The signature fits the canonical form that ends with the declared digest",
         help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again with --with-key",
         drops: false,
     };
-    /// SIG-011: An integrity block without a signature means that the signature was taken away.
+    /// SIG-011: An integrity block without a signature means that the signature was removed.
     pub static SIGNATURE_STRIPPED: Rule = Rule {
         id: "SIG-011",
         code: Some(ErrorCode::Perm),
-        title: "An integrity block without a signature means that the signature was taken away",
+        title: "An integrity block without a signature means that the signature was removed",
         help: "don't act on the text; ask the sender for the signed message",
         drops: false,
     };
-    /// SIG-012: Text that the reading left out is never verified.
+    /// SIG-012: A verifier does not verify an envelope of which the reading left text out.
     pub static CONTENT_DROPPED: Rule = Rule {
         id: "SIG-012",
         code: Some(ErrorCode::Perm),
-        title: "Text that the reading left out is never verified",
+        title: "A verifier does not verify an envelope of which the reading left text out",
         help: "remove what the sender did not write, or copy the message again",
         drops: false,
     };
-    /// SIG-013: At most 16 repaired heads are tried.
+    /// SIG-013: A verifier tries at most 16 repaired heads.
     pub static HEAD_REPAIRS: Rule = Rule {
         id: "SIG-013",
         code: None,
-        title: "At most 16 repaired heads are tried",
+        title: "A verifier tries at most 16 repaired heads",
         help: "",
         drops: false,
     };
-    /// SIG-014: The body is compared as it came, then in a bounded list of repaired forms.
+    /// SIG-014: A verifier compares the body as received, then at most 64 repaired forms.
     pub static BODY_REPAIRS: Rule = Rule {
         id: "SIG-014",
         code: None,
-        title: "The body is compared as it came, then in a bounded list of repaired forms",
+        title: "A verifier compares the body as received, then at most 64 repaired forms",
         help: "",
         drops: false,
     };
-    /// SIG-015: A body that is not what was signed is damaged, and counts as unsigned.
+    /// SIG-015: A body that is not the signed one is damaged, and counts as unsigned.
     pub static BODY_DAMAGED: Rule = Rule {
         id: "SIG-015",
         code: Some(ErrorCode::Perm),
-        title: "A body that is not what was signed is damaged, and counts as unsigned",
+        title: "A body that is not the signed one is damaged, and counts as unsigned",
         help: "ask the sender for the message again, or copy it inside a code fence",
         drops: false,
     };
-    /// SIG-016: A reflowed body that a search brings back to its digest is offered, and is not the verified one.
+    /// SIG-016: A verifier can offer a reflowed body as restored, but does not verify it.
     pub static BODY_RESTORED: Rule = Rule {
         id: "SIG-016",
         code: None,
-        title: "A reflowed body that a search brings back to its digest is offered, and is not the verified one",
+        title: "A verifier can offer a reflowed body as restored, but does not verify it",
         help: "",
         drops: false,
     };
-    /// SIG-017: What is shown as verified is rebuilt from the verified bytes.
+    /// SIG-017: A program rebuilds what it shows as verified from the verified bytes.
     pub static VERIFIED_TEXT: Rule = Rule {
         id: "SIG-017",
         code: None,
-        title: "What is shown as verified is rebuilt from the verified bytes",
+        title: "A program rebuilds what it shows as verified from the verified bytes",
         help: "",
         drops: false,
     };
@@ -2541,19 +2541,19 @@ pub mod rule {
         help: "write ed25519:pk= and the 32 bytes of the key in base64",
         drops: false,
     };
-    /// SIG-021: A weak key or one in another encoding is refused.
+    /// SIG-021: A program rejects a weak key, and a key in another encoding.
     pub static KEY_WEAK: Rule = Rule {
         id: "SIG-021",
         code: Some(ErrorCode::Perm),
-        title: "A weak key or one in another encoding is refused",
+        title: "A program rejects a weak key, and a key in another encoding",
         help: "make a new key with crosstalk key new",
         drops: false,
     };
-    /// SIG-022: A key of the deny list verifies nothing.
+    /// SIG-022: A key on the deny list verifies nothing.
     pub static KEY_DENIED: Rule = Rule {
         id: "SIG-022",
         code: Some(ErrorCode::Perm),
-        title: "A key of the deny list verifies nothing",
+        title: "A key on the deny list verifies nothing",
         help: "don't act on the text: this key vouches for nobody",
         drops: false,
     };
@@ -2565,19 +2565,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// SIG-024: A did:key id is the key.
+    /// SIG-024: A did:key id contains the key.
     pub static DID_KEY: Rule = Rule {
         id: "SIG-024",
         code: Some(ErrorCode::Format),
-        title: "A did:key id is the key",
+        title: "A did:key id contains the key",
         help: "write the id as did:key:z and the base58 text of the key",
         drops: false,
     };
-    /// SIG-030: The rc1 form is verified on request, and never written.
+    /// SIG-030: A verifier checks the rc1 form only on request; no program writes it.
     pub static RC1: Rule = Rule {
         id: "SIG-030",
         code: None,
-        title: "The rc1 form is verified on request, and never written",
+        title: "A verifier checks the rc1 form only on request; no program writes it",
         help: "",
         drops: false,
     };
@@ -2589,19 +2589,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// TRU-002: Without a key nothing is verified.
+    /// TRU-002: Without a key, a verifier verifies nothing.
     pub static NO_KEY: Rule = Rule {
         id: "TRU-002",
         code: Some(ErrorCode::Perm),
-        title: "Without a key nothing is verified",
+        title: "Without a key, a verifier verifies nothing",
         help: "ask the sender for a message with meta: key, or pin the key with crosstalk trust pin",
         drops: false,
     };
-    /// TRU-003: A key that comes with the message proves possession and no more.
+    /// TRU-003: A key that comes with a message proves possession, and nothing else.
     pub static FIRST_CONTACT: Rule = Rule {
         id: "TRU-003",
         code: None,
-        title: "A key that comes with the message proves possession and no more",
+        title: "A key that comes with a message proves possession, and nothing else",
         help: "",
         drops: false,
     };
@@ -2613,19 +2613,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// TRU-005: Another key for a known key id stops the message.
+    /// TRU-005: A message with another key for a known key id is not verified.
     pub static KEY_CHANGED: Rule = Rule {
         id: "TRU-005",
         code: Some(ErrorCode::Perm),
-        title: "Another key for a known key id stops the message",
+        title: "A message with another key for a known key id is not verified",
         help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
         drops: false,
     };
-    /// TRU-006: A known sender under another key id stops the message.
+    /// TRU-006: A message of a known sender under another key id is not verified.
     pub static SENDER_CHANGED: Rule = Rule {
         id: "TRU-006",
         code: Some(ErrorCode::Perm),
-        title: "A known sender under another key id stops the message",
+        title: "A message of a known sender under another key id is not verified",
         help: "ask the sender by another way, then pin the key id for this sender",
         drops: false,
     };
@@ -2634,7 +2634,7 @@ pub mod rule {
         id: "TRU-007",
         code: Some(ErrorCode::Perm),
         title: "A distrusted key verifies nothing",
-        help: "don't act on the text; if the distrust was a mistake, crosstalk trust remove forgets the key and all about it",
+        help: "don't act on the text; if the distrust was a mistake, crosstalk trust remove forgets the key and everything about it",
         drops: false,
     };
     /// TRU-008: The Key-ID of a key block is the key id of the signature.
@@ -2645,11 +2645,11 @@ pub mod rule {
         help: "ask the sender to sign again with --with-key",
         drops: false,
     };
-    /// TRU-009: A sender who looks like a pinned one under another key id stops the message.
+    /// TRU-009: A message of a sender who looks like a pinned one under another key id is not verified.
     pub static SENDER_LOOKS_LIKE: Rule = Rule {
         id: "TRU-009",
         code: Some(ErrorCode::Perm),
-        title: "A sender who looks like a pinned one under another key id stops the message",
+        title: "A message of a sender who looks like a pinned one under another key id is not verified",
         help: "compare the names letter by letter, and ask the sender by another way",
         drops: false,
     };
@@ -2661,11 +2661,11 @@ pub mod rule {
         help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
         drops: false,
     };
-    /// TRU-011: A replaced key signs until the end of its grace period.
+    /// TRU-011: A replaced key can sign until its grace period expires.
     pub static KEY_REPLACED: Rule = Rule {
         id: "TRU-011",
         code: Some(ErrorCode::Perm),
-        title: "A replaced key signs until the end of its grace period",
+        title: "A replaced key can sign until its grace period expires",
         help: "ask the sender to sign with the new key",
         drops: false,
     };
@@ -2677,11 +2677,11 @@ pub mod rule {
         help: "don't act on the text; ask the sender for their new key",
         drops: false,
     };
-    /// TRU-013: A key is revoked by itself or by its successor.
+    /// TRU-013: Only the key itself or its successor revokes a key.
     pub static REVOCATION_UNPROVEN: Rule = Rule {
         id: "TRU-013",
         code: Some(ErrorCode::Perm),
-        title: "A key is revoked by itself or by its successor",
+        title: "Only the key itself or its successor revokes a key",
         help: "distrust the key by hand with crosstalk trust distrust",
         drops: false,
     };
@@ -2693,19 +2693,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// TRU-021: A domain without key records vouches for none.
+    /// TRU-021: A domain without key records vouches for no key.
     pub static DNS_ABSENT: Rule = Rule {
         id: "TRU-021",
         code: Some(ErrorCode::Perm),
-        title: "A domain without key records vouches for none",
+        title: "A domain without key records vouches for no key",
         help: "ask the sender to publish the key, or check without --dns against a pin",
         drops: false,
     };
-    /// TRU-022: A look-up that fails for now decides nothing.
+    /// TRU-022: A look-up that fails for now gives no verdict about the key.
     pub static DNS_UNAVAILABLE: Rule = Rule {
         id: "TRU-022",
         code: Some(ErrorCode::Timeout),
-        title: "A look-up that fails for now decides nothing",
+        title: "A look-up that fails for now gives no verdict about the key",
         help: "try again later",
         drops: false,
     };
@@ -2717,27 +2717,27 @@ pub mod rule {
         help: "ask the sender which key is theirs; the domain lists another",
         drops: false,
     };
-    /// TRU-024: Where DNSSEC is required, an answer without it vouches for nothing.
+    /// TRU-024: If DNSSEC is required, an answer without it vouches for nothing.
     pub static DNSSEC_REQUIRED: Rule = Rule {
         id: "TRU-024",
         code: Some(ErrorCode::Perm),
-        title: "Where DNSSEC is required, an answer without it vouches for nothing",
+        title: "If DNSSEC is required, an answer without it vouches for nothing",
         help: "ask the owner of the domain to sign the zone, or check without requiring DNSSEC",
         drops: false,
     };
-    /// TRU-025: An answer is kept as long as its TTL says, and no longer.
+    /// TRU-025: A program keeps a DNS answer no longer than its TTL.
     pub static DNS_CACHE: Rule = Rule {
         id: "TRU-025",
         code: None,
-        title: "An answer is kept as long as its TTL says, and no longer",
+        title: "A program keeps a DNS answer no longer than its TTL",
         help: "",
         drops: false,
     };
-    /// TRU-026: A domain vouches for senders of its own; another one needs a pin.
+    /// TRU-026: A domain vouches only for its own senders; another sender needs a pin.
     pub static SENDER_UNBOUND: Rule = Rule {
         id: "TRU-026",
         code: Some(ErrorCode::Perm),
-        title: "A domain vouches for senders of its own; another one needs a pin",
+        title: "A domain vouches only for its own senders; another sender needs a pin",
         help: "ask the sender by another way, then pin the key id for this sender",
         drops: false,
     };
@@ -2893,67 +2893,67 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-001: A relay takes an envelope by POST /crosstalk/receive and answers with one.
+    /// HTP-001: A relay accepts an envelope by POST /crosstalk/receive and answers with one.
     pub static HTTP_RECEIVE: Rule = Rule {
         id: "HTP-001",
         code: None,
-        title: "A relay takes an envelope by POST /crosstalk/receive and answers with one",
+        title: "A relay accepts an envelope by POST /crosstalk/receive and answers with one",
         help: "post the envelope to /crosstalk/receive as text/plain; charset=utf-8",
         drops: false,
     };
-    /// HTP-002: A body has the right type, charset utf-8 and no encoding.
+    /// HTP-002: A request body has the right type, charset utf-8 and no encoding.
     pub static HTTP_MEDIA_TYPE: Rule = Rule {
         id: "HTP-002",
         code: Some(ErrorCode::Unsupported),
-        title: "A body has the right type, charset utf-8 and no encoding",
+        title: "A request body has the right type, charset utf-8 and no encoding",
         help: "send text/plain; charset=utf-8 without compression",
         drops: false,
     };
-    /// HTP-003: A body is one envelope, read strictly, within the limits.
+    /// HTP-003: A request body is one envelope, read strictly, within the limits.
     pub static HTTP_ONE_ENVELOPE: Rule = Rule {
         id: "HTP-003",
         code: Some(ErrorCode::Format),
-        title: "A body is one envelope, read strictly, within the limits",
+        title: "A request body is one envelope, read strictly, within the limits",
         help: "check the text with `crosstalk lint` and send one envelope in each request",
         drops: false,
     };
-    /// HTP-004: A refusal is an ERROR envelope, or an object for who accepts JSON.
+    /// HTP-004: A rejection is an ERROR envelope, or a JSON object if the client asks for JSON.
     pub static HTTP_REFUSAL: Rule = Rule {
         id: "HTP-004",
         code: None,
-        title: "A refusal is an ERROR envelope, or an object for who accepts JSON",
+        title: "A rejection is an ERROR envelope, or a JSON object if the client asks for JSON",
         help: "",
         drops: false,
     };
-    /// HTP-005: A refusal has the status of its code.
+    /// HTP-005: A rejection has the status of its code.
     pub static HTTP_STATUS: Rule = Rule {
         id: "HTP-005",
         code: None,
-        title: "A refusal has the status of its code",
+        title: "A rejection has the status of its code",
         help: "",
         drops: false,
     };
-    /// HTP-006: SYSTEM answers what could not be read, the receiver what could.
+    /// HTP-006: The ERROR is from SYSTEM if the envelope could not be read, else from its receiver.
     pub static HTTP_SYSTEM_ANSWERS: Rule = Rule {
         id: "HTP-006",
         code: None,
-        title: "SYSTEM answers what could not be read, the receiver what could",
+        title: "The ERROR is from SYSTEM if the envelope could not be read, else from its receiver",
         help: "",
         drops: false,
     };
-    /// HTP-010: What was taken is answered with an ACK that has a receipt.
+    /// HTP-010: A relay answers an accepted message with an ACK that has a receipt.
     pub static HTTP_RECEIPT: Rule = Rule {
         id: "HTP-010",
         code: None,
-        title: "What was taken is answered with an ACK that has a receipt",
+        title: "A relay answers an accepted message with an ACK that has a receipt",
         help: "",
         drops: false,
     };
-    /// HTP-011: What was acknowledged is kept and can be found at once.
+    /// HTP-011: A relay keeps an acknowledged message, and it can be found at once.
     pub static HTTP_DURABLE: Rule = Rule {
         id: "HTP-011",
         code: None,
-        title: "What was acknowledged is kept and can be found at once",
+        title: "A relay keeps an acknowledged message, and it can be found at once",
         help: "",
         drops: false,
     };
@@ -2965,19 +2965,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-013: Another content under an id that is taken is refused.
+    /// HTP-013: A relay rejects other content under an id that it has.
     pub static HTTP_ID_TAKEN: Rule = Rule {
         id: "HTP-013",
         code: Some(ErrorCode::Perm),
-        title: "Another content under an id that is taken is refused",
+        title: "A relay rejects other content under an id that it has",
         help: "give the message an id of its own",
         drops: false,
     };
-    /// HTP-014: Prefer: wait holds the answer for the RESPOND.
+    /// HTP-014: Prefer: wait holds the answer until the RESPOND comes.
     pub static HTTP_PREFER_WAIT: Rule = Rule {
         id: "HTP-014",
         code: None,
-        title: "Prefer: wait holds the answer for the RESPOND",
+        title: "Prefer: wait holds the answer until the RESPOND comes",
         help: "",
         drops: false,
     };
@@ -2989,44 +2989,44 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-016: Ids are opaque: they are kept, and found under their spelling.
+    /// HTP-016: A relay keeps ids as they are, and finds messages under their spelling.
     pub static HTTP_IDS: Rule = Rule {
         id: "HTP-016",
         code: None,
-        title: "Ids are opaque: they are kept, and found under their spelling",
+        title: "A relay keeps ids as they are, and finds messages under their spelling",
         help: "",
         drops: false,
     };
-    /// HTP-020: What is not consented to, or not any more, is refused.
+    /// HTP-020: A relay applies the consent rules before it accepts a message.
     pub static HTTP_NO_CONSENT: Rule = Rule {
         id: "HTP-020",
         code: Some(ErrorCode::Consent),
-        title: "What is not consented to, or not any more, is refused",
-        help: "ask for consent first, or take out what needs it",
+        title: "A relay applies the consent rules before it accepts a message",
+        help: "ask for consent first, or remove what needs it",
         drops: false,
     };
-    /// HTP-021: A REVOKE that is not verified is refused.
+    /// HTP-021: A relay rejects a REVOKE that is not verified.
     pub static HTTP_REVOKE_UNVERIFIED: Rule = Rule {
         id: "HTP-021",
         code: Some(ErrorCode::Perm),
-        title: "A REVOKE that is not verified is refused",
+        title: "A relay rejects a REVOKE that is not verified",
         help: "sign the REVOKE with a key that is trusted",
         drops: false,
     };
-    /// HTP-022: A deadline that has passed refuses the message, one that passes is reported to the sender.
+    /// HTP-022: A relay rejects a message after its deadline, and reports a deadline that passes.
     pub static HTTP_DEADLINE: Rule = Rule {
         id: "HTP-022",
         code: Some(ErrorCode::Timeout),
-        title: "A deadline that has passed refuses the message, one that passes is reported to the sender",
+        title: "A relay rejects a message after its deadline, and reports a deadline that passes",
         help: "send it with a later deadline",
         drops: false,
     };
-    /// HTP-023: A closed conversation takes only ACK, ERROR and REVOKE.
+    /// HTP-023: A closed conversation accepts only ACK, ERROR and REVOKE.
     pub static HTTP_CLOSED: Rule = Rule {
         id: "HTP-023",
         code: Some(ErrorCode::Perm),
-        title: "A closed conversation takes only ACK, ERROR and REVOKE",
-        help: "begin a new thread",
+        title: "A closed conversation accepts only ACK, ERROR and REVOKE",
+        help: "start a new thread",
         drops: false,
     };
     /// HTP-024: Only a party closes a conversation.
@@ -3034,14 +3034,14 @@ pub mod rule {
         id: "HTP-024",
         code: Some(ErrorCode::Perm),
         title: "Only a party closes a conversation",
-        help: "let one of the parties close it",
+        help: "ask one of the parties to close it",
         drops: false,
     };
-    /// HTP-025: A BROADCAST takes no answers.
+    /// HTP-025: A relay rejects an answer to a BROADCAST.
     pub static HTTP_BROADCAST_ANSWER: Rule = Rule {
         id: "HTP-025",
         code: Some(ErrorCode::Perm),
-        title: "A BROADCAST takes no answers",
+        title: "A relay rejects an answer to a BROADCAST",
         help: "send a REQUEST of your own",
         drops: false,
     };
@@ -3061,11 +3061,11 @@ pub mod rule {
         help: "address it to a human:// address",
         drops: false,
     };
-    /// HTP-028: A HANDOFF goes to who can do what it requires, and makes the steward.
+    /// HTP-028: A HANDOFF goes to a receiver with the required capabilities, which becomes the steward.
     pub static HTTP_HANDOFF_CAPABLE: Rule = Rule {
         id: "HTP-028",
         code: Some(ErrorCode::Unsupported),
-        title: "A HANDOFF goes to who can do what it requires, and makes the steward",
+        title: "A HANDOFF goes to a receiver with the required capabilities, which becomes the steward",
         help: "ask the relay operator to assign the capabilities to the receiver, or hand over to a person",
         drops: false,
     };
@@ -3077,76 +3077,76 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-030: Only the relay speaks as SYSTEM, and nobody under a name that looks like a known one.
+    /// HTP-030: Only the relay sends as SYSTEM, and no sender looks like a known one.
     pub static HTTP_SYSTEM_SENDER: Rule = Rule {
         id: "HTP-030",
         code: Some(ErrorCode::Perm),
-        title: "Only the relay speaks as SYSTEM, and nobody under a name that looks like a known one",
+        title: "Only the relay sends as SYSTEM, and no sender looks like a known one",
         help: "send under a name of your own",
         drops: false,
     };
-    /// HTP-031: Any address has an inbox, which lists what is not acknowledged as JSON.
+    /// HTP-031: Any address has an inbox, which lists unacknowledged messages as JSON.
     pub static HTTP_INBOX: Rule = Rule {
         id: "HTP-031",
         code: None,
-        title: "Any address has an inbox, which lists what is not acknowledged as JSON",
+        title: "Any address has an inbox, which lists unacknowledged messages as JSON",
         help: "",
         drops: false,
     };
-    /// HTP-032: An inbox is a file of envelopes for who does not ask for JSON.
+    /// HTP-032: An inbox is a file of envelopes unless the client asks for JSON.
     pub static HTTP_INBOX_TEXT: Rule = Rule {
         id: "HTP-032",
         code: None,
-        title: "An inbox is a file of envelopes for who does not ask for JSON",
+        title: "An inbox is a file of envelopes unless the client asks for JSON",
         help: "",
         drops: false,
     };
-    /// HTP-033: An inbox is a stream of events for who asks for one.
+    /// HTP-033: An inbox is a stream of events if the client asks for one.
     pub static HTTP_INBOX_STREAM: Rule = Rule {
         id: "HTP-033",
         code: None,
-        title: "An inbox is a stream of events for who asks for one",
+        title: "An inbox is a stream of events if the client asks for one",
         help: "",
         drops: false,
     };
-    /// HTP-034: Looking never consumes, and a cursor leaves nothing out.
+    /// HTP-034: Reading an inbox consumes nothing, and a cursor skips nothing.
     pub static HTTP_INBOX_CURSOR: Rule = Rule {
         id: "HTP-034",
         code: None,
-        title: "Looking never consumes, and a cursor leaves nothing out",
+        title: "Reading an inbox consumes nothing, and a cursor skips nothing",
         help: "",
         drops: false,
     };
-    /// HTP-035: With wait, an empty inbox is held open until something comes.
+    /// HTP-035: With wait, a relay holds the answer until a message comes.
     pub static HTTP_INBOX_WAIT: Rule = Rule {
         id: "HTP-035",
         code: None,
-        title: "With wait, an empty inbox is held open until something comes",
+        title: "With wait, a relay holds the answer until a message comes",
         help: "",
         drops: false,
     };
-    /// HTP-036: POST /crosstalk/ack says what was read and acknowledged.
+    /// HTP-036: POST /crosstalk/ack says which messages were read or acknowledged.
     pub static HTTP_ACK: Rule = Rule {
         id: "HTP-036",
         code: None,
-        title: "POST /crosstalk/ack says what was read and acknowledged",
+        title: "POST /crosstalk/ack says which messages were read or acknowledged",
         help: "",
         drops: false,
     };
-    /// HTP-037: The state of a delivery only goes forward, and its sender sees it.
+    /// HTP-037: The state of a delivery only moves forward, and the sender sees it.
     pub static HTTP_STATES: Rule = Rule {
         id: "HTP-037",
         code: None,
-        title: "The state of a delivery only goes forward, and its sender sees it",
+        title: "The state of a delivery only moves forward, and the sender sees it",
         help: "",
         drops: false,
     };
-    /// HTP-038: Parameters and bodies outside of their form are refused.
+    /// HTP-038: A relay rejects parameters and bodies of another form.
     pub static HTTP_PARAMETERS: Rule = Rule {
         id: "HTP-038",
         code: Some(ErrorCode::Format),
-        title: "Parameters and bodies outside of their form are refused",
-        help: "see /openapi.json of the relay for what it takes",
+        title: "A relay rejects parameters and bodies of another form",
+        help: "see /openapi.json of the relay for the parameters",
         drops: false,
     };
     /// HTP-040: A message is found by its id.
@@ -3165,139 +3165,139 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-042: Messages are found by their words.
+    /// HTP-042: A relay finds messages by their words.
     pub static HTTP_SEARCH: Rule = Rule {
         id: "HTP-042",
         code: None,
-        title: "Messages are found by their words",
+        title: "A relay finds messages by their words",
         help: "",
         drops: false,
     };
-    /// HTP-043: A relay tells where a name leads.
+    /// HTP-043: A relay says which address a name stands for.
     pub static HTTP_RESOLVE: Rule = Rule {
         id: "HTP-043",
         code: None,
-        title: "A relay tells where a name leads",
+        title: "A relay says which address a name stands for",
         help: "",
         drops: false,
     };
-    /// HTP-044: Agents have the capabilities that the operator assigned to them, as far as they offer them.
+    /// HTP-044: An agent has the capabilities that the operator assigned to it and that it offers.
     pub static HTTP_AGENTS: Rule = Rule {
         id: "HTP-044",
         code: None,
-        title: "Agents have the capabilities that the operator assigned to them, as far as they offer them",
+        title: "An agent has the capabilities that the operator assigned to it and that it offers",
         help: "",
         drops: false,
     };
-    /// HTP-045: What a person has to carry waits in the courier's queue.
+    /// HTP-045: Messages that a person has to carry wait in the courier's queue.
     pub static HTTP_COURIER: Rule = Rule {
         id: "HTP-045",
         code: None,
-        title: "What a person has to carry waits in the courier's queue",
+        title: "Messages that a person has to carry wait in the courier's queue",
         help: "",
         drops: false,
     };
-    /// HTP-046: A way of delivery that is asked for and not there is refused, never replaced.
+    /// HTP-046: A relay rejects a way of delivery that it does not have, and never replaces it.
     pub static HTTP_DELIVERY_WAY: Rule = Rule {
         id: "HTP-046",
         code: Some(ErrorCode::Route),
-        title: "A way of delivery that is asked for and not there is refused, never replaced",
+        title: "A relay rejects a way of delivery that it does not have, and never replaces it",
         help: "leave X-Delivery out, or ask for a way that the relay has",
         drops: false,
     };
-    /// HTP-047: Deliveries that were given up are listed and can be queued again.
+    /// HTP-047: A relay lists dead letters, and an administrator can queue them again.
     pub static HTTP_DEAD_LETTERS: Rule = Rule {
         id: "HTP-047",
         code: None,
-        title: "Deliveries that were given up are listed and can be queued again",
+        title: "A relay lists dead letters, and an administrator can queue them again",
         help: "",
         drops: false,
     };
-    /// HTP-048: Who gave or got a consent finds it on record, and nobody else.
+    /// HTP-048: Only the granter and the recipients of a consent find it on record.
     pub static HTTP_CONSENTS: Rule = Rule {
         id: "HTP-048",
         code: None,
-        title: "Who gave or got a consent finds it on record, and nobody else",
+        title: "Only the granter and the recipients of a consent find it on record",
         help: "",
         drops: false,
     };
-    /// HTP-049: A poll is counted for its parties, and closed once by who asked.
+    /// HTP-049: A relay counts a poll for its parties; the initiator closes it once.
     pub static HTTP_POLLS: Rule = Rule {
         id: "HTP-049",
         code: None,
-        title: "A poll is counted for its parties, and closed once by who asked",
+        title: "A relay counts a poll for its parties; the initiator closes it once",
         help: "",
         drops: false,
     };
-    /// HTP-050: An attachment is taken if its digest is right, and answered alike whether it was known or not.
+    /// HTP-050: A relay accepts an attachment if its digest is right, and answers alike whether it had it or not.
     pub static HTTP_BLOB_PUT: Rule = Rule {
         id: "HTP-050",
         code: Some(ErrorCode::Format),
-        title: "An attachment is taken if its digest is right, and answered alike whether it was known or not",
+        title: "A relay accepts an attachment if its digest is right, and answers alike whether it had it or not",
         help: "send the bytes that the digest is of",
         drops: false,
     };
-    /// HTP-051: An attachment is given out as bytes, to those who have access to it.
+    /// HTP-051: A relay gives an attachment out as bytes, to callers who have access to it.
     pub static HTTP_BLOB_GET: Rule = Rule {
         id: "HTP-051",
         code: None,
-        title: "An attachment is given out as bytes, to those who have access to it",
+        title: "A relay gives an attachment out as bytes, to callers who have access to it",
         help: "",
         drops: false,
     };
-    /// HTP-060: No credential where one is needed, or a wrong one, is 401.
+    /// HTP-060: A relay answers 401 without a valid credential where one is needed.
     pub static HTTP_CREDENTIAL: Rule = Rule {
         id: "HTP-060",
         code: Some(ErrorCode::Perm),
-        title: "No credential where one is needed, or a wrong one, is 401",
+        title: "A relay answers 401 without a valid credential where one is needed",
         help: "send a valid token as `Authorization: Bearer`",
         drops: false,
     };
-    /// HTP-061: A credential speaks for its own addresses, and an agent's never for a person.
+    /// HTP-061: A credential sends and reads for its own addresses, and an agent's never for a person.
     pub static HTTP_SPEAKS_FOR: Rule = Rule {
         id: "HTP-061",
         code: Some(ErrorCode::Perm),
-        title: "A credential speaks for its own addresses, and an agent's never for a person",
+        title: "A credential sends and reads for its own addresses, and an agent's never for a person",
         help: "use a token for this address, or sign the message with a key that is pinned for it",
         drops: false,
     };
-    /// HTP-062: A request with a strange Host or Origin is refused.
+    /// HTP-062: A relay rejects a request with an unknown Host or Origin.
     pub static HTTP_HOST_ORIGIN: Rule = Rule {
         id: "HTP-062",
         code: Some(ErrorCode::Perm),
-        title: "A request with a strange Host or Origin is refused",
+        title: "A relay rejects a request with an unknown Host or Origin",
         help: "use a name of the relay that its configuration lists",
         drops: false,
     };
-    /// HTP-063: Tokens are made, listed and ended by an administrator; the secret is shown once.
+    /// HTP-063: An administrator creates, lists and revokes tokens; the secret is shown once.
     pub static HTTP_TOKENS: Rule = Rule {
         id: "HTP-063",
         code: None,
-        title: "Tokens are made, listed and ended by an administrator; the secret is shown once",
+        title: "An administrator creates, lists and revokes tokens; the secret is shown once",
         help: "",
         drops: false,
     };
-    /// HTP-064: Too many requests are 429 with Retry-After.
+    /// HTP-064: A relay answers too many requests with 429 and Retry-After.
     pub static HTTP_RATE: Rule = Rule {
         id: "HTP-064",
         code: Some(ErrorCode::Rate),
-        title: "Too many requests are 429 with Retry-After",
+        title: "A relay answers too many requests with 429 and Retry-After",
         help: "wait as long as Retry-After says",
         drops: false,
     };
-    /// HTP-065: What can't be taken for now is 503 with Retry-After.
+    /// HTP-065: A relay answers 503 with Retry-After if it cannot accept a message for now.
     pub static HTTP_FOR_NOW: Rule = Rule {
         id: "HTP-065",
         code: Some(ErrorCode::Rate),
-        title: "What can't be taken for now is 503 with Retry-After",
-        help: "wait as long as Retry-After says, then send the same again",
+        title: "A relay answers 503 with Retry-After if it cannot accept a message for now",
+        help: "wait as long as Retry-After says, then send the same message again",
         drops: false,
     };
-    /// HTP-066: A request that comes too slowly is ended.
+    /// HTP-066: A relay ends a request that comes too slowly.
     pub static HTTP_SLOW: Rule = Rule {
         id: "HTP-066",
         code: Some(ErrorCode::Timeout),
-        title: "A request that comes too slowly is ended",
+        title: "A relay ends a request that comes too slowly",
         help: "send the whole request at once",
         drops: false,
     };
@@ -3309,11 +3309,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-071: What is handed out has the form of what was taken, and the hop of the relay.
+    /// HTP-071: A relay hands out the canonical form that it accepted, with its own hop.
     pub static HTTP_HANDED_OUT: Rule = Rule {
         id: "HTP-071",
         code: None,
-        title: "What is handed out has the form of what was taken, and the hop of the relay",
+        title: "A relay hands out the canonical form that it accepted, with its own hop",
         help: "",
         drops: false,
     };
@@ -3325,11 +3325,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-073: An envelope with 25 hops is refused.
+    /// HTP-073: A relay rejects an envelope with 25 hops.
     pub static HTTP_HOP_LIMIT: Rule = Rule {
         id: "HTP-073",
         code: Some(ErrorCode::Route),
-        title: "An envelope with 25 hops is refused",
+        title: "A relay rejects an envelope with 25 hops",
         help: "check the routes of the relays that its audit blocks name",
         drops: false,
     };
@@ -3349,19 +3349,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// HTP-081: Relays are tried by priority, equal ones in random order.
+    /// HTP-081: A relay tries other relays by priority, equal ones in random order.
     pub static HTTP_RELAY_ORDER: Rule = Rule {
         id: "HTP-081",
         code: None,
-        title: "Relays are tried by priority, equal ones in random order",
+        title: "A relay tries other relays by priority, equal ones in random order",
         help: "",
         drops: false,
     };
-    /// HTP-082: A domain without a relay is final, a look-up that fails is tried again.
+    /// HTP-082: A domain without a relay is final; a failed look-up is tried again.
     pub static HTTP_RELAY_ABSENT: Rule = Rule {
         id: "HTP-082",
         code: Some(ErrorCode::Route),
-        title: "A domain without a relay is final, a look-up that fails is tried again",
+        title: "A domain without a relay is final; a failed look-up is tried again",
         help: "check the domain of the address",
         drops: false,
     };
@@ -3370,87 +3370,87 @@ pub mod rule {
         id: "CON-001",
         code: Some(ErrorCode::Consent),
         title: "Personal data and sensitive scopes need an explicit consent",
-        help: "ask for consent and write `Consent: explicit_yes_` and the time, or take out what needs it",
+        help: "ask for consent and write `Consent: explicit_yes_` and the time, or remove what needs it",
         drops: false,
     };
-    /// CON-002: explicit_no stops everything.
+    /// CON-002: A program rejects a message with explicit_no.
     pub static CONSENT_DENIED: Rule = Rule {
         id: "CON-002",
         code: Some(ErrorCode::Consent),
-        title: "explicit_no stops everything",
-        help: "ask for consent first, or take out what needs it",
+        title: "A program rejects a message with explicit_no",
+        help: "ask for consent first, or remove what needs it",
         drops: false,
     };
-    /// CON-003: An implicit consent is not enough for what is sensitive.
+    /// CON-003: An implicit consent is not enough for sensitive data.
     pub static CONSENT_IMPLICIT: Rule = Rule {
         id: "CON-003",
         code: Some(ErrorCode::Consent),
-        title: "An implicit consent is not enough for what is sensitive",
+        title: "An implicit consent is not enough for sensitive data",
         help: "ask for an explicit consent",
         drops: false,
     };
-    /// CON-004: A consent in words that are not known permits nothing.
+    /// CON-004: A consent in an unknown word permits nothing.
     pub static CONSENT_UNKNOWN: Rule = Rule {
         id: "CON-004",
         code: Some(ErrorCode::Consent),
-        title: "A consent in words that are not known permits nothing",
+        title: "A consent in an unknown word permits nothing",
         help: "write explicit_yes and the time",
         drops: false,
     };
-    /// CON-005: After its end there is no consent, neither at accept nor when a message is handed out.
+    /// CON-005: A program neither accepts nor hands out a message that has expired.
     pub static CONSENT_OVER: Rule = Rule {
         id: "CON-005",
         code: Some(ErrorCode::Consent),
-        title: "After its end there is no consent, neither at accept nor when a message is handed out",
+        title: "A program neither accepts nor hands out a message that has expired",
         help: "ask for it again",
         drops: false,
     };
-    /// CON-006: An end that nobody can read is refused.
+    /// CON-006: A program rejects an Expires that is not a time.
     pub static CONSENT_UNCLEAR_END: Rule = Rule {
         id: "CON-006",
         code: Some(ErrorCode::Format),
-        title: "An end that nobody can read is refused",
+        title: "A program rejects an Expires that is not a time",
         help: "write it as 2026-12-31T23:59:59Z",
         drops: false,
     };
-    /// CON-007: A consent that is given in the future does not hold yet.
+    /// CON-007: A consent with a time in the future is not valid yet.
     pub static CONSENT_NOT_YET: Rule = Rule {
         id: "CON-007",
         code: Some(ErrorCode::Consent),
-        title: "A consent that is given in the future does not hold yet",
+        title: "A consent with a time in the future is not valid yet",
         help: "write the time at which it was given",
         drops: false,
     };
-    /// CON-008: A policy can demand a signed consent for a scope.
+    /// CON-008: A policy can require a signed consent for a scope.
     pub static CONSENT_SIGNED: Rule = Rule {
         id: "CON-008",
         code: Some(ErrorCode::Consent),
-        title: "A policy can demand a signed consent for a scope",
+        title: "A policy can require a signed consent for a scope",
         help: "sign the message with a trusted key",
         drops: false,
     };
-    /// CON-009: A named jurisdiction demands what its profile says.
+    /// CON-009: A named jurisdiction requires what its profile says.
     pub static CONSENT_JURISDICTION: Rule = Rule {
         id: "CON-009",
         code: Some(ErrorCode::Consent),
-        title: "A named jurisdiction demands what its profile says",
-        help: "add what the provision in the refusal demands",
+        title: "A named jurisdiction requires what its profile says",
+        help: "add what the provision in the rejection requires",
         drops: false,
     };
-    /// CON-010: A policy can demand an explicit consent for everything that leaves the organisation.
+    /// CON-010: A policy can require an explicit consent for everything that leaves the organisation.
     pub static CONSENT_BORDER: Rule = Rule {
         id: "CON-010",
         code: Some(ErrorCode::Consent),
-        title: "A policy can demand an explicit consent for everything that leaves the organisation",
+        title: "A policy can require an explicit consent for everything that leaves the organisation",
         help: "write an explicit consent into meta: privacy",
         drops: false,
     };
-    /// CON-011: pii_redacted is checked by the redactor.
+    /// CON-011: A program checks pii_redacted by searching for personal data.
     pub static CONSENT_REDACTED: Rule = Rule {
         id: "CON-011",
         code: Some(ErrorCode::Consent),
-        title: "pii_redacted is checked by the redactor",
-        help: "take the personal data out, or ask for consent",
+        title: "A program checks pii_redacted by searching for personal data",
+        help: "remove the personal data, or ask for consent",
         drops: false,
     };
     /// CON-012: no_third_party keeps a message inside the organisation.
@@ -3458,14 +3458,14 @@ pub mod rule {
         id: "CON-012",
         code: Some(ErrorCode::Perm),
         title: "no_third_party keeps a message inside the organisation",
-        help: "take the policy out, or bring it there yourself",
+        help: "remove the policy, or bring the message there yourself",
         drops: false,
     };
-    /// CON-020: What is granted is on record: by whom, to whom, for what, by which message, how well verified.
+    /// CON-020: A program records who granted which consent to whom, by which message, and how well verified.
     pub static CONSENT_LEDGER: Rule = Rule {
         id: "CON-020",
         code: None,
-        title: "What is granted is on record: by whom, to whom, for what, by which message, how well verified",
+        title: "A program records who granted which consent to whom, by which message, and how well verified",
         help: "",
         drops: false,
     };
@@ -3474,7 +3474,7 @@ pub mod rule {
         id: "CON-021",
         code: Some(ErrorCode::Consent),
         title: "A message is never wider than the consent that it names",
-        help: "ask for consent to it, or take out what needs it",
+        help: "ask for consent to it, or remove what needs it",
         drops: false,
     };
     /// CON-022: A transferred consent never holds longer than the original.
@@ -3493,36 +3493,36 @@ pub mod rule {
         help: "name it in Original-Consent-ID",
         drops: false,
     };
-    /// CON-024: Only who gave a consent, or to whom it was given, passes it on.
+    /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
     pub static CONSENT_NOT_YOURS: Rule = Rule {
         id: "CON-024",
         code: Some(ErrorCode::Consent),
-        title: "Only who gave a consent, or to whom it was given, passes it on",
-        help: "let one of them hand the conversation over",
+        title: "Only the granter and the recipients of a consent rely on it or transfer it",
+        help: "ask one of them to hand the conversation over",
         drops: false,
     };
-    /// CON-030: After a REVOKE there is no consent.
+    /// CON-030: A revoked consent permits nothing.
     pub static CONSENT_WITHDRAWN: Rule = Rule {
         id: "CON-030",
         code: Some(ErrorCode::Consent),
-        title: "After a REVOKE there is no consent",
+        title: "A revoked consent permits nothing",
         help: "ask for a new one, under a name of its own",
         drops: false,
     };
-    /// CON-031: A REVOKE of a consent or a permission is surely from its sender.
+    /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
     pub static CONSENT_REVOKE_PROOF: Rule = Rule {
         id: "CON-031",
         code: Some(ErrorCode::Perm),
-        title: "A REVOKE of a consent or a permission is surely from its sender",
-        help: "sign it with a key that was compared or that a domain vouches for",
+        title: "A REVOKE of a consent or a permission is certainly from its sender",
+        help: "sign it with a key that a person compared or that a domain vouches for",
         drops: false,
     };
-    /// CON-032: Who granted withdraws, or a named authority.
+    /// CON-032: Only the granter or a configured authority revokes a consent.
     pub static CONSENT_REVOKE_BY: Rule = Rule {
         id: "CON-032",
         code: Some(ErrorCode::Perm),
-        title: "Who granted withdraws, or a named authority",
-        help: "let who gave it withdraw it",
+        title: "Only the granter or a configured authority revokes a consent",
+        help: "ask its granter to revoke it",
         drops: false,
     };
     /// CON-033: A permission is a token, by its name.
@@ -3533,19 +3533,19 @@ pub mod rule {
         help: "write `Permission: token:` and the name",
         drops: false,
     };
-    /// CON-034: A REVOKE erases, cancels, is passed on and confirmed.
+    /// CON-034: A REVOKE erases and cancels; a relay passes it on and confirms it.
     pub static CONSENT_ERASED: Rule = Rule {
         id: "CON-034",
         code: None,
-        title: "A REVOKE erases, cancels, is passed on and confirmed",
+        title: "A REVOKE erases and cancels; a relay passes it on and confirms it",
         help: "",
         drops: false,
     };
-    /// CON-013: Sensitive texts that may not be kept are erased soon after everybody has them.
+    /// CON-013: A program erases sensitive texts soon after all recipients have them, unless they may be cached.
     pub static CONSENT_BRIEF: Rule = Rule {
         id: "CON-013",
         code: None,
-        title: "Sensitive texts that may not be kept are erased soon after everybody has them",
+        title: "A program erases sensitive texts soon after all recipients have them, unless they may be cached",
         help: "",
         drops: false,
     };
@@ -3557,43 +3557,43 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// CON-060: Who gets a message does not see it while it waits for a person.
+    /// CON-060: Recipients do not see a held message.
     pub static HOLD_UNSEEN: Rule = Rule {
         id: "CON-060",
         code: None,
-        title: "Who gets a message does not see it while it waits for a person",
+        title: "Recipients do not see a held message",
         help: "",
         drops: false,
     };
-    /// CON-061: The ACK of a message that waits says so, and stays the same.
+    /// CON-061: The ACK of a held message says so, and stays the same.
     pub static HOLD_RECEIPT: Rule = Rule {
         id: "CON-061",
         code: None,
-        title: "The ACK of a message that waits says so, and stays the same",
+        title: "The ACK of a held message says so, and stays the same",
         help: "",
         drops: false,
     };
-    /// CON-062: Only a person decides, by a credential of their own, and not about their own message.
+    /// CON-062: Only a person decides, with a token of their own, and not about their own message.
     pub static HOLD_PEOPLE: Rule = Rule {
         id: "CON-062",
         code: None,
-        title: "Only a person decides, by a credential of their own, and not about their own message",
+        title: "Only a person decides, with a token of their own, and not about their own message",
         help: "",
         drops: false,
     };
-    /// CON-063: What waits is listed exactly as it came, with its digests.
+    /// CON-063: A relay lists held messages exactly as received, with their digests.
     pub static HOLD_LISTED: Rule = Rule {
         id: "CON-063",
         code: None,
-        title: "What waits is listed exactly as it came, with its digests",
+        title: "A relay lists held messages exactly as received, with their digests",
         help: "",
         drops: false,
     };
-    /// CON-064: What is approved is taken in the transaction that records it.
+    /// CON-064: A relay accepts an approved message in the transaction that records the decision.
     pub static HOLD_DECIDED: Rule = Rule {
         id: "CON-064",
         code: None,
-        title: "What is approved is taken in the transaction that records it",
+        title: "A relay accepts an approved message in the transaction that records the decision",
         help: "",
         drops: false,
     };
@@ -3605,19 +3605,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// CON-066: The sender of a message that a person refused is told why.
+    /// CON-066: The sender of a refused message gets the reason.
     pub static HOLD_REFUSED: Rule = Rule {
         id: "CON-066",
         code: None,
-        title: "The sender of a message that a person refused is told why",
+        title: "The sender of a refused message gets the reason",
         help: "",
         drops: false,
     };
-    /// CON-067: What has run out while it waited is not approved.
+    /// CON-067: An expired message cannot be approved.
     pub static HOLD_ENDED: Rule = Rule {
         id: "CON-067",
         code: None,
-        title: "What has run out while it waited is not approved",
+        title: "An expired message cannot be approved",
         help: "",
         drops: false,
     };
@@ -3629,11 +3629,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-002: Those in Targets are invited, each once.
+    /// POL-002: The electorate is the addresses in Targets, each once.
     pub static POLL_INVITED: Rule = Rule {
         id: "POL-002",
         code: None,
-        title: "Those in Targets are invited, each once",
+        title: "The electorate is the addresses in Targets, each once",
         help: "",
         drops: false,
     };
@@ -3645,11 +3645,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-004: A deadline that can't be read leaves a poll without an outcome.
+    /// POL-004: A poll whose deadline cannot be read has no outcome.
     pub static POLL_DEADLINE: Rule = Rule {
         id: "POL-004",
         code: None,
-        title: "A deadline that can't be read leaves a poll without an outcome",
+        title: "A poll whose deadline cannot be read has no outcome",
         help: "",
         drops: false,
     };
@@ -3661,11 +3661,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-006: An answer is that of the invited address that its sender is.
+    /// POL-006: An answer is that of the voter who its sender is.
     pub static POLL_VOTER: Rule = Rule {
         id: "POL-006",
         code: None,
-        title: "An answer is that of the invited address that its sender is",
+        title: "An answer is that of the voter who its sender is",
         help: "",
         drops: false,
     };
@@ -3685,51 +3685,51 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-012: Prose is a ballot only if its first line says one thing.
+    /// POL-012: A counter reads prose as a ballot only if its first line says one thing.
     pub static POLL_PROSE: Rule = Rule {
         id: "POL-012",
         code: None,
-        title: "Prose is a ballot only if its first line says one thing",
+        title: "A counter reads prose as a ballot only if its first line says one thing",
         help: "",
         drops: false,
     };
-    /// POL-013: A person says how an answer is to be read.
+    /// POL-013: A person can correct how an answer is read.
     pub static POLL_CORRECTION: Rule = Rule {
         id: "POL-013",
         code: None,
-        title: "A person says how an answer is to be read",
+        title: "A person can correct how an answer is read",
         help: "",
         drops: false,
     };
-    /// POL-020: The last ballot before the deadline counts.
+    /// POL-020: The last ballot of a voter before the deadline counts.
     pub static POLL_LAST: Rule = Rule {
         id: "POL-020",
         code: None,
-        title: "The last ballot before the deadline counts",
+        title: "The last ballot of a voter before the deadline counts",
         help: "",
         drops: false,
     };
-    /// POL-021: The same message counts once, and an id stands for one.
+    /// POL-021: The same message counts once, and an id stands for one message.
     pub static POLL_SAME: Rule = Rule {
         id: "POL-021",
         code: None,
-        title: "The same message counts once, and an id stands for one",
+        title: "The same message counts once, and an id stands for one message",
         help: "",
         drops: false,
     };
-    /// POL-022: What is signed is not put aside by what is not.
+    /// POL-022: An unsigned answer does not replace a signed one.
     pub static POLL_SIGNED: Rule = Rule {
         id: "POL-022",
         code: None,
-        title: "What is signed is not put aside by what is not",
+        title: "An unsigned answer does not replace a signed one",
         help: "",
         drops: false,
     };
-    /// POL-023: What does not count is listed, with the reason.
+    /// POL-023: A counter lists every answer that does not count, with the reason.
     pub static POLL_LISTED: Rule = Rule {
         id: "POL-023",
         code: None,
-        title: "What does not count is listed, with the reason",
+        title: "A counter lists every answer that does not count, with the reason",
         help: "",
         drops: false,
     };
@@ -3741,19 +3741,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-031: Majority is more than half, consensus all of those that do not abstain.
+    /// POL-031: Majority is more than half, consensus is all, of the ballots that do not abstain.
     pub static POLL_MAJORITY: Rule = Rule {
         id: "POL-031",
         code: None,
-        title: "Majority is more than half, consensus all of those that do not abstain",
+        title: "Majority is more than half, consensus is all, of the ballots that do not abstain",
         help: "",
         drops: false,
     };
-    /// POL-032: Ranked polls are counted by Schulze.
+    /// POL-032: A ranked poll is counted by the method of Schulze.
     pub static POLL_RANKED: Rule = Rule {
         id: "POL-032",
         code: None,
-        title: "Ranked polls are counted by Schulze",
+        title: "A ranked poll is counted by the method of Schulze",
         help: "",
         drops: false,
     };
@@ -3781,19 +3781,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// POL-041: A collation is an envelope to who asked.
+    /// POL-041: A collation is an envelope to the initiator, with an id that follows from its content.
     pub static POLL_ENVELOPE: Rule = Rule {
         id: "POL-041",
         code: None,
-        title: "A collation is an envelope to who asked",
+        title: "A collation is an envelope to the initiator, with an id that follows from its content",
         help: "",
         drops: false,
     };
-    /// POL-042: What came later than a time is left out.
+    /// POL-042: A counter leaves out what came later than a given time.
     pub static POLL_AT: Rule = Rule {
         id: "POL-042",
         code: None,
-        title: "What came later than a time is left out",
+        title: "A counter leaves out what came later than a given time",
         help: "",
         drops: false,
     };
@@ -3805,19 +3805,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// AUD-002: What is beside an entry is in it as a salted digest.
+    /// AUD-002: A leaf has the salted digest of the detail of its entry.
     pub static AUDIT_DETAIL: Rule = Rule {
         id: "AUD-002",
         code: None,
-        title: "What is beside an entry is in it as a salted digest",
+        title: "A leaf has the salted digest of the detail of its entry",
         help: "",
         drops: false,
     };
-    /// AUD-003: Creating and revoking a token are entries of the log.
+    /// AUD-003: The log has an entry for each token that is created or revoked.
     pub static AUDIT_TOKEN: Rule = Rule {
         id: "AUD-003",
         code: None,
-        title: "Creating and revoking a token are entries of the log",
+        title: "The log has an entry for each token that is created or revoked",
         help: "",
         drops: false,
     };
@@ -3861,19 +3861,19 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// AUD-030: A receipt proves that a relay took a message.
+    /// AUD-030: A receipt proves that a relay accepted a message.
     pub static AUDIT_RECEIPT: Rule = Rule {
         id: "AUD-030",
         code: None,
-        title: "A receipt proves that a relay took a message",
+        title: "A receipt proves that a relay accepted a message",
         help: "",
         drops: false,
     };
-    /// AUD-040: A bundle is checked without the relay.
+    /// AUD-040: A verifier checks a bundle without the relay.
     pub static AUDIT_BUNDLE: Rule = Rule {
         id: "AUD-040",
         code: None,
-        title: "A bundle is checked without the relay",
+        title: "A verifier checks a bundle without the relay",
         help: "",
         drops: false,
     };
@@ -3885,11 +3885,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// AUD-042: An older checkpoint shows whether a log was rewritten.
+    /// AUD-042: An older checkpoint shows whether a log was rewritten or cut.
     pub static AUDIT_FORK: Rule = Rule {
         id: "AUD-042",
         code: None,
-        title: "An older checkpoint shows whether a log was rewritten",
+        title: "An older checkpoint shows whether a log was rewritten or cut",
         help: "",
         drops: false,
     };
@@ -3901,11 +3901,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// AUD-051: A hop names where the message is in its log, and covers it.
+    /// AUD-051: A hop of a relay with a log names the entry, and its digest covers it.
     pub static AUDIT_HOP_LOG: Rule = Rule {
         id: "AUD-051",
         code: None,
-        title: "A hop names where the message is in its log, and covers it",
+        title: "A hop of a relay with a log names the entry, and its digest covers it",
         help: "",
         drops: false,
     };
