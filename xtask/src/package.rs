@@ -60,6 +60,14 @@ const PROGRAMS: &[Program] = &[
         program: "python3",
         packages: &["python3", "python3-venv"],
     },
+    Program {
+        program: "curl",
+        packages: &["curl"],
+    },
+    Program {
+        program: "node",
+        packages: &["nodejs"],
+    },
 ];
 
 /// Installs what is missing.

@@ -308,7 +308,7 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
                 fence,
             } => {
                 let content = names.put_in(&content);
-                fs::write(folder.join(name), &content).unwrap();
+                fs::write(folder.join(name), content.replace(PORT, &port)).unwrap();
                 out.push_str(&format!("{head}\n{content}{fence}\n"));
             }
             Step::Command {
@@ -386,6 +386,11 @@ fn the_guide_to_consent_is_as_it_tells() {
 #[test]
 fn the_guide_to_relays_is_as_it_tells() {
     tell("../../docs/guide/relay.md");
+}
+
+#[test]
+fn the_guide_to_the_api_is_as_it_tells() {
+    tell("../../docs/guide/api.md");
 }
 
 fn compare(names: &mut Names, page: &str, real: &str) -> bool {
