@@ -15,6 +15,7 @@ mod case;
 mod conformance;
 mod implementation;
 mod judge;
+mod levels;
 mod mutants;
 mod spec_examples;
 mod subset;

@@ -17,14 +17,14 @@ use unicode_normalization::UnicodeNormalization as _;
 
 /// Our implementation with one defect.
 #[derive(Clone, Copy)]
-struct Mutant {
-    name: &'static str,
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
     /// What is done to a text before it is read.
     text: fn(&str) -> String,
     /// Which reading is used for the one that was asked for.
     reading: fn(&str) -> &str,
     /// What is done to a report; the text is what was read.
-    report: fn(&str, Value) -> Value,
+    pub(crate) report: fn(&str, Value) -> Value,
     /// What is done to a canonical form.
     canonical: fn(&str, String) -> String,
     /// What is done to a text that was written, with what it was made from.
@@ -37,7 +37,7 @@ struct Mutant {
     redact: redact::Fault,
 }
 
-const UNBROKEN: Mutant = Mutant {
+pub(crate) const UNBROKEN: Mutant = Mutant {
     name: "unbroken",
     text: str::to_owned,
     reading: |reading| reading,

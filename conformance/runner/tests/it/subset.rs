@@ -28,6 +28,11 @@ impl Comparison {
             (Value::Object(wanted), Value::Array(fields)) => {
                 self.value(path, expected, &Value::Object(named(wanted, fields)))
             }
+            (Value::Array(wanted), Value::Array(items))
+                if is_findings(path) && !wanted.is_empty() =>
+            {
+                self.findings(path, wanted, items)
+            }
             (Value::Array(wanted), Value::Array(items)) if wanted.len() == items.len() => {
                 let pairs = wanted.iter().zip(items).enumerate();
                 for (index, (value, item)) in pairs {
@@ -41,6 +46,23 @@ impl Comparison {
                 "at `{path}`\n  expected {expected}\n  came     {actual}"
             )),
         }
+    }
+
+    /// Each one that is wanted came, in any order. Others may have come too: one mistake can break several rules.
+    fn findings(&mut self, path: &str, wanted: &[Value], items: &[Value]) -> Result<(), String> {
+        let mut left: Vec<&Value> = items.iter().collect();
+        for (index, value) in wanted.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            let fits = |item: &&Value| self.value(&path, value, item).is_ok();
+            let found = left.iter().position(fits).ok_or_else(|| {
+                format!(
+                    "at `{path}`\n  expected {value}\n  among    {}",
+                    Value::from(items)
+                )
+            })?;
+            left.remove(found);
+        }
+        Ok(())
     }
 
     /// `{{name}}` is any text that is not empty, the same one for the same name; `{{id…}}` is an id.
@@ -58,6 +80,12 @@ impl Comparison {
     }
 }
 
+/// Whether the list at this path holds diagnostics.
+fn is_findings(path: &str) -> bool {
+    let key = path.rsplit('.').next().unwrap_or_default();
+    ["errors", "diagnostics", "repairs"].contains(&key)
+}
+
 /// A list of `{"key" or "name", "value"}` as an object, with the names that are asked for.
 fn named(wanted: &Map<String, Value>, fields: &[Value]) -> Map<String, Value> {
     let name = |field: &Value| {
@@ -72,6 +100,7 @@ fn named(wanted: &Map<String, Value>, fields: &[Value]) -> Map<String, Value> {
 #[test]
 fn what_is_a_subset() {
     let actual = serde_json::json!({"a": [1, {"b": "x", "c": null}], "f": [{"key": "K", "value": "v"}],
+        "errors": [{"rule": "X", "line": 1}, {"rule": "Y"}, {"rule": "Z"}], "repairs": [],
         "i": "01K74V6R0074G0T7MAHPXVDNXW", "j": "01K74V6R0074G0T7MAHPXVDNXW"});
     let check = |expected| subset(&serde_json::from_str(expected).unwrap(), &actual);
     for good in [
@@ -80,6 +109,7 @@ fn what_is_a_subset() {
         r#"{"a": [1, {"c": null, "d": null}]}"#,
         r#"{"f": {"K": "v", "L": null}}"#,
         r#"{"i": "{{id1}}", "j": "{{id1}}"}"#,
+        r#"{"errors": [{"rule": "Z"}, {"rule": "X", "line": 1}], "repairs": []}"#,
     ] {
         check(good).unwrap();
     }
@@ -91,6 +121,10 @@ fn what_is_a_subset() {
         r#"{"f": {"L": "v"}}"#,
         r#"{"i": "{{id1}}", "j": "{{id2}}"}"#,
         r#"{"a": [1, {"b": "{{id1}}"}]}"#,
+        r#"{"errors": [{"rule": "Z"}, {"rule": "Z"}]}"#,
+        r#"{"errors": [{"rule": "X", "line": 2}]}"#,
+        r#"{"errors": []}"#,
+        r#"{"repairs": [{"rule": "X"}]}"#,
     ] {
         assert!(check(bad).is_err(), "{bad}");
     }
