@@ -135,6 +135,21 @@ fn a_wrong_tag_is_noticed() {
 }
 
 #[test]
+fn the_report_of_the_start_page_is_right() {
+    let path = case::root().join("spec/start.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let examples = examples_of("start.md", &document);
+    let told = document.split("```json\n").nth(1).unwrap();
+    let told = told.split("```").next().unwrap();
+    let told: serde_json::Value = serde_json::from_str(told).unwrap();
+    let parse = |text: &str| Ours.parse(text.as_bytes(), "strict", false);
+    subset(&told, &parse(&examples[0].text)).unwrap();
+    let message = told["envelopes"][0].to_string();
+    let written = Ours.build(message.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), examples[1].text);
+}
+
+#[test]
 fn the_worked_poll_comes_out_as_it_is_told() {
     let path = case::root().join("spec/polls.md");
     let document = std::fs::read_to_string(path).unwrap();
