@@ -18,13 +18,13 @@ use unicode_normalization::UnicodeNormalization as _;
 /// Our implementation with one defect.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutant {
-    pub(crate) name: &'static str,
+    name: &'static str,
     /// What is done to a text before it is read.
     text: fn(&str) -> String,
     /// Which reading is used for the one that was asked for.
     reading: fn(&str) -> &str,
     /// What is done to a report; the text is what was read.
-    pub(crate) report: fn(&str, Value) -> Value,
+    report: fn(&str, Value) -> Value,
     /// What is done to a canonical form.
     canonical: fn(&str, String) -> String,
     /// What is done to a text that was written, with what it was made from.
@@ -37,7 +37,7 @@ pub(crate) struct Mutant {
     redact: redact::Fault,
 }
 
-pub(crate) const UNBROKEN: Mutant = Mutant {
+const UNBROKEN: Mutant = Mutant {
     name: "unbroken",
     text: str::to_owned,
     reading: |reading| reading,
@@ -50,6 +50,15 @@ pub(crate) const UNBROKEN: Mutant = Mutant {
 };
 
 impl Mutant {
+    /// Our implementation with another report.
+    pub(crate) const fn reporting(name: &'static str, report: fn(&str, Value) -> Value) -> Self {
+        Self {
+            name,
+            report,
+            ..UNBROKEN
+        }
+    }
+
     fn read(&self, bytes: &[u8]) -> Vec<u8> {
         match std::str::from_utf8(bytes) {
             Ok(text) => (self.text)(text).into_bytes(),
