@@ -26,6 +26,63 @@ struct DeniedKey {
 struct Redactions {
     kind: Vec<Redaction>,
     kept: Kept,
+    label: LabelDistance,
+    phone: Labels,
+    ip: Words,
+    card: Cards,
+    iban: Ibans,
+    national: Vec<NationalNumber>,
+}
+
+#[derive(Deserialize)]
+struct LabelDistance {
+    before: usize,
+    behind: usize,
+}
+
+#[derive(Deserialize)]
+struct Labels {
+    labels: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    words: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Cards {
+    issuers: Vec<CardIssuer>,
+}
+
+#[derive(Deserialize)]
+struct CardIssuer {
+    name: String,
+    first: u32,
+    last: u32,
+    lengths: (usize, usize),
+}
+
+#[derive(Deserialize)]
+struct Ibans {
+    lengths: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct NationalNumber {
+    country: String,
+    name: String,
+    check: String,
+    #[serde(default)]
+    weights: Vec<Vec<u64>>,
+    #[serde(default)]
+    alphabets: Vec<String>,
+    #[serde(default)]
+    forms: Vec<String>,
+    #[serde(default)]
+    labelled: Vec<String>,
+    #[serde(default)]
+    labels: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -6,10 +6,12 @@
 mod generated;
 
 pub use generated::{
-    DENIED_KEYS, ErrorCode, Intent, KEPT_KEYS, KEPT_NAMESPACES, LEGACY_INTENTS, NAMESPACES, Pii,
-    SCHEMES, rule,
+    CARD_ISSUERS, DENIED_KEYS, ErrorCode, IBAN_LENGTHS, Intent, KEPT_KEYS, KEPT_NAMESPACES,
+    LABEL_BEFORE, LABEL_BEHIND, LEGACY_INTENTS, NAMESPACES, NATIONAL_NUMBERS, NationalCheck,
+    PHONE_LABELS, Pii, SCHEMES, VERSION_WORDS, rule,
 };
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A numbered rule of `spec/`.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,6 +117,36 @@ pub enum ValueKind {
     Base64,
     /// A public key as its record.
     Key,
+}
+
+/// An issuer of payment cards (RED-012).
+#[derive(Debug)]
+pub struct CardIssuer {
+    /// Its name.
+    pub name: &'static str,
+    /// The first digits, as the first number of a range.
+    pub first: u32,
+    /// The last number of that range, with as many digits.
+    pub last: u32,
+    /// How many digits its cards have.
+    pub lengths: RangeInclusive<usize>,
+}
+
+/// A national number of people (RED-015).
+#[derive(Debug)]
+pub struct NationalNumber {
+    /// How its check digits are computed.
+    pub check: NationalCheck,
+    /// The weights of its digits, in the order in which the check uses them.
+    pub weights: &'static [&'static [u64]],
+    /// The letters that stand for a remainder, in the order in which the check uses them.
+    pub alphabets: &'static [&'static str],
+    /// The ways to write it that need no label.
+    pub forms: &'static [&'static str],
+    /// The ways to write it that need a label.
+    pub labelled: &'static [&'static str],
+    /// The labels.
+    pub labels: &'static [&'static str],
 }
 
 /// An address scheme of the registry.

@@ -1,6 +1,8 @@
 //! The Rust source that is generated from the registry.
 
-use super::{Errors, Intents, Keys, Namespaces, Redactions, Rule, Schemes, read, rules};
+use super::{
+    Errors, Intents, Keys, Namespaces, NationalNumber, Redactions, Rule, Schemes, read, rules,
+};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -23,7 +25,7 @@ fn camel(text: &str) -> String {
 pub fn source(root: &Path) -> io::Result<String> {
     let mut out = String::from(
         "// Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.\n\n\
-         use super::{Key, Namespace, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};\n\n",
+         use super::{CardIssuer, Key, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};\n\n",
     );
     let errors: Errors = read(root, "errors.toml")?;
     enumeration(
@@ -208,6 +210,70 @@ fn redactions(out: &mut String, redactions: &Redactions) {
     ] {
         let _ = writeln!(out, "/// {doc}\npub static {name}: &[&str] = &{list:?};\n");
     }
+    for (name, doc, list) in [
+        (
+            "PHONE_LABELS",
+            "Words directly before a number that make it a phone number (RED-011).",
+            &redactions.phone.labels,
+        ),
+        (
+            "VERSION_WORDS",
+            "Words before a dotted quad that make it a version or a section (RED-014).",
+            &redactions.ip.words,
+        ),
+        (
+            "IBAN_LENGTHS",
+            "Each country code with the length of its account numbers (RED-013).",
+            &redactions.iban.lengths,
+        ),
+    ] {
+        let _ = writeln!(out, "/// {doc}\npub static {name}: &[&str] = &{list:?};\n");
+    }
+    for (name, doc, distance) in [
+        ("LABEL_BEFORE", "before", redactions.label.before),
+        ("LABEL_BEHIND", "behind", redactions.label.behind),
+    ] {
+        let _ = writeln!(
+            out,
+            "/// How many symbols {doc} a number a label may reach (RED-005).\npub const {name}: usize = {distance};\n"
+        );
+    }
+    out.push_str("/// The issuers of payment cards (RED-012).\npub static CARD_ISSUERS: &[CardIssuer] = &[\n");
+    for issuer in &redactions.card.issuers {
+        let (fewest, most) = issuer.lengths;
+        let _ = writeln!(
+            out,
+            "CardIssuer {{ name: {:?}, first: {}, last: {}, lengths: {fewest}..={most} }},",
+            issuer.name, issuer.first, issuer.last
+        );
+    }
+    out.push_str("];\n\n");
+    national_numbers(out, &redactions.national);
+}
+
+fn national_numbers(out: &mut String, numbers: &[NationalNumber]) {
+    out.push_str(
+        "/// How the check digits of a national number are computed (RED-015).\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\npub enum NationalCheck {\n",
+    );
+    for number in numbers {
+        let (name, check) = (&number.name, camel(&number.check));
+        let _ = writeln!(out, "/// {}: {name}.\n{check},", number.country);
+    }
+    out.push_str("}\n\n/// The national numbers of people (RED-015).\npub static NATIONAL_NUMBERS: &[NationalNumber] = &[\n");
+    for number in numbers {
+        let weights: Vec<String> = number.weights.iter().map(|w| format!("&{w:?}")).collect();
+        let _ = writeln!(
+            out,
+            "NationalNumber {{ check: NationalCheck::{}, weights: &[{}], alphabets: &{:?}, forms: &{:?}, labelled: &{:?}, labels: &{:?} }},",
+            camel(&number.check),
+            weights.join(", "),
+            number.alphabets,
+            number.forms,
+            number.labelled,
+            number.labels
+        );
+    }
+    out.push_str("];\n\n");
 }
 
 fn rule_constants(out: &mut String, rules: &[Rule]) {

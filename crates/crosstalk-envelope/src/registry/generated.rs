@@ -1,6 +1,8 @@
 // Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.
 
-use super::{Key, Namespace, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};
+use super::{
+    CardIssuer, Key, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind,
+};
 
 /// A code of the error taxonomy (ERR-001).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -1193,39 +1195,536 @@ pub static KEPT_KEYS: &[&str] = &[
     "Redacted-Fields",
 ];
 
+/// Words directly before a number that make it a phone number (RED-011).
+pub static PHONE_LABELS: &[&str] = &[
+    "tel",
+    "phone",
+    "telephone",
+    "mobile",
+    "cell",
+    "fax",
+    "telefon",
+    "telefax",
+    "handy",
+    "mobil",
+    "mobiltelefon",
+    "rufnummer",
+    "whatsapp",
+    "sms",
+    "tlf",
+    "puhelin",
+    "telefono",
+    "móvil",
+    "movil",
+    "celular",
+    "téléphone",
+    "portable",
+    "telefoon",
+    "telefone",
+];
+
+/// Words before a dotted quad that make it a version or a section (RED-014).
+pub static VERSION_WORDS: &[&str] = &[
+    "v", "ver", "version", "versions", "release", "rel", "build", "firmware", "driver", "revision",
+    "rev", "section", "chapter", "clause", "kernel", "patch", "update",
+];
+
+/// Each country code with the length of its account numbers (RED-013).
+pub static IBAN_LENGTHS: &[&str] = &[
+    "AD24", "AE23", "AL28", "AT20", "AZ28", "BA20", "BE16", "BG22", "BH22", "BI27", "BR29", "BY28",
+    "CH21", "CR22", "CY28", "CZ24", "DE22", "DJ27", "DK18", "DO28", "EE20", "EG29", "ES24", "FI18",
+    "FK18", "FO18", "FR27", "GB22", "GE22", "GI23", "GL18", "GR27", "GT28", "HN28", "HR21", "HU28",
+    "IE22", "IL23", "IQ23", "IS26", "IT27", "JO30", "KW30", "KZ20", "LB28", "LC32", "LI21", "LT20",
+    "LU20", "LV21", "LY25", "MC27", "MD24", "ME22", "MK19", "MN20", "MR27", "MT31", "MU30", "NI28",
+    "NL18", "NO15", "OM23", "PK24", "PL28", "PS29", "PT25", "QA29", "RO24", "RS22", "RU33", "SA24",
+    "SC31", "SD18", "SE24", "SI19", "SK24", "SM27", "SO23", "ST25", "SV28", "TL23", "TN24", "TR26",
+    "UA29", "VA22", "VG24", "XK20", "YE30",
+];
+
+/// How many symbols before a number a label may reach (RED-005).
+pub const LABEL_BEFORE: usize = 40;
+
+/// How many symbols behind a number a label may reach (RED-005).
+pub const LABEL_BEHIND: usize = 24;
+
+/// The issuers of payment cards (RED-012).
+pub static CARD_ISSUERS: &[CardIssuer] = &[
+    CardIssuer {
+        name: "American Express",
+        first: 34,
+        last: 34,
+        lengths: 15..=15,
+    },
+    CardIssuer {
+        name: "American Express",
+        first: 37,
+        last: 37,
+        lengths: 15..=15,
+    },
+    CardIssuer {
+        name: "Diners Club",
+        first: 300,
+        last: 305,
+        lengths: 14..=19,
+    },
+    CardIssuer {
+        name: "Diners Club",
+        first: 36,
+        last: 36,
+        lengths: 14..=19,
+    },
+    CardIssuer {
+        name: "Diners Club",
+        first: 38,
+        last: 39,
+        lengths: 14..=19,
+    },
+    CardIssuer {
+        name: "JCB",
+        first: 3528,
+        last: 3589,
+        lengths: 16..=19,
+    },
+    CardIssuer {
+        name: "Visa",
+        first: 4,
+        last: 4,
+        lengths: 13..=13,
+    },
+    CardIssuer {
+        name: "Visa",
+        first: 4,
+        last: 4,
+        lengths: 16..=16,
+    },
+    CardIssuer {
+        name: "Visa",
+        first: 4,
+        last: 4,
+        lengths: 19..=19,
+    },
+    CardIssuer {
+        name: "Mastercard",
+        first: 51,
+        last: 55,
+        lengths: 16..=16,
+    },
+    CardIssuer {
+        name: "Mastercard",
+        first: 2221,
+        last: 2720,
+        lengths: 16..=16,
+    },
+    CardIssuer {
+        name: "Mir",
+        first: 2200,
+        last: 2204,
+        lengths: 16..=19,
+    },
+    CardIssuer {
+        name: "Maestro",
+        first: 50,
+        last: 50,
+        lengths: 13..=19,
+    },
+    CardIssuer {
+        name: "Maestro",
+        first: 56,
+        last: 58,
+        lengths: 13..=19,
+    },
+    CardIssuer {
+        name: "Discover, UnionPay, Maestro, RuPay",
+        first: 60,
+        last: 69,
+        lengths: 13..=19,
+    },
+    CardIssuer {
+        name: "RuPay",
+        first: 81,
+        last: 82,
+        lengths: 16..=16,
+    },
+    CardIssuer {
+        name: "Troy",
+        first: 9792,
+        last: 9792,
+        lengths: 16..=16,
+    },
+];
+
+/// How the check digits of a national number are computed (RED-015).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NationalCheck {
+    /// US: SSN, ITIN.
+    UnitedStates,
+    /// GB: National Insurance number.
+    Britain,
+    /// DE: Steuer-ID.
+    Germany,
+    /// FR: NIR.
+    France,
+    /// ES: DNI.
+    Spain,
+    /// ES: NIE.
+    SpainForeign,
+    /// IT: codice fiscale.
+    Italy,
+    /// NL: BSN.
+    Netherlands,
+    /// SE: personnummer, samordningsnummer.
+    Sweden,
+    /// FI: henkilötunnus.
+    Finland,
+    /// DK: CPR.
+    Denmark,
+    /// NO: fødselsnummer.
+    Norway,
+    /// PL: PESEL.
+    Poland,
+    /// CH: AHV.
+    Switzerland,
+    /// BR: CPF.
+    Brazil,
+    /// IN: Aadhaar.
+    India,
+    /// CA: SIN.
+    Canada,
+    /// BE: rijksregisternummer.
+    Belgium,
+    /// CZ, SK: rodné číslo.
+    Czechia,
+    /// RO: CNP.
+    Romania,
+    /// TR: kimlik numarası.
+    Turkey,
+    /// CN: resident identity number.
+    China,
+    /// KR: resident registration number.
+    Korea,
+    /// SG: NRIC, FIN.
+    Singapore,
+    /// ZA: ID number.
+    SouthAfrica,
+    /// AU: TFN.
+    Australia,
+    /// IE: PPS.
+    Ireland,
+    /// PT: NIF.
+    Portugal,
+    /// AT: SVNR.
+    Austria,
+    /// HR: OIB.
+    Croatia,
+}
+
+/// The national numbers of people (RED-015).
+pub static NATIONAL_NUMBERS: &[NationalNumber] = &[
+    NationalNumber {
+        check: NationalCheck::UnitedStates,
+        weights: &[],
+        alphabets: &[],
+        forms: &["ddd-dd-dddd"],
+        labelled: &["ddd dd dddd", "ddddddddd"],
+        labels: &["ssn", "social security", "itin", "taxpayer"],
+    },
+    NationalNumber {
+        check: NationalCheck::Britain,
+        weights: &[],
+        alphabets: &[],
+        forms: &["uu_dd_dd_dd_u"],
+        labelled: &["ll_dd_dd_dd_l"],
+        labels: &["nino", "national insurance", "ni number", "ni no"],
+    },
+    NationalNumber {
+        check: NationalCheck::Germany,
+        weights: &[],
+        alphabets: &[],
+        forms: &["dd ddd ddd ddd"],
+        labelled: &["ddddddddddd"],
+        labels: &[
+            "steuer-id",
+            "steuerid",
+            "steuer-idnr",
+            "steuer-identifikationsnummer",
+            "steueridentifikationsnummer",
+            "idnr",
+            "id-nr",
+            "tax id",
+            "tin",
+        ],
+    },
+    NationalNumber {
+        check: NationalCheck::France,
+        weights: &[],
+        alphabets: &[],
+        forms: &["d_dd_dd_aa_ddd_ddd_dd"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Spain,
+        weights: &[],
+        alphabets: &["TRWAGMYFPDXBNJZSQVHLCKE"],
+        forms: &["dddddddd_u"],
+        labelled: &["dddddddd_l"],
+        labels: &["dni", "nif"],
+    },
+    NationalNumber {
+        check: NationalCheck::SpainForeign,
+        weights: &[],
+        alphabets: &["TRWAGMYFPDXBNJZSQVHLCKE"],
+        forms: &["u_ddddddd_u"],
+        labelled: &["l_ddddddd_l"],
+        labels: &["nie"],
+    },
+    NationalNumber {
+        check: NationalCheck::Italy,
+        weights: &[&[
+            1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25,
+            24, 23,
+        ]],
+        alphabets: &["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "LMNPQRSTUV", "ABCDEHLMPRST"],
+        forms: &["lll_lll_aalaa_laaal"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Netherlands,
+        weights: &[&[9, 8, 7, 6, 5, 4, 3, 2]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddd", "dddd.dd.ddd"],
+        labels: &["bsn", "burgerservicenummer", "sofinummer", "sofi"],
+    },
+    NationalNumber {
+        check: NationalCheck::Sweden,
+        weights: &[],
+        alphabets: &[],
+        forms: &["dddddd-dddd", "dddddd+dddd", "dddddddd-dddd"],
+        labelled: &["dddddddddd", "dddddddddddd"],
+        labels: &["personnummer", "samordningsnummer", "personnr", "pnr"],
+    },
+    NationalNumber {
+        check: NationalCheck::Finland,
+        weights: &[],
+        alphabets: &["0123456789ABCDEFHJKLMNPRSTUVWXY"],
+        forms: &["ddddddcddda"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Denmark,
+        weights: &[],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["dddddd-dddd", "dddddddddd"],
+        labels: &["cpr", "cpr-nummer", "cpr-nr", "personnummer"],
+    },
+    NationalNumber {
+        check: NationalCheck::Norway,
+        weights: &[
+            &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1],
+            &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1],
+        ],
+        alphabets: &[],
+        forms: &["dddddd_ddddd"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Poland,
+        weights: &[&[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddddd"],
+        labels: &["pesel"],
+    },
+    NationalNumber {
+        check: NationalCheck::Switzerland,
+        weights: &[&[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]],
+        alphabets: &[],
+        forms: &["ddd_dddd_dddd_dd"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Brazil,
+        weights: &[
+            &[10, 9, 8, 7, 6, 5, 4, 3, 2],
+            &[11, 10, 9, 8, 7, 6, 5, 4, 3, 2],
+        ],
+        alphabets: &[],
+        forms: &["ddd.ddd.ddd-dd"],
+        labelled: &["ddddddddddd"],
+        labels: &["cpf"],
+    },
+    NationalNumber {
+        check: NationalCheck::India,
+        weights: &[],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["dddd_dddd_dddd"],
+        labels: &["aadhaar", "aadhar", "uidai"],
+    },
+    NationalNumber {
+        check: NationalCheck::Canada,
+        weights: &[],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddd_ddd_ddd"],
+        labels: &["social insurance", "sin:", "sin number", "sin no", "sin #"],
+    },
+    NationalNumber {
+        check: NationalCheck::Belgium,
+        weights: &[],
+        alphabets: &[],
+        forms: &["dd.dd.dd-ddd.dd"],
+        labelled: &["ddddddddddd"],
+        labels: &[
+            "rijksregister",
+            "rijksregisternummer",
+            "numéro national",
+            "nrn",
+            "insz",
+            "niss",
+        ],
+    },
+    NationalNumber {
+        check: NationalCheck::Czechia,
+        weights: &[],
+        alphabets: &[],
+        forms: &["dddddd/dddd"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Romania,
+        weights: &[&[2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddddddd"],
+        labels: &["cnp"],
+    },
+    NationalNumber {
+        check: NationalCheck::Turkey,
+        weights: &[
+            &[1, 0, 1, 0, 1, 0, 1, 0, 1],
+            &[0, 1, 0, 1, 0, 1, 0, 1],
+            &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+        ],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddddd"],
+        labels: &["tckn", "kimlik", "tc no", "tc kimlik"],
+    },
+    NationalNumber {
+        check: NationalCheck::China,
+        weights: &[&[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]],
+        alphabets: &["10X98765432"],
+        forms: &["ddddddddddddddddda"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Korea,
+        weights: &[],
+        alphabets: &[],
+        forms: &["dddddd-ddddddd"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::Singapore,
+        weights: &[&[2, 7, 6, 5, 4, 3, 2]],
+        alphabets: &["JZIHGFEDCBA", "XWUTRQPNMLK", "XWUTRQPNJLK"],
+        forms: &["udddddddu"],
+        labelled: &[],
+        labels: &[],
+    },
+    NationalNumber {
+        check: NationalCheck::SouthAfrica,
+        weights: &[],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddddddd"],
+        labels: &["id number", "rsa id", "sa id", "identity number"],
+    },
+    NationalNumber {
+        check: NationalCheck::Australia,
+        weights: &[&[1, 4, 3, 7, 5, 8, 6, 9, 10]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddd_ddd_ddd"],
+        labels: &["tfn", "tax file"],
+    },
+    NationalNumber {
+        check: NationalCheck::Ireland,
+        weights: &[&[8, 7, 6, 5, 4, 3, 2]],
+        alphabets: &["WABCDEFGHIJKLMNOPQRSTUV"],
+        forms: &[],
+        labelled: &["dddddddl", "dddddddll"],
+        labels: &["pps", "ppsn"],
+    },
+    NationalNumber {
+        check: NationalCheck::Portugal,
+        weights: &[&[9, 8, 7, 6, 5, 4, 3, 2]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddd", "ddd_ddd_ddd"],
+        labels: &["nif", "contribuinte"],
+    },
+    NationalNumber {
+        check: NationalCheck::Austria,
+        weights: &[&[3, 7, 9, 0, 5, 8, 4, 2, 1, 6]],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["dddd_dddddd"],
+        labels: &["svnr", "sv-nummer", "sozialversicherungsnummer"],
+    },
+    NationalNumber {
+        check: NationalCheck::Croatia,
+        weights: &[],
+        alphabets: &[],
+        forms: &[],
+        labelled: &["ddddddddddd"],
+        labels: &["oib"],
+    },
+];
+
 /// Every numbered rule of `spec/` by name.
 pub mod rule {
     use super::{ErrorCode, Rule};
 
-    /// ENV-001: An envelope is UTF-8 text; one leading byte order mark is dropped.
+    /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
     pub static NOT_UTF8: Rule = Rule {
         id: "ENV-001",
         code: Some(ErrorCode::Format),
-        title: "An envelope is UTF-8 text; one leading byte order mark is dropped",
+        title: "An envelope is UTF-8; a reader drops one leading byte order mark",
         help: "save the text as UTF-8",
         drops: false,
     };
-    /// ENV-002: A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read.
+    /// ENV-002: A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end.
     pub static LINES: Rule = Rule {
         id: "ENV-002",
         code: None,
-        title: "A line ends with LF or CRLF; it is brought to NFC and its trailing spaces and tabs are removed before it is read",
+        title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end",
         help: "",
         drops: false,
     };
-    /// ENV-003: No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
+    /// ENV-003: An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
     pub static FORBIDDEN_CHARACTER: Rule = Rule {
         id: "ENV-003",
         code: Some(ErrorCode::Format),
-        title: "No control character but TAB, LF and CRLF, no DEL, no U+2028, no U+2029",
+        title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029",
         help: "remove the character; a line ends with LF or CRLF",
         drops: false,
     };
-    /// ENV-004: Outside the body a blank line means nothing.
+    /// ENV-004: A reader skips blank lines outside the body.
     pub static BLANK_LINES: Rule = Rule {
         id: "ENV-004",
         code: None,
-        title: "Outside the body a blank line means nothing",
+        title: "A reader skips blank lines outside the body",
         help: "",
         drops: false,
     };
@@ -1245,43 +1744,43 @@ pub mod rule {
         help: "write one arrow between sender and receiver",
         drops: false,
     };
-    /// ENV-012: Sender and receiver are not empty.
+    /// ENV-012: Sender and receiver are not empty and begin with a visible character.
     pub static DIRECTION_PARTY: Rule = Rule {
         id: "ENV-012",
         code: Some(ErrorCode::Format),
-        title: "Sender and receiver are not empty",
+        title: "Sender and receiver are not empty and begin with a visible character",
         help: "name both sides: [[CLAUDE→CHATGPT v1]]",
         drops: false,
     };
-    /// ENV-013: The version is v1; another one is not supported.
+    /// ENV-013: The version is v1; no other version is supported.
     pub static VERSION_UNSUPPORTED: Rule = Rule {
         id: "ENV-013",
         code: Some(ErrorCode::Unsupported),
-        title: "The version is v1; another one is not supported",
+        title: "The version is v1; no other version is supported",
         help: "this program reads v1 (v1.0 and v1.1 envelopes both say v1)",
         drops: false,
     };
-    /// ENV-020: A header is Name: value, the name at column 0.
+    /// ENV-020: Each line of the head is Name: value, with the name at column 0.
     pub static HEADER_MALFORMED: Rule = Rule {
         id: "ENV-020",
         code: Some(ErrorCode::Format),
-        title: "A header is Name: value, the name at column 0",
+        title: "Each line of the head is Name: value, with the name at column 0",
         help: "write Name: value at the start of the line, or indent it by two spaces below body: |",
         drops: false,
     };
-    /// ENV-021: The names of the format are lower case.
+    /// ENV-021: A reserved name is written in lower case.
     pub static RESERVED_CASE: Rule = Rule {
         id: "ENV-021",
         code: Some(ErrorCode::Format),
-        title: "The names of the format are lower case",
+        title: "A reserved name is written in lower case",
         help: "write the name in lower case",
         drops: false,
     };
-    /// ENV-022: A header stands once, without regard to case.
+    /// ENV-022: A header occurs once, without regard to case.
     pub static HEADER_DUPLICATE: Rule = Rule {
         id: "ENV-022",
         code: Some(ErrorCode::Format),
-        title: "A header stands once, without regard to case",
+        title: "A header occurs once, without regard to case",
         help: "keep one of the two lines",
         drops: false,
     };
@@ -1290,46 +1789,46 @@ pub mod rule {
         id: "ENV-023",
         code: Some(ErrorCode::Format),
         title: "A core header that is present has a value",
-        help: "give it a value or leave the line out",
+        help: "give it a value or remove the line",
         drops: false,
     };
-    /// ENV-024: There is a session or a thread.
+    /// ENV-024: An envelope has a session or a thread.
     pub static SESSION_OR_THREAD: Rule = Rule {
         id: "ENV-024",
         code: Some(ErrorCode::Format),
-        title: "There is a session or a thread",
+        title: "An envelope has a session or a thread",
         help: "add a line such as session: 2025-10-09T16Z abc123",
         drops: false,
     };
-    /// ENV-025: user, context and intent are present, except in a v1.0 response.
+    /// ENV-025: An envelope has user, context and intent, except a v1.0 response.
     pub static HEADER_MISSING: Rule = Rule {
         id: "ENV-025",
         code: Some(ErrorCode::Format),
-        title: "user, context and intent are present, except in a v1.0 response",
+        title: "An envelope has user, context and intent, except a v1.0 response",
         help: "add the missing header",
         drops: false,
     };
-    /// ENV-026: An unknown header is kept in place.
+    /// ENV-026: A reader keeps an unknown header in its place.
     pub static UNKNOWN_HEADER: Rule = Rule {
         id: "ENV-026",
         code: None,
-        title: "An unknown header is kept in place",
+        title: "A reader keeps an unknown header in its place",
         help: "",
         drops: false,
     };
-    /// ENV-027: After the first META block there is no core header.
+    /// ENV-027: No core header follows the first META block.
     pub static CORE_IN_BLOCK: Rule = Rule {
         id: "ENV-027",
         code: Some(ErrorCode::Format),
-        title: "After the first META block there is no core header",
+        title: "No core header follows the first META block",
         help: "move the header above the first meta: line",
         drops: false,
     };
-    /// ENV-028: A session is a time, to the hour or finer, and a word of its own; other spellings are kept.
+    /// ENV-028: A session is a time, to the hour or finer, and a word; a reader keeps other spellings.
     pub static SESSION_SPELLING: Rule = Rule {
         id: "ENV-028",
         code: None,
-        title: "A session is a time, to the hour or finer, and a word of its own; other spellings are kept",
+        title: "A session is a time, to the hour or finer, and a word; a reader keeps other spellings",
         help: "write it as session: 2025-10-09T16Z abc123",
         drops: false,
     };
@@ -1341,35 +1840,35 @@ pub mod rule {
         help: "write meta: routing, or meta: custom-yourorg for your own",
         drops: false,
     };
-    /// ENV-031: A key stands once in its block, without regard to case.
+    /// ENV-031: A key occurs once in its block, without regard to case.
     pub static KEY_DUPLICATE: Rule = Rule {
         id: "ENV-031",
         code: Some(ErrorCode::Format),
-        title: "A key stands once in its block, without regard to case",
+        title: "A key occurs once in its block, without regard to case",
         help: "keep one of the two lines",
         drops: false,
     };
-    /// ENV-032: A namespace stands once; audit and email may repeat.
+    /// ENV-032: A namespace occurs once; audit and email may repeat.
     pub static NAMESPACE_DUPLICATE: Rule = Rule {
         id: "ENV-032",
         code: Some(ErrorCode::Format),
-        title: "A namespace stands once; audit and email may repeat",
+        title: "A namespace occurs once; audit and email may repeat",
         help: "put the keys into one block",
         drops: false,
     };
-    /// ENV-033: Unknown namespaces and keys are kept byte for byte.
+    /// ENV-033: Readers and hops keep unknown namespaces and keys byte for byte.
     pub static UNKNOWN_META: Rule = Rule {
         id: "ENV-033",
         code: None,
-        title: "Unknown namespaces and keys are kept byte for byte",
+        title: "Readers and hops keep unknown namespaces and keys byte for byte",
         help: "",
         drops: false,
     };
-    /// ENV-034: Keys are case-sensitive.
+    /// ENV-034: A reader compares keys with regard to case.
     pub static KEY_CASE: Rule = Rule {
         id: "ENV-034",
         code: None,
-        title: "Keys are case-sensitive",
+        title: "A reader compares keys with regard to case",
         help: "",
         drops: false,
     };
@@ -1381,11 +1880,11 @@ pub mod rule {
         help: "write body: | and the text below it, each line indented by two spaces",
         drops: false,
     };
-    /// ENV-041: There is a body.
+    /// ENV-041: An envelope has a body.
     pub static BODY_MISSING: Rule = Rule {
         id: "ENV-041",
         code: Some(ErrorCode::Format),
-        title: "There is a body",
+        title: "An envelope has a body",
         help: "add body: | after the headers",
         drops: false,
     };
@@ -1397,11 +1896,11 @@ pub mod rule {
         help: "indent the line by two spaces",
         drops: false,
     };
-    /// ENV-043: The body text is its lines without the indent, without trailing empty lines.
+    /// ENV-043: A reader removes the indent of the body lines and the empty lines at the end.
     pub static BODY_TEXT: Rule = Rule {
         id: "ENV-043",
         code: None,
-        title: "The body text is its lines without the indent, without trailing empty lines",
+        title: "A reader removes the indent of the body lines and the empty lines at the end",
         help: "",
         drops: false,
     };
@@ -1413,27 +1912,27 @@ pub mod rule {
         help: "add sig: none below the body",
         drops: false,
     };
-    /// ENV-051: A signature is none or algorithm:pkid=key-id;sig=base64.
+    /// ENV-051: The value of sig: is none or algorithm:pkid=key-id;sig=base64.
     pub static SIG_MALFORMED: Rule = Rule {
         id: "ENV-051",
         code: Some(ErrorCode::Format),
-        title: "A signature is none or algorithm:pkid=key-id;sig=base64",
+        title: "The value of sig: is none or algorithm:pkid=key-id;sig=base64",
         help: "write sig: none, or sign the message again",
         drops: false,
     };
-    /// ENV-052: \[\[END\]\] ends the envelope.
+    /// ENV-052: An envelope ends with \[\[END\]\].
     pub static END_MISSING: Rule = Rule {
         id: "ENV-052",
         code: Some(ErrorCode::Format),
-        title: "[[END]] ends the envelope",
+        title: "An envelope ends with [[END]]",
         help: "the text was probably cut off: copy it again, to the line [[END]]",
         drops: false,
     };
-    /// ENV-053: Nothing follows sig: but \[\[END\]\], and nothing follows \[\[END\]\].
+    /// ENV-053: Nothing stands between sig: and \[\[END\]\], and nothing follows \[\[END\]\].
     pub static TEXT_AFTER_END: Rule = Rule {
         id: "ENV-053",
         code: Some(ErrorCode::Format),
-        title: "Nothing follows sig: but [[END]], and nothing follows [[END]]",
+        title: "Nothing stands between sig: and [[END]], and nothing follows [[END]]",
         help: "send one envelope at a time and nothing around it",
         drops: false,
     };
@@ -1453,156 +1952,156 @@ pub mod rule {
         help: "break the line",
         drops: false,
     };
-    /// ENV-062: Headers, META lines and keys are at most 256 in all.
+    /// ENV-062: The head has at most 256 headers, META lines and keys.
     pub static TOO_MANY_HEADERS: Rule = Rule {
         id: "ENV-062",
         code: Some(ErrorCode::TooLarge),
-        title: "Headers, META lines and keys are at most 256 in all",
+        title: "The head has at most 256 headers, META lines and keys",
         help: "send fewer headers and keys",
         drops: false,
     };
-    /// ENV-063: A whole paste or file has at most 64 MiB and 65,536 envelopes.
+    /// ENV-063: A paste or file has at most 64 MiB and 65,536 envelopes.
     pub static PASTE_TOO_LARGE: Rule = Rule {
         id: "ENV-063",
         code: Some(ErrorCode::TooLarge),
-        title: "A whole paste or file has at most 64 MiB and 65,536 envelopes",
+        title: "A paste or file has at most 64 MiB and 65,536 envelopes",
         help: "split the text into several files",
         drops: false,
     };
-    /// ENV-080: Who passes an envelope on changes no byte but those it adds.
+    /// ENV-080: A hop changes no byte of an envelope except the parts that it adds.
     pub static PASS_ON: Rule = Rule {
         id: "ENV-080",
         code: None,
-        title: "Who passes an envelope on changes no byte but those it adds",
+        title: "A hop changes no byte of an envelope except the parts that it adds",
         help: "",
         drops: false,
     };
-    /// ENV-090: A v1.0 reply with response: | is read.
+    /// ENV-090: A reader accepts a v1.0 response with response: |.
     pub static V10_RESPONSE: Rule = Rule {
         id: "ENV-090",
         code: None,
-        title: "A v1.0 reply with response: | is read",
+        title: "A reader accepts a v1.0 response with response: |",
         help: "",
         drops: false,
     };
-    /// ENV-091: Missing thread and message ids are generated beside the envelope, never written into it.
+    /// ENV-091: A receiver stores generated thread and message ids beside the envelope, never in it.
     pub static V10_IDS: Rule = Rule {
         id: "ENV-091",
         code: None,
-        title: "Missing thread and message ids are generated beside the envelope, never written into it",
+        title: "A receiver stores generated thread and message ids beside the envelope, never in it",
         help: "",
         drops: false,
     };
-    /// ENV-092: What is written lets a v1.0 reader find the core.
+    /// ENV-092: A writer writes an envelope so that a v1.0 reader finds the core.
     pub static V10_READER: Rule = Rule {
         id: "ENV-092",
         code: None,
-        title: "What is written lets a v1.0 reader find the core",
+        title: "A writer writes an envelope so that a v1.0 reader finds the core",
         help: "",
         drops: false,
     };
-    /// ENV-093: A v1.0 envelope is migrated without loss.
+    /// ENV-093: A program migrates a v1.0 envelope without loss.
     pub static V10_MIGRATE: Rule = Rule {
         id: "ENV-093",
         code: None,
-        title: "A v1.0 envelope is migrated without loss",
+        title: "A program migrates a v1.0 envelope without loss",
         help: "",
         drops: false,
     };
-    /// INT-001: There are eleven core intents, in upper case.
+    /// INT-001: There are eleven core intents, written in upper case.
     pub static INTENT_CORE: Rule = Rule {
         id: "INT-001",
         code: None,
-        title: "There are eleven core intents, in upper case",
+        title: "There are eleven core intents, written in upper case",
         help: "",
         drops: false,
     };
-    /// INT-002: A legacy intent is kept as written and means a core one.
+    /// INT-002: A reader keeps a legacy intent as written and treats it as a core intent.
     pub static INTENT_LEGACY: Rule = Rule {
         id: "INT-002",
         code: None,
-        title: "A legacy intent is kept as written and means a core one",
+        title: "A reader keeps a legacy intent as written and treats it as a core intent",
         help: "use the core intent in new messages",
         drops: false,
     };
-    /// INT-003: An unknown intent is kept and passed on.
+    /// INT-003: A reader keeps and passes on an unknown intent.
     pub static INTENT_UNKNOWN: Rule = Rule {
         id: "INT-003",
         code: None,
-        title: "An unknown intent is kept and passed on",
+        title: "A reader keeps and passes on an unknown intent",
         help: "use one of the eleven core intents",
         drops: false,
     };
-    /// INT-010: RESPOND, ACK and NACK with a message id name their parent.
+    /// INT-010: A RESPOND, ACK or NACK with a message id names its parent.
     pub static PARENT_MISSING: Rule = Rule {
         id: "INT-010",
         code: Some(ErrorCode::Format),
-        title: "RESPOND, ACK and NACK with a message id name their parent",
+        title: "A RESPOND, ACK or NACK with a message id names its parent",
         help: "add parent: with the id of the message that this one answers",
         drops: false,
     };
-    /// INT-011: ERROR has meta: error with a code of the taxonomy.
+    /// INT-011: An ERROR has meta: error with a code of the taxonomy.
     pub static ERROR_CODE_MISSING: Rule = Rule {
         id: "INT-011",
         code: Some(ErrorCode::Format),
-        title: "ERROR has meta: error with a code of the taxonomy",
+        title: "An ERROR has meta: error with a code of the taxonomy",
         help: "add meta: error with Code: and one of the eight codes",
         drops: false,
     };
-    /// INT-012: REVOKE is signed.
+    /// INT-012: A REVOKE is signed.
     pub static REVOKE_UNSIGNED: Rule = Rule {
         id: "INT-012",
         code: Some(ErrorCode::Perm),
-        title: "REVOKE is signed",
-        help: "sign the message: an unsigned REVOKE withdraws nothing",
+        title: "A REVOKE is signed",
+        help: "sign the message: an unsigned REVOKE revokes nothing",
         drops: false,
     };
-    /// INT-013: POLL names its Targets in meta: routing.
+    /// INT-013: A POLL names its Targets in meta: routing.
     pub static POLL_WITHOUT_TARGETS: Rule = Rule {
         id: "INT-013",
         code: Some(ErrorCode::Format),
-        title: "POLL names its Targets in meta: routing",
+        title: "A POLL names its Targets in meta: routing",
         help: "add Targets: [\"claude://session/a\", \"human://b.example\"] to meta: routing",
         drops: false,
     };
-    /// INT-014: ESCALATE gives a reason, in meta: escalation or in its body.
+    /// INT-014: An ESCALATE gives a reason, in meta: escalation or in its body.
     pub static ESCALATE_WITHOUT_REASON: Rule = Rule {
         id: "INT-014",
         code: Some(ErrorCode::Format),
-        title: "ESCALATE gives a reason, in meta: escalation or in its body",
+        title: "An ESCALATE gives a reason, in meta: escalation or in its body",
         help: "add meta: escalation with Reason:",
         drops: false,
     };
-    /// INT-015: HANDOFF says what is needed, by X-Capabilities-Required or in its body.
+    /// INT-015: A HANDOFF states what is needed, in X-Capabilities-Required or in its body.
     pub static HANDOFF_WITHOUT_REQUIREMENTS: Rule = Rule {
         id: "INT-015",
         code: Some(ErrorCode::Format),
-        title: "HANDOFF says what is needed, by X-Capabilities-Required or in its body",
+        title: "A HANDOFF states what is needed, in X-Capabilities-Required or in its body",
         help: "add X-Capabilities-Required: to meta: routing",
         drops: false,
     };
-    /// INT-016: BROADCAST expects no answer.
+    /// INT-016: A BROADCAST expects no answer.
     pub static BROADCAST_WANTS_ANSWER: Rule = Rule {
         id: "INT-016",
         code: None,
-        title: "BROADCAST expects no answer",
+        title: "A BROADCAST expects no answer",
         help: "leave X-Reply-To out, or send a REQUEST",
         drops: false,
     };
-    /// INT-017: CLOSE ends its thread, or without a thread its session.
+    /// INT-017: A CLOSE ends its thread or, without a thread, its session.
     pub static CLOSE_SCOPE: Rule = Rule {
         id: "INT-017",
         code: None,
-        title: "CLOSE ends its thread, or without a thread its session",
+        title: "A CLOSE ends its thread or, without a thread, its session",
         help: "",
         drops: false,
     };
-    /// INT-018: A REQUEST says what is asked.
+    /// INT-018: A REQUEST has a body that is not empty.
     pub static REQUEST_EMPTY: Rule = Rule {
         id: "INT-018",
         code: None,
-        title: "A REQUEST says what is asked",
-        help: "say in the body what you ask for",
+        title: "A REQUEST has a body that is not empty",
+        help: "write the request into the body",
         drops: false,
     };
     /// MET-001: A value may be a YAML or JSON flow on one line.
@@ -1613,11 +2112,11 @@ pub mod rule {
         help: "close every bracket and quote on the same line",
         drops: false,
     };
-    /// MET-002: A known key has a value of its type; others are kept.
+    /// MET-002: A known key has a value of its type; a reader keeps other values.
     pub static VALUE_TYPE: Rule = Rule {
         id: "MET-002",
         code: None,
-        title: "A known key has a value of its type; others are kept",
+        title: "A known key has a value of its type; a reader keeps other values",
         help: "see the registry of namespaces for the values of this key",
         drops: false,
     };
@@ -1645,12 +2144,12 @@ pub mod rule {
         help: "write A1: text/plain;name=file.txt;digest=sha256:<64 hex digits>",
         drops: false,
     };
-    /// MET-013: An attachment's bytes have its digest.
+    /// MET-013: The bytes of an attachment have its digest.
     pub static ATTACHMENT_DIGEST: Rule = Rule {
         id: "MET-013",
         code: Some(ErrorCode::Format),
-        title: "An attachment's bytes have its digest",
-        help: "ask for the file again: these are not the bytes that were sent",
+        title: "The bytes of an attachment have its digest",
+        help: "ask the sender for the file again: these are not the bytes that were sent",
         drops: false,
     };
     /// MET-014: meta: error carries code, reason and original intent.
@@ -1661,11 +2160,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-015: meta: audit is one hop, and repeats.
+    /// MET-015: meta: audit describes one hop and may repeat.
     pub static META_AUDIT: Rule = Rule {
         id: "MET-015",
         code: None,
-        title: "meta: audit is one hop, and repeats",
+        title: "meta: audit describes one hop and may repeat",
         help: "",
         drops: false,
     };
@@ -1677,11 +2176,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-017: meta: email is what a mail gateway adds, and repeats.
+    /// MET-017: meta: email is what a mail gateway adds; it may repeat.
     pub static META_EMAIL: Rule = Rule {
         id: "MET-017",
         code: None,
-        title: "meta: email is what a mail gateway adds, and repeats",
+        title: "meta: email is what a mail gateway adds; it may repeat",
         help: "",
         drops: false,
     };
@@ -1693,11 +2192,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-019: meta: custom-name is an organisation's own.
+    /// MET-019: meta: custom-name belongs to an organisation.
     pub static META_CUSTOM: Rule = Rule {
         id: "MET-019",
         code: None,
-        title: "meta: custom-name is an organisation's own",
+        title: "meta: custom-name belongs to an organisation",
         help: "",
         drops: false,
     };
@@ -1709,11 +2208,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-021: meta: revocation names what a REVOKE withdraws.
+    /// MET-021: meta: revocation names what a REVOKE revokes.
     pub static META_REVOCATION: Rule = Rule {
         id: "MET-021",
         code: None,
-        title: "meta: revocation names what a REVOKE withdraws",
+        title: "meta: revocation names what a REVOKE revokes",
         help: "",
         drops: false,
     };
@@ -1725,11 +2224,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-023: meta: key carries a public key.
+    /// MET-023: meta: key carries a public key; a denied key identifies nobody.
     pub static META_KEY: Rule = Rule {
         id: "MET-023",
         code: None,
-        title: "meta: key carries a public key",
+        title: "meta: key carries a public key; a denied key identifies nobody",
         help: "",
         drops: false,
     };
@@ -1741,43 +2240,43 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// MET-025: meta: receipt says where and when a relay took a message.
+    /// MET-025: meta: receipt says where and when a relay accepted a message.
     pub static META_RECEIPT: Rule = Rule {
         id: "MET-025",
         code: None,
-        title: "meta: receipt says where and when a relay took a message",
+        title: "meta: receipt says where and when a relay accepted a message",
         help: "",
         drops: false,
     };
-    /// LNT-001: An id is a ULID or a UUIDv7; another one is kept as it is.
+    /// LNT-001: An id is a ULID or a UUIDv7; a reader keeps other ids.
     pub static ID_FORM: Rule = Rule {
         id: "LNT-001",
         code: None,
-        title: "An id is a ULID or a UUIDv7; another one is kept as it is",
-        help: "let crosstalk id new make the id",
+        title: "An id is a ULID or a UUIDv7; a reader keeps other ids",
+        help: "generate the id with crosstalk id new",
         drops: false,
     };
-    /// LNT-002: A META key is PascalCase or begins with X-.
+    /// LNT-002: A META key is in PascalCase or starts with X-.
     pub static KEY_STYLE: Rule = Rule {
         id: "LNT-002",
         code: None,
-        title: "A META key is PascalCase or begins with X-",
+        title: "A META key is in PascalCase or starts with X-",
         help: "write Reply-To or X-Reply-To",
         drops: false,
     };
-    /// LNT-003: A namespace is in the registry or begins with custom-.
+    /// LNT-003: A namespace is in the registry or starts with custom-.
     pub static NAMESPACE_UNKNOWN: Rule = Rule {
         id: "LNT-003",
         code: None,
-        title: "A namespace is in the registry or begins with custom-",
+        title: "A namespace is in the registry or starts with custom-",
         help: "write meta: custom-yourorg for your own namespace",
         drops: false,
     };
-    /// LNT-004: A key of a known namespace is in the registry or begins with X-.
+    /// LNT-004: A key of a known namespace is in the registry or starts with X-.
     pub static KEY_UNKNOWN: Rule = Rule {
         id: "LNT-004",
         code: None,
-        title: "A key of a known namespace is in the registry or begins with X-",
+        title: "A key of a known namespace is in the registry or starts with X-",
         help: "check the spelling, or begin the key with X-",
         drops: false,
     };
@@ -1789,20 +2288,20 @@ pub mod rule {
         help: "check the name letter by letter: letters of several alphabets look alike",
         drops: false,
     };
-    /// LNT-006: There are no bidirectional controls.
+    /// LNT-006: An envelope has no bidirectional controls.
     pub static BIDI_CONTROL: Rule = Rule {
         id: "LNT-006",
         code: None,
-        title: "There are no bidirectional controls",
-        help: "what you see may not be the order of what is there: read it escaped",
+        title: "An envelope has no bidirectional controls",
+        help: "the text may be shown in another order than it is written: read it escaped",
         drops: false,
     };
-    /// LNT-007: There are no invisible characters.
+    /// LNT-007: An envelope has no invisible characters.
     pub static INVISIBLE: Rule = Rule {
         id: "LNT-007",
         code: None,
-        title: "There are no invisible characters",
-        help: "the text holds characters that do not show: read it escaped",
+        title: "An envelope has no invisible characters",
+        help: "the text contains invisible characters: read it escaped",
         drops: false,
     };
     /// LNT-008: The scheme of an address is in the registry.
@@ -1821,19 +2320,19 @@ pub mod rule {
         help: "give a name such as CLAUDE or a URL such as claude://session/abc123",
         drops: false,
     };
-    /// ADR-002: An address is a simple name or a URL; each is printed as it was read.
+    /// ADR-002: An address is a simple name or a URL; a program prints it as it read it.
     pub static ADDRESS_FORM: Rule = Rule {
         id: "ADR-002",
         code: None,
-        title: "An address is a simple name or a URL; each is printed as it was read",
+        title: "An address is a simple name or a URL; a program prints it as it read it",
         help: "",
         drops: false,
     };
-    /// ADR-003: A scheme of the form scheme://authority has an authority.
+    /// ADR-003: An address of the form scheme://authority has an authority.
     pub static ADDRESS_AUTHORITY: Rule = Rule {
         id: "ADR-003",
         code: Some(ErrorCode::Format),
-        title: "A scheme of the form scheme://authority has an authority",
+        title: "An address of the form scheme://authority has an authority",
         help: "write scheme://authority/path",
         drops: false,
     };
@@ -1861,44 +2360,44 @@ pub mod rule {
         help: "write %20 for a space",
         drops: false,
     };
-    /// ADR-007: A percent sign in a URL is followed by two hex digits.
+    /// ADR-007: Two hex digits follow each percent sign in a URL.
     pub static ADDRESS_PERCENT: Rule = Rule {
         id: "ADR-007",
         code: Some(ErrorCode::Format),
-        title: "A percent sign in a URL is followed by two hex digits",
+        title: "Two hex digits follow each percent sign in a URL",
         help: "write %25 for a percent sign",
         drops: false,
     };
-    /// ADR-008: The scheme registry can be extended.
+    /// ADR-008: Configuration can extend the scheme registry.
     pub static SCHEME_REGISTRY: Rule = Rule {
         id: "ADR-008",
         code: None,
-        title: "The scheme registry can be extended",
+        title: "Configuration can extend the scheme registry",
         help: "",
         drops: false,
     };
-    /// ADR-009: A name or an address has no blank but the space, and no variation selector.
+    /// ADR-009: A name or an address has no blank except the space, and no variation selector.
     pub static ADDRESS_UNSEEN: Rule = Rule {
         id: "ADR-009",
         code: Some(ErrorCode::Format),
-        title: "A name or an address has no blank but the space, and no variation selector",
-        help: "write the name again by hand: it holds a character that does not show",
+        title: "A name or an address has no blank except the space, and no variation selector",
+        help: "type the name again: it contains an invisible character",
         drops: false,
     };
-    /// ADR-010: A name is looked for in the local table, on request in the DNS, and else stays a name.
+    /// ADR-010: A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name.
     pub static RESOLVE_ORDER: Rule = Rule {
         id: "ADR-010",
         code: Some(ErrorCode::Route),
-        title: "A name is looked for in the local table, on request in the DNS, and else stays a name",
-        help: "say what the name stands for with crosstalk name NAME ADDRESS, or give a URL",
+        title: "A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name",
+        help: "map the name to an address with crosstalk name NAME ADDRESS, or use a URL",
         drops: false,
     };
-    /// ADR-011: The local table compares names by ADR-020, and a circle in it decides nothing.
+    /// ADR-011: The local table compares names by ADR-020; a loop in it gives no address.
     pub static NAME_TABLE: Rule = Rule {
         id: "ADR-011",
         code: None,
-        title: "The local table compares names by ADR-020, and a circle in it decides nothing",
-        help: "let one of the names stand for a URL, with crosstalk name NAME ADDRESS",
+        title: "The local table compares names by ADR-020; a loop in it gives no address",
+        help: "map one of the names to a URL with crosstalk name NAME ADDRESS",
         drops: false,
     };
     /// ADR-012: A domain lists the addresses of a name in TXT records at _crosstalk-addr.
@@ -1909,11 +2408,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// ADR-013: A record is a URL; of several, the first in the order of their bytes is taken.
+    /// ADR-013: A record is a URL; of several, a program chooses the first in the order of their bytes.
     pub static NAME_RECORD_TEXT: Rule = Rule {
         id: "ADR-013",
         code: None,
-        title: "A record is a URL; of several, the first in the order of their bytes is taken",
+        title: "A record is a URL; of several, a program chooses the first in the order of their bytes",
         help: "",
         drops: false,
     };
@@ -1925,11 +2424,11 @@ pub mod rule {
         help: "try again later",
         drops: false,
     };
-    /// ADR-015: An address is used byte for byte, and what was received keeps its names.
+    /// ADR-015: A program uses a found address byte for byte and leaves received names as they are.
     pub static NAME_KEPT: Rule = Rule {
         id: "ADR-015",
         code: None,
-        title: "An address is used byte for byte, and what was received keeps its names",
+        title: "A program uses a found address byte for byte and leaves received names as they are",
         help: "",
         drops: false,
     };
@@ -1941,11 +2440,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// ADR-021: A name that looks like another one is flagged, and is another party.
+    /// ADR-021: A program flags a name that looks like another one and treats it as another party.
     pub static LOOKS_LIKE: Rule = Rule {
         id: "ADR-021",
         code: None,
-        title: "A name that looks like another one is flagged, and is another party",
+        title: "A program flags a name that looks like another one and treats it as another party",
         help: "",
         drops: false,
     };
@@ -1965,11 +2464,11 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// IDS-003: Ids of one process grow, and their text order is their time order.
+    /// IDS-003: Each id of a process is greater than the one before; their text order is their time order.
     pub static ID_ORDER: Rule = Rule {
         id: "IDS-003",
         code: None,
-        title: "Ids of one process grow, and their text order is their time order",
+        title: "Each id of a process is greater than the one before; their text order is their time order",
         help: "",
         drops: false,
     };
@@ -1981,35 +2480,35 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// ERR-002: A refusal becomes an ERROR envelope in the draft's format.
+    /// ERR-002: A program answers a message that it rejects with an ERROR envelope.
     pub static ERROR_ENVELOPE: Rule = Rule {
         id: "ERR-002",
         code: None,
-        title: "A refusal becomes an ERROR envelope in the draft's format",
+        title: "A program answers a message that it rejects with an ERROR envelope",
         help: "",
         drops: false,
     };
-    /// ERR-003: Where the message could not be read, SYSTEM answers.
+    /// ERR-003: SYSTEM answers a message that could not be read.
     pub static ERROR_SYSTEM: Rule = Rule {
         id: "ERR-003",
         code: None,
-        title: "Where the message could not be read, SYSTEM answers",
+        title: "SYSTEM answers a message that could not be read",
         help: "",
         drops: false,
     };
-    /// ERR-004: ACK and NACK keep thread, parent, session and context.
+    /// ERR-004: An ACK or NACK keeps thread, session and context and names its parent.
     pub static ACK_ENVELOPE: Rule = Rule {
         id: "ERR-004",
         code: None,
-        title: "ACK and NACK keep thread, parent, session and context",
+        title: "An ACK or NACK keeps thread, session and context and names its parent",
         help: "",
         drops: false,
     };
-    /// ERR-005: RESPOND keeps thread, parent, session and context.
+    /// ERR-005: A RESPOND keeps thread, session and context and names its parent.
     pub static RESPOND_ENVELOPE: Rule = Rule {
         id: "ERR-005",
         code: None,
-        title: "RESPOND keeps thread, parent, session and context",
+        title: "A RESPOND keeps thread, session and context and names its parent",
         help: "",
         drops: false,
     };
@@ -2037,35 +2536,35 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// CAN-004: What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig.
+    /// CAN-004: The canonical form leaves out what hops write: audit, email, X-Route, an otherwise empty routing block, and sig.
     pub static CANONICAL_HOP: Rule = Rule {
         id: "CAN-004",
         code: None,
-        title: "What hops write is left out: audit, email, X-Route, an otherwise empty routing block, and sig",
+        title: "The canonical form leaves out what hops write: audit, email, X-Route, an otherwise empty routing block, and sig",
         help: "",
         drops: false,
     };
-    /// CAN-005: Unknown headers and META are covered.
+    /// CAN-005: The canonical form covers unknown headers and META.
     pub static CANONICAL_UNKNOWN: Rule = Rule {
         id: "CAN-005",
         code: None,
-        title: "Unknown headers and META are covered",
+        title: "The canonical form covers unknown headers and META",
         help: "",
         drops: false,
     };
-    /// CAN-006: The last line is the SHA-256 of the body text, one LF after each line.
+    /// CAN-006: The last canonical line is the SHA-256 of the body text, one LF after each line.
     pub static CANONICAL_BODY: Rule = Rule {
         id: "CAN-006",
         code: None,
-        title: "The last line is the SHA-256 of the body text, one LF after each line",
+        title: "The last canonical line is the SHA-256 of the body text, one LF after each line",
         help: "",
         drops: false,
     };
-    /// CAN-007: Only what passes the strict reading has a canonical form.
+    /// CAN-007: Only an envelope that passes the strict reading has a canonical form.
     pub static CANONICAL_STRICT: Rule = Rule {
         id: "CAN-007",
         code: Some(ErrorCode::Format),
-        title: "Only what passes the strict reading has a canonical form",
+        title: "Only an envelope that passes the strict reading has a canonical form",
         help: "repair the text first: crosstalk fmt",
         drops: false,
     };
@@ -2101,283 +2600,283 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// SCN-001: A paste holds at least one envelope.
+    /// SCN-001: A paste contains at least one envelope.
     pub static NO_ENVELOPE: Rule = Rule {
         id: "SCN-001",
         code: Some(ErrorCode::Format),
-        title: "A paste holds at least one envelope",
+        title: "A paste contains at least one envelope",
         help: "copy the text again, from the line [[SENDER→RECEIVER v1]] to [[END]]",
         drops: false,
     };
-    /// SCN-002: What is quoted inside a message is not a message.
+    /// SCN-002: A reader does not extract a message that is quoted inside another one.
     pub static QUOTED_INSIDE: Rule = Rule {
         id: "SCN-002",
         code: None,
-        title: "What is quoted inside a message is not a message",
+        title: "A reader does not extract a message that is quoted inside another one",
         help: "",
         drops: false,
     };
-    /// SCN-003: A direction line before the \[\[END\]\] of another is an error for both.
+    /// SCN-003: A direction line before the \[\[END\]\] of another message is an error for both.
     pub static DIRECTION_INSIDE: Rule = Rule {
         id: "SCN-003",
         code: Some(ErrorCode::Format),
-        title: "A direction line before the [[END]] of another is an error for both",
+        title: "A direction line before the [[END]] of another message is an error for both",
         help: "one of the two was cut off: copy each envelope to its [[END]]",
         drops: false,
     };
-    /// SCN-004: With a declared line count the end of the body is known.
+    /// SCN-004: A declared number of lines tells where the body ends.
     pub static LINE_COUNT: Rule = Rule {
         id: "SCN-004",
         code: None,
-        title: "With a declared line count the end of the body is known",
+        title: "A declared number of lines tells where the body ends",
         help: "",
         drops: false,
     };
-    /// SCN-005: Several envelopes in one paste are read one by one.
+    /// SCN-005: A reader reads several envelopes of one paste one by one.
     pub static SEVERAL: Rule = Rule {
         id: "SCN-005",
         code: None,
-        title: "Several envelopes in one paste are read one by one",
+        title: "A reader reads several envelopes of one paste one by one",
         help: "",
         drops: false,
     };
-    /// SCN-006: An \[\[END\]\] without a beginning is reported.
+    /// SCN-006: A reader reports an \[\[END\]\] without a beginning.
     pub static STRAY_END: Rule = Rule {
         id: "SCN-006",
         code: None,
-        title: "An [[END]] without a beginning is reported",
+        title: "A reader reports an [[END]] without a beginning",
         help: "copy the message again from its first line",
         drops: false,
     };
-    /// PST-001: A code fence around the envelope is removed.
+    /// PST-001: A reader removes a code fence around the envelope.
     pub static CODE_FENCE: Rule = Rule {
         id: "PST-001",
         code: Some(ErrorCode::Format),
-        title: "A code fence around the envelope is removed",
+        title: "A reader removes a code fence around the envelope",
         help: "",
         drops: false,
     };
-    /// PST-002: A uniform prefix such as > is removed.
+    /// PST-002: A reader removes a uniform prefix such as >.
     pub static QUOTE_PREFIX: Rule = Rule {
         id: "PST-002",
         code: Some(ErrorCode::Format),
-        title: "A uniform prefix such as > is removed",
+        title: "A reader removes a uniform prefix such as >",
         help: "",
         drops: false,
     };
-    /// PST-003: A uniform extra indent is removed.
+    /// PST-003: A reader removes a uniform extra indent.
     pub static EXTRA_INDENT: Rule = Rule {
         id: "PST-003",
         code: Some(ErrorCode::Format),
-        title: "A uniform extra indent is removed",
+        title: "A reader removes a uniform extra indent",
         help: "",
         drops: false,
     };
-    /// PST-004: Trailing padding is removed.
+    /// PST-004: A reader removes padding at the ends of lines.
     pub static PADDING: Rule = Rule {
         id: "PST-004",
         code: Some(ErrorCode::Format),
-        title: "Trailing padding is removed",
+        title: "A reader removes padding at the ends of lines",
         help: "",
         drops: false,
     };
-    /// PST-005: A no-break space outside the body text is read as a space.
+    /// PST-005: A reader reads a no-break space outside the body text as a space.
     pub static NBSP: Rule = Rule {
         id: "PST-005",
         code: Some(ErrorCode::Format),
-        title: "A no-break space outside the body text is read as a space",
+        title: "A reader reads a no-break space outside the body text as a space",
         help: "",
         drops: false,
     };
-    /// PST-006: A zero-width character outside the body is removed.
+    /// PST-006: A reader removes zero-width characters outside the body.
     pub static ZERO_WIDTH: Rule = Rule {
         id: "PST-006",
         code: Some(ErrorCode::Format),
-        title: "A zero-width character outside the body is removed",
+        title: "A reader removes zero-width characters outside the body",
         help: "",
         drops: false,
     };
-    /// PST-007: Another arrow in the direction line is read as →.
+    /// PST-007: A reader reads another arrow in the direction line as →.
     pub static ARROW: Rule = Rule {
         id: "PST-007",
         code: Some(ErrorCode::Format),
-        title: "Another arrow in the direction line is read as →",
+        title: "A reader reads another arrow in the direction line as →",
         help: "write → or ->",
         drops: false,
     };
-    /// PST-008: A name of the format in another case is read.
+    /// PST-008: A reader reads a reserved name in another case.
     pub static NAME_CASE: Rule = Rule {
         id: "PST-008",
         code: Some(ErrorCode::Format),
-        title: "A name of the format in another case is read",
+        title: "A reader reads a reserved name in another case",
         help: "write the name in lower case",
         drops: false,
     };
-    /// PST-009: Markdown around a name or a marker is removed.
+    /// PST-009: A reader removes Markdown around a name or a marker.
     pub static MARKDOWN: Rule = Rule {
         id: "PST-009",
         code: Some(ErrorCode::Format),
-        title: "Markdown around a name or a marker is removed",
+        title: "A reader removes Markdown around a name or a marker",
         help: "write the line without Markdown",
         drops: false,
     };
-    /// PST-010: An unindented body is read.
+    /// PST-010: A reader reads a body without indent.
     pub static BODY_UNINDENTED: Rule = Rule {
         id: "PST-010",
         code: Some(ErrorCode::Format),
-        title: "An unindented body is read",
+        title: "A reader reads a body without indent",
         help: "indent each body line by two spaces",
         drops: false,
     };
-    /// PST-011: An envelope whose newlines were collapsed into spaces is read.
+    /// PST-011: A reader reads an envelope whose line ends became spaces.
     pub static COLLAPSED: Rule = Rule {
         id: "PST-011",
         code: Some(ErrorCode::Format),
-        title: "An envelope whose newlines were collapsed into spaces is read",
+        title: "A reader reads an envelope whose line ends became spaces",
         help: "paste it inside a code fence: the line breaks of the body are lost",
         drops: false,
     };
-    /// PST-012: A wrapped value is joined again.
+    /// PST-012: A reader joins a wrapped value.
     pub static WRAPPED: Rule = Rule {
         id: "PST-012",
         code: Some(ErrorCode::Format),
-        title: "A wrapped value is joined again",
+        title: "A reader joins a wrapped value",
         help: "",
         drops: false,
     };
-    /// PST-013: A body on the line of its name is read.
+    /// PST-013: A reader reads a body on the line of its name.
     pub static INLINE_BODY: Rule = Rule {
         id: "PST-013",
         code: Some(ErrorCode::Format),
-        title: "A body on the line of its name is read",
+        title: "A reader reads a body on the line of its name",
         help: "write body: | and the text below it",
         drops: false,
     };
-    /// PST-014: A flow or list over several lines is joined.
+    /// PST-014: A reader joins a flow or list over several lines.
     pub static FLOW_LINES: Rule = Rule {
         id: "PST-014",
         code: Some(ErrorCode::Format),
-        title: "A flow or list over several lines is joined",
+        title: "A reader joins a flow or list over several lines",
         help: "write the list on one line: [\"a\", \"b\"]",
         drops: false,
     };
-    /// PST-015: A comment after an id is removed.
+    /// PST-015: A reader removes a comment after an id.
     pub static ID_COMMENT: Rule = Rule {
         id: "PST-015",
         code: Some(ErrorCode::Format),
-        title: "A comment after an id is removed",
+        title: "A reader removes a comment after an id",
         help: "",
         drops: true,
     };
-    /// PST-016: A missing sig: line is read as none.
+    /// PST-016: A reader assumes sig: none for a missing sig: line.
     pub static SIG_ADDED: Rule = Rule {
         id: "PST-016",
         code: Some(ErrorCode::Format),
-        title: "A missing sig: line is read as none",
+        title: "A reader assumes sig: none for a missing sig: line",
         help: "",
         drops: false,
     };
-    /// PST-017: Text on the line of a marker is left out.
+    /// PST-017: A reader leaves out text on the line of a marker.
     pub static TEXT_AROUND: Rule = Rule {
         id: "PST-017",
         code: Some(ErrorCode::Format),
-        title: "Text on the line of a marker is left out",
+        title: "A reader leaves out text on the line of a marker",
         help: "",
         drops: true,
     };
-    /// PST-018: Of two equal names the first wins.
+    /// PST-018: A reader keeps the first of two equal names.
     pub static DUPLICATE_DROPPED: Rule = Rule {
         id: "PST-018",
         code: Some(ErrorCode::Format),
-        title: "Of two equal names the first wins",
+        title: "A reader keeps the first of two equal names",
         help: "keep one of the two lines",
         drops: true,
     };
-    /// PST-019: An intent in another case is read.
+    /// PST-019: A reader reads an intent in another case.
     pub static INTENT_CASE: Rule = Rule {
         id: "PST-019",
         code: Some(ErrorCode::Format),
-        title: "An intent in another case is read",
+        title: "A reader reads an intent in another case",
         help: "write the intent in upper case",
         drops: false,
     };
-    /// PST-020: Backslash escapes and HTML entities outside the body are resolved.
+    /// PST-020: A reader resolves backslash escapes and HTML entities outside the body.
     pub static ESCAPES: Rule = Rule {
         id: "PST-020",
         code: Some(ErrorCode::Format),
-        title: "Backslash escapes and HTML entities outside the body are resolved",
+        title: "A reader resolves backslash escapes and HTML entities outside the body",
         help: "",
         drops: false,
     };
-    /// PST-021: Terminal escapes and stray control characters are removed.
+    /// PST-021: A reader removes terminal escapes and stray control characters.
     pub static CONTROLS: Rule = Rule {
         id: "PST-021",
         code: Some(ErrorCode::Format),
-        title: "Terminal escapes and stray control characters are removed",
+        title: "A reader removes terminal escapes and stray control characters",
         help: "",
         drops: true,
     };
-    /// PST-022: A lone CR, or U+2028 or U+2029 in the body, is read as a line end.
+    /// PST-022: A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end.
     pub static LINE_SEPARATORS: Rule = Rule {
         id: "PST-022",
         code: Some(ErrorCode::Format),
-        title: "A lone CR, or U+2028 or U+2029 in the body, is read as a line end",
+        title: "A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end",
         help: "",
         drops: false,
     };
-    /// PST-023: Line numbers in front of the lines are removed.
+    /// PST-023: A reader removes line numbers in front of the lines.
     pub static LINE_NUMBERS: Rule = Rule {
         id: "PST-023",
         code: Some(ErrorCode::Format),
-        title: "Line numbers in front of the lines are removed",
+        title: "A reader removes line numbers in front of the lines",
         help: "",
         drops: false,
     };
-    /// PST-024: A frame around the lines is removed.
+    /// PST-024: A reader removes a frame around the lines.
     pub static BOX: Rule = Rule {
         id: "PST-024",
         code: Some(ErrorCode::Format),
-        title: "A frame around the lines is removed",
+        title: "A reader removes a frame around the lines",
         help: "",
         drops: false,
     };
-    /// PST-025: A marker in another spelling is read.
+    /// PST-025: A reader reads a marker in another spelling.
     pub static MARKER_SPELLING: Rule = Rule {
         id: "PST-025",
         code: Some(ErrorCode::Format),
-        title: "A marker in another spelling is read",
-        help: "write the marker as the format has it: [[SENDER→RECEIVER v1]], body: |, [[END]]",
+        title: "A reader reads a marker in another spelling",
+        help: "write the marker exactly: [[SENDER→RECEIVER v1]], body: |, [[END]]",
         drops: false,
     };
-    /// PST-026: An empty core header is left out.
+    /// PST-026: A reader leaves out an empty core header.
     pub static EMPTY_DROPPED: Rule = Rule {
         id: "PST-026",
         code: Some(ErrorCode::Format),
-        title: "An empty core header is left out",
+        title: "A reader leaves out an empty core header",
         help: "",
         drops: true,
     };
-    /// PST-027: Missing headers are reported and the rest is read.
+    /// PST-027: A reader reports missing headers and reads the rest.
     pub static HEADERS_LACKING: Rule = Rule {
         id: "PST-027",
         code: Some(ErrorCode::Format),
-        title: "Missing headers are reported and the rest is read",
+        title: "A reader reports missing headers and reads the rest",
         help: "add the missing header",
         drops: false,
     };
-    /// PST-028: A namespace in another case is read.
+    /// PST-028: A reader reads a namespace in another case.
     pub static NAMESPACE_CASE: Rule = Rule {
         id: "PST-028",
         code: Some(ErrorCode::Format),
-        title: "A namespace in another case is read",
+        title: "A reader reads a namespace in another case",
         help: "write the namespace in lower case",
         drops: false,
     };
-    /// PST-029: A message whose end is known without \[\[END\]\] is complete.
+    /// PST-029: A reader completes a message whose end is known without \[\[END\]\].
     pub static END_ADDED: Rule = Rule {
         id: "PST-029",
         code: Some(ErrorCode::Format),
-        title: "A message whose end is known without [[END]] is complete",
+        title: "A reader completes a message whose end is known without [[END]]",
         help: "end each message with a line [[END]]",
         drops: false,
     };
@@ -2389,27 +2888,27 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// TRN-002: A writer fences with more backticks than any run inside.
+    /// TRN-002: A writer uses a fence with more backticks than any run inside.
     pub static FENCE: Rule = Rule {
         id: "TRN-002",
         code: None,
-        title: "A writer fences with more backticks than any run inside",
+        title: "A writer uses a fence with more backticks than any run inside",
         help: "",
         drops: false,
     };
-    /// TRN-003: Where one envelope is expected, a second one is refused.
+    /// TRN-003: Where one envelope is expected, a reader rejects a second one.
     pub static ONE_PER_REQUEST: Rule = Rule {
         id: "TRN-003",
         code: Some(ErrorCode::Format),
-        title: "Where one envelope is expected, a second one is refused",
+        title: "Where one envelope is expected, a reader rejects a second one",
         help: "send one envelope at a time",
         drops: false,
     };
-    /// TRN-004: With several envelopes the exit code is the worst one.
+    /// TRN-004: With several envelopes the exit code is the largest one.
     pub static WORST_EXIT: Rule = Rule {
         id: "TRN-004",
         code: None,
-        title: "With several envelopes the exit code is the worst one",
+        title: "With several envelopes the exit code is the largest one",
         help: "",
         drops: false,
     };
@@ -2749,35 +3248,35 @@ pub mod rule {
         help: "export it anew with crosstalk trust export",
         drops: false,
     };
-    /// RED-001: A redaction replaces what it finds by the placeholder of its kind.
+    /// RED-001: A redaction replaces each find by the placeholder of its kind.
     pub static REDACTION_KINDS: Rule = Rule {
         id: "RED-001",
         code: None,
-        title: "A redaction replaces what it finds by the placeholder of its kind",
+        title: "A redaction replaces each find by the placeholder of its kind",
         help: "",
         drops: false,
     };
-    /// RED-002: What is around a find stays byte for byte, and a second redaction changes nothing.
+    /// RED-002: A redaction keeps the text around a find byte for byte; a second redaction changes nothing.
     pub static REDACTION_STABLE: Rule = Rule {
         id: "RED-002",
         code: None,
-        title: "What is around a find stays byte for byte, and a second redaction changes nothing",
+        title: "A redaction keeps the text around a find byte for byte; a second redaction changes nothing",
         help: "",
         drops: false,
     };
-    /// RED-003: Look-alikes and invisible characters hide nothing.
+    /// RED-003: Look-alikes and invisible characters hide nothing from a redaction.
     pub static REDACTION_FOLDING: Rule = Rule {
         id: "RED-003",
         code: None,
-        title: "Look-alikes and invisible characters hide nothing",
+        title: "Look-alikes and invisible characters hide nothing from a redaction",
         help: "",
         drops: false,
     };
-    /// RED-004: Dates, times, ids, digests, prices and numbers of orders and books stay.
+    /// RED-004: A redaction keeps dates, times, ids, digests, prices and numbers of orders and books.
     pub static REDACTION_SPARED: Rule = Rule {
         id: "RED-004",
         code: None,
-        title: "Dates, times, ids, digests, prices and numbers of orders and books stay",
+        title: "A redaction keeps dates, times, ids, digests, prices and numbers of orders and books",
         help: "",
         drops: false,
     };
@@ -2789,75 +3288,75 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// RED-006: Finds that overlap are one find; the longest says of which kind.
+    /// RED-006: Finds that overlap become one find; the longest determines its kind.
     pub static REDACTION_OVERLAP: Rule = Rule {
         id: "RED-006",
         code: None,
-        title: "Finds that overlap are one find; the longest says of which kind",
+        title: "Finds that overlap become one find; the longest determines its kind",
         help: "",
         drops: false,
     };
-    /// RED-010: A mail address is replaced by \[EMAIL\].
+    /// RED-010: A redaction replaces a mail address by \[EMAIL\].
     pub static REDACTION_EMAIL: Rule = Rule {
         id: "RED-010",
         code: None,
-        title: "A mail address is replaced by [EMAIL]",
+        title: "A redaction replaces a mail address by [EMAIL]",
         help: "",
         drops: false,
     };
-    /// RED-011: A phone number is replaced by \[PHONE\].
+    /// RED-011: A redaction replaces a phone number by \[PHONE\].
     pub static REDACTION_PHONE: Rule = Rule {
         id: "RED-011",
         code: None,
-        title: "A phone number is replaced by [PHONE]",
+        title: "A redaction replaces a phone number by [PHONE]",
         help: "",
         drops: false,
     };
-    /// RED-012: The number of a payment card is replaced by \[CARD-XXXX-####\] with its last four digits.
+    /// RED-012: A redaction replaces a card number by \[CARD-XXXX-####\] with its last four digits.
     pub static REDACTION_CARD: Rule = Rule {
         id: "RED-012",
         code: None,
-        title: "The number of a payment card is replaced by [CARD-XXXX-####] with its last four digits",
+        title: "A redaction replaces a card number by [CARD-XXXX-####] with its last four digits",
         help: "",
         drops: false,
     };
-    /// RED-013: An account number is replaced by \[IBAN\].
+    /// RED-013: A redaction replaces an account number by \[IBAN\].
     pub static REDACTION_IBAN: Rule = Rule {
         id: "RED-013",
         code: None,
-        title: "An account number is replaced by [IBAN]",
+        title: "A redaction replaces an account number by [IBAN]",
         help: "",
         drops: false,
     };
-    /// RED-014: An IP address that names a machine is replaced by \[IP\].
+    /// RED-014: A redaction replaces an IP address that names a machine by \[IP\].
     pub static REDACTION_IP: Rule = Rule {
         id: "RED-014",
         code: None,
-        title: "An IP address that names a machine is replaced by [IP]",
+        title: "A redaction replaces an IP address that names a machine by [IP]",
         help: "",
         drops: false,
     };
-    /// RED-015: A national number of a person is replaced by \[NIN\].
+    /// RED-015: A redaction replaces a national number of a person by \[NIN\].
     pub static REDACTION_NIN: Rule = Rule {
         id: "RED-015",
         code: None,
-        title: "A national number of a person is replaced by [NIN]",
+        title: "A redaction replaces a national number of a person by [NIN]",
         help: "",
         drops: false,
     };
-    /// RED-016: A name of the caller's list is replaced by \[NAME\].
+    /// RED-016: A redaction replaces a name of the caller's list by \[NAME\].
     pub static REDACTION_NAME: Rule = Rule {
         id: "RED-016",
         code: None,
-        title: "A name of the caller's list is replaced by [NAME]",
+        title: "A redaction replaces a name of the caller's list by [NAME]",
         help: "",
         drops: false,
     };
-    /// RED-020: An envelope is redacted in its body, user, context, unknown headers and free META values.
+    /// RED-020: A redaction changes the body, user, context, unknown headers and free META values of an envelope.
     pub static REDACTION_ENVELOPE: Rule = Rule {
         id: "RED-020",
         code: None,
-        title: "An envelope is redacted in its body, user, context, unknown headers and free META values",
+        title: "A redaction changes the body, user, context, unknown headers and free META values of an envelope",
         help: "",
         drops: false,
     };
@@ -2869,27 +3368,27 @@ pub mod rule {
         help: "",
         drops: false,
     };
-    /// RED-022: Addresses, ids and what signers and hops write are not redacted.
+    /// RED-022: A redaction keeps addresses, ids, and what signers and hops write.
     pub static REDACTION_KEPT: Rule = Rule {
         id: "RED-022",
         code: None,
-        title: "Addresses, ids and what signers and hops write are not redacted",
+        title: "A redaction keeps addresses, ids, and what signers and hops write",
         help: "",
         drops: false,
     };
-    /// RED-023: A signed envelope is not redacted unless its signature is dropped.
+    /// RED-023: A program does not redact a signed envelope unless it may drop the signature.
     pub static REDACTION_SIGNED: Rule = Rule {
         id: "RED-023",
         code: Some(ErrorCode::Perm),
-        title: "A signed envelope is not redacted unless its signature is dropped",
-        help: "redact before signing, or drop the signature with --drop-signature and sign anew",
+        title: "A program does not redact a signed envelope unless it may drop the signature",
+        help: "redact before you sign, or drop the signature with --drop-signature and sign again",
         drops: false,
     };
-    /// RED-024: An envelope in which nothing is found stays as it is, and nothing is said about it.
+    /// RED-024: A redaction keeps an envelope in which it finds nothing as it is.
     pub static REDACTION_UNTOUCHED: Rule = Rule {
         id: "RED-024",
         code: None,
-        title: "An envelope in which nothing is found stays as it is, and nothing is said about it",
+        title: "A redaction keeps an envelope in which it finds nothing as it is",
         help: "",
         drops: false,
     };

@@ -3,30 +3,7 @@
 use super::number::{Run, runs};
 use super::view::View;
 use super::{Candidate, Pii};
-use std::ops::RangeInclusive;
-
-/// First digits, as a range of numbers of one length, and how many digits the card has.
-type Issuer = (u32, u32, RangeInclusive<usize>);
-
-const ISSUERS: &[Issuer] = &[
-    (34, 34, 15..=15),     // American Express
-    (37, 37, 15..=15),     // American Express
-    (300, 305, 14..=19),   // Diners Club
-    (36, 36, 14..=19),     // Diners Club
-    (38, 39, 14..=19),     // Diners Club
-    (3528, 3589, 16..=19), // JCB
-    (4, 4, 13..=13),       // Visa
-    (4, 4, 16..=16),       // Visa
-    (4, 4, 19..=19),       // Visa
-    (51, 55, 16..=16),     // Mastercard
-    (2221, 2720, 16..=16), // Mastercard
-    (2200, 2204, 16..=19), // Mir
-    (50, 50, 13..=19),     // Maestro
-    (56, 58, 13..=19),     // Maestro
-    (60, 69, 13..=19),     // Discover, UnionPay, Maestro, RuPay
-    (81, 82, 16..=16),     // RuPay
-    (9792, 9792, 16..=16), // Troy
-];
+use crosstalk_envelope::registry::CARD_ISSUERS;
 
 /// Finds the cards of a view.
 pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
@@ -76,11 +53,12 @@ fn is_card(digits: &[u8]) -> bool {
 }
 
 fn has_issuer(digits: &[u8]) -> bool {
-    ISSUERS.iter().any(|(low, high, lengths)| {
-        let size = low.to_string().len();
+    CARD_ISSUERS.iter().any(|issuer| {
+        let size = issuer.first.to_string().len();
         let prefix = digits.iter().take(size);
         let prefix = prefix.fold(0, |n, d| n * 10 + u32::from(*d));
-        lengths.contains(&digits.len()) && (*low..=*high).contains(&prefix)
+        let is_issued = (issuer.first..=issuer.last).contains(&prefix);
+        is_issued && issuer.lengths.contains(&digits.len())
     })
 }
 

@@ -2,17 +2,12 @@
 
 use super::view::View;
 use super::{Candidate, Pii};
+use crosstalk_envelope::registry::VERSION_WORDS;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 /// The longest IPv6 address.
 const MOST_SIGNS: usize = 45;
-
-/// Words before a dotted quad that make it the number of a version or a section.
-const NUMBERED: [&str; 17] = [
-    "v", "ver", "version", "versions", "release", "rel", "build", "firmware", "driver", "revision",
-    "rev", "section", "chapter", "clause", "kernel", "patch", "update",
-];
 
 /// Finds the addresses of a view.
 pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
@@ -96,7 +91,7 @@ fn is_numbered(view: &View, start: usize) -> bool {
         word.push(view.at(end));
     }
     let is = |name: &&str| name.chars().rev().eq(word.iter().copied());
-    NUMBERED.iter().any(is)
+    VERSION_WORDS.iter().any(is)
 }
 
 /// The end of an IPv6 address, and whether it names a machine.

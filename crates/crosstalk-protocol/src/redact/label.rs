@@ -1,25 +1,21 @@
 //! Words near a number that say what it is (RED-005).
 
 use super::view::{BARRIER, View, is_word};
+use crosstalk_envelope::registry::{LABEL_BEFORE, LABEL_BEHIND};
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization as _;
-
-/// How many symbols before a number a label may begin.
-const BEFORE: usize = 40;
-/// How many symbols behind a number a label may end.
-const BEHIND: usize = 24;
 
 /// Whether one of some labels stands near, on the same line.
 pub(super) fn is_near(view: &View, place: &Range<usize>, labels: &[&str]) -> bool {
     let stays = |i: &usize| !matches!(view.at(*i), '\n' | BARRIER);
-    let lowest = place.start.saturating_sub(BEFORE);
+    let lowest = place.start.saturating_sub(LABEL_BEFORE);
     let mut before: Vec<char> = (lowest..place.start)
         .rev()
         .take_while(stays)
         .map(|i| view.at(i))
         .collect();
     before.reverse();
-    let behind: Vec<char> = (place.end..place.end + BEHIND)
+    let behind: Vec<char> = (place.end..place.end + LABEL_BEHIND)
         .take_while(stays)
         .map(|i| view.at(i))
         .collect();

@@ -2,12 +2,11 @@
 
 mod check;
 mod form;
-mod register;
 
 use super::label;
 use super::view::View;
 use super::{Candidate, Pii};
-use form::Form;
+use crosstalk_envelope::registry::{NATIONAL_NUMBERS, NationalNumber};
 
 /// Finds the national numbers of a view.
 pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
@@ -24,15 +23,18 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
     }
 }
 
+/// The end of the longest national number that begins here.
 fn longest(view: &View, start: usize) -> Option<usize> {
-    let fits = |form: &Form| {
-        let (end, signs) = form.read(view, start)?;
-        let is_one = is_free_behind(view, end) && (form.check)(&signs);
-        let is_called =
-            || form.labels.is_empty() || label::is_near(view, &(start..end), form.labels);
-        (is_one && is_called()).then_some(end)
+    let end = |number: &NationalNumber| {
+        let fits = |form: &&str| {
+            let (end, signs) = form::read(form, view, start)?;
+            (is_free_behind(view, end) && check::holds(number, &signs)).then_some(end)
+        };
+        let is_called = |end: &usize| label::is_near(view, &(start..*end), number.labels);
+        let labelled = number.labelled.iter().filter_map(fits).filter(is_called);
+        number.forms.iter().filter_map(fits).chain(labelled).max()
     };
-    register::FORMS.iter().filter_map(fits).max()
+    NATIONAL_NUMBERS.iter().filter_map(end).max()
 }
 
 /// Whether a number may begin here: no word and no other number goes on.

@@ -4,35 +4,8 @@ use super::label;
 use super::number::{Run, runs};
 use super::view::View;
 use super::{Candidate, Pii};
+use crosstalk_envelope::registry::PHONE_LABELS;
 use std::ops::Range;
-
-/// Words right before a number that say what it is.
-const LABELS: [&str; 24] = [
-    "tel",
-    "phone",
-    "telephone",
-    "mobile",
-    "cell",
-    "fax",
-    "telefon",
-    "telefax",
-    "handy",
-    "mobil",
-    "mobiltelefon",
-    "rufnummer",
-    "whatsapp",
-    "sms",
-    "tlf",
-    "puhelin",
-    "telefono",
-    "móvil",
-    "movil",
-    "celular",
-    "téléphone",
-    "portable",
-    "telefoon",
-    "telefone",
-];
 
 /// Finds the phone numbers of a view.
 pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
@@ -91,7 +64,7 @@ fn international(view: &View, run: &Run) -> Option<Match> {
 /// `tel:5550100199`, `Phone: 0171 1234567`: 5 to 15 digits that a word calls a phone number.
 fn labelled(view: &View, run: &Run) -> Option<Match> {
     let place = run.place(0, 0);
-    if !label::right_before(view, place.start, &LABELS) {
+    if !label::right_before(view, place.start, PHONE_LABELS) {
         return None;
     }
     let last = within(run, 0, 15)?;
