@@ -94,6 +94,9 @@ impl<'t> Finder<'t> {
                 Meaning::Begin | Meaning::Tangle => {
                     walk.others.push(line.range());
                     walk.count(content);
+                    if walk.open == 0 {
+                        return (Err(self.mixed_up(&region, &walk.others).into()), walk.at);
+                    }
                 }
             }
         }
