@@ -92,7 +92,7 @@ impl Implementation for Ours {
     }
 
     fn build(&self, json: &[u8]) -> Outcome {
-        let built = builders(decoded(json)?).map_err(|fault| json!([{"message": fault}]))?;
+        let built = builders(decoded(json)?).map_err(|fault| json!([{"message": fault.message}]))?;
         let [builder] = built.as_slice() else {
             return Err(json!([{"message": "there is not one message"}]));
         };

@@ -3,7 +3,7 @@
 use super::claim::{Claim, Need};
 use super::jurisdiction::Jurisdiction;
 use super::proof::Assurance;
-use super::{refuse, shown};
+use super::{is_same_scope, refuse, shown};
 use crate::redact;
 use crate::relay::Pattern;
 use crosstalk_envelope::flow::Flow;
@@ -64,7 +64,7 @@ impl Policy {
                 Need::Pii => "pii".to_owned(),
                 Need::Scope(scope) => scope,
             };
-            let is_meant = |s: &String| s == "*" || s.eq_ignore_ascii_case(&word);
+            let is_meant = |s: &String| s == "*" || is_same_scope(s, &word);
             self.signed.iter().any(is_meant).then_some(word)
         })
     }
