@@ -1,6 +1,6 @@
 //! Where an envelope of a paste ends (SCN-002 to SCN-004).
 
-use super::find::{Finder, Outcome, Refusal, begins_here, begins_with_header, inside_error};
+use super::find::{Finder, Outcome, Refusal, begins_with_header, inside_error};
 use super::frame::{Frame, Unwrap};
 use super::line::Place;
 use super::marker;
@@ -40,6 +40,14 @@ enum Meaning {
     Nothing,
 }
 
+/// What a message without `[[END]]` is, if fewer messages end than begin below it.
+enum Unended {
+    /// It is complete.
+    Complete(Ending),
+    /// It was cut off before the message that begins here.
+    CutBefore(usize),
+}
+
 /// Where the search for the end stands.
 struct Walk<'f> {
     unwrap: Unwrap<'f>,
@@ -47,8 +55,6 @@ struct Walk<'f> {
     /// The direction lines before the end, and how many messages are open because of them.
     others: Vec<Range<usize>>,
     open: usize,
-    /// Behind the first `[[END]]` after another direction line.
-    first_end: Option<usize>,
     /// The declared number of lines was looked at.
     counted: bool,
 }
@@ -57,9 +63,13 @@ impl Walk<'_> {
     /// Counts the messages that begin and end in a line.
     fn count(&mut self, content: &str) {
         let mut rest = content;
+        let before = self.open;
         while let Some(begin) = marker::direction_in(rest) {
             self.open += 1;
             rest = rest.get(begin.span.end..).unwrap_or("");
+        }
+        if self.open == before && marker::unversioned_in(content).is_some() {
+            self.open += 1;
         }
         let mut rest = content;
         while let Some(end) = marker::end_in(rest) {
@@ -78,7 +88,6 @@ impl<'t> Finder<'t> {
             at: region.below,
             others: Vec::new(),
             open: 1,
-            first_end: None,
             counted: false,
         };
         if region.collapsed {
@@ -100,21 +109,28 @@ impl<'t> Finder<'t> {
                 }
             }
         }
-        // Where the message ends if it lacks its [[END]]. It does if fewer messages end than begin below it; else one is quoted.
-        let mut without_end: Option<Ending> = None;
+        // The message lacks its [[END]] if fewer messages end than begin below it; else one is quoted.
+        let mut without_end: Option<Unended> = None;
         loop {
             let step = self.step(&mut walk, frame.can_break());
-            if let Some(ending) = &without_end
-                && (!matches!(step, Step::Marked(..)) || walk.others.len() >= OTHERS)
-            {
-                self.closes.rewind(ending.next);
-                return (Ok(ended(region, ending)), ending.next);
+            if !matches!(step, Step::Marked(..)) || walk.others.len() >= OTHERS {
+                match without_end {
+                    Some(Unended::Complete(ending)) => {
+                        self.closes.rewind(ending.next);
+                        return (Ok(ended(region, &ending)), ending.next);
+                    }
+                    Some(Unended::CutBefore(at)) => {
+                        self.closes.rewind(at);
+                        return (Err(self.cut_off(region, at, true)), at);
+                    }
+                    None => {}
+                }
             }
             let (line, content) = match step {
                 Step::Marked(line, content) => (line, content),
                 Step::Outside(end) => {
                     let outside = self.lines.at(end).range();
-                    let (mut outcome, next) = self.broken_off(region, end, walk);
+                    let (mut outcome, next) = self.broken_off(region, end, &walk);
                     let refusal = outcome.as_mut().err().into_iter();
                     for finding in refusal.flat_map(|r| &mut r.findings) {
                         if finding.rule.id == rule::END_MISSING.id {
@@ -124,7 +140,7 @@ impl<'t> Finder<'t> {
                     }
                     return (outcome, next);
                 }
-                Step::Over => return self.broken_off(region, self.len(), walk),
+                Step::Over => return self.broken_off(region, self.len(), &walk),
             };
             let meaning = self.meaning(&region, line, &content);
             let matters = !matches!(meaning, Meaning::Nothing | Meaning::Quote);
@@ -145,13 +161,10 @@ impl<'t> Finder<'t> {
                     region.span.end = line.next;
                     return (Ok(region), line.next);
                 }
-                Meaning::End => {
-                    walk.open = walk.open.saturating_sub(1);
-                    walk.first_end = walk.first_end.or(Some(line.next));
-                }
+                Meaning::End => walk.open = walk.open.saturating_sub(1),
                 Meaning::Begin | Meaning::Tangle => {
                     if walk.others.is_empty() && matches!(meaning, Meaning::Begin) {
-                        without_end = self.ending(&region, line.start, true);
+                        without_end = self.before_another(&region, line.start);
                     }
                     if walk.others.len() < OTHERS {
                         walk.others.push(line.range());
@@ -202,7 +215,7 @@ impl<'t> Finder<'t> {
         } else if self.ends_with_words(region, line, content) {
             // With another marker on the line, one of them is quoted.
             collapsed_meaning(content)
-        } else if begins_here(content) {
+        } else if self.begins_here(line, content) {
             Meaning::Begin
         } else if is_quote(content) {
             Meaning::Quote
@@ -303,31 +316,24 @@ impl<'t> Finder<'t> {
         None
     }
 
-    /// The text stopped before the `[[END]]`, or the frame did. Where another message began before, the first
-    /// one was cut off, and the search goes on behind the second, but only if that one can't be quoted text.
-    fn broken_off(&mut self, region: Region, end: usize, mut walk: Walk<'_>) -> (Outcome, usize) {
-        let Some(first) = walk.others.first() else {
-            return self.unended(region, end);
-        };
-        let resume = walk
-            .first_end
-            .filter(|_| self.is_cut_before(&region, first.start));
-        let left = self
-            .lookahead
-            .checked_sub(end - walk.first_end.unwrap_or(end));
-        match (resume, left) {
-            (Some(resume), Some(left)) => {
-                self.lookahead = left;
-                self.closes.rewind(resume);
-                walk.others.retain(|o| o.start < resume);
-                (Err(self.mixed_up(&region, &walk.others).into()), resume)
-            }
-            _ => (Err(self.mixed_up(&region, &walk.others).into()), end),
+    /// What a message is whose `[[END]]` has not come where another one begins; nothing if the other one may be quoted in it.
+    fn before_another(&self, region: &Region, at: usize) -> Option<Unended> {
+        let ending = self.ending(region, at, true).map(Unended::Complete);
+        let is_cut = || !region.after_open_body && self.is_cut_before(region, at);
+        ending.or_else(|| is_cut().then_some(Unended::CutBefore(at)))
+    }
+
+    /// The text stopped before the `[[END]]`, or the frame did. Where another message began before, one may be quoted in the
+    /// other.
+    fn broken_off(&mut self, region: Region, end: usize, walk: &Walk<'_>) -> (Outcome, usize) {
+        match walk.others.is_empty() {
+            true => self.unended(region, end),
+            false => (Err(self.mixed_up(&region, &walk.others).into()), end),
         }
     }
 
     /// No `[[END]]` came: the message is complete (PST-029), or may be cut off.
-    fn unended(&mut self, mut region: Region, end: usize) -> (Outcome, usize) {
+    fn unended(&mut self, region: Region, end: usize) -> (Outcome, usize) {
         let ending = self.ending(&region, end, false);
         let left = ending.as_ref().map(|e| end.saturating_sub(e.next));
         let left = left.and_then(|again| self.lookahead.checked_sub(again));
@@ -336,11 +342,19 @@ impl<'t> Finder<'t> {
             self.closes.rewind(ending.next);
             return (Ok(ended(region, &ending)), ending.next);
         }
+        (Err(self.cut_off(region, end, false)), end)
+    }
+
+    /// A message that may be cut off at `end`, where another one begins or the text stops.
+    fn cut_off(&self, mut region: Region, end: usize, before_another: bool) -> Refusal {
         let findings = vec![self.cut(&region, end)];
         region.span.end = end;
         region.is_cut = true;
-        let cut = Some(Box::new(region));
-        (Err(Refusal { findings, cut }), end)
+        Refusal {
+            findings,
+            cut: Some(Box::new(region)),
+            before_another,
+        }
     }
 
     /// Whether the lines of a message up to `end` are in order, so that what stands there at its prefix is
@@ -391,6 +405,7 @@ fn ended(mut region: Region, ending: &Ending) -> Region {
     region.span.end = ending.end;
     region.signed_off = ending.is_signed_off;
     region.ended_by = Some(ending.by.clone());
+    region.left_out = ending.left_out;
     region
 }
 

@@ -27,12 +27,17 @@ pub(super) struct Refusal {
     pub(super) findings: Vec<Diagnostic>,
     /// What there is of one that may be cut off.
     pub(super) cut: Option<Box<Region>>,
+    /// It was cut off where another one begins: nothing of it goes on there.
+    pub(super) before_another: bool,
 }
 
 impl From<Vec<Diagnostic>> for Refusal {
     fn from(findings: Vec<Diagnostic>) -> Self {
-        let cut = None;
-        Self { findings, cut }
+        Self {
+            findings,
+            cut: None,
+            before_another: false,
+        }
     }
 }
 /// What is called for each of them.
@@ -56,7 +61,8 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
             let is_quoted = open_body.is_some_and(|depth| depth < region.frame.prefix().len());
             let (mut outcome, next) = finder.close(region);
             // Where an envelope broke off, its body may go on.
-            let broke_off = matches!(&outcome, Err(r) if r.findings.iter().any(|f| f.rule.id == rule::END_MISSING.id));
+            let broke_off = matches!(&outcome, Err(r) if !r.before_another
+                && r.findings.iter().any(|f| f.rule.id == rule::END_MISSING.id));
             if let Err(refusal) = &mut outcome {
                 // A part of another message is not what a person means to take.
                 refusal.cut = refusal.cut.take().filter(|r| !r.after_open_body);
@@ -148,7 +154,8 @@ impl<'t> Finder<'t> {
     /// Whether a message begins in this line.
     fn opening(&self, line: Place) -> Option<Region> {
         let content = self.lines.get(line);
-        let mut marker = marker::direction_in(content)?;
+        let mut marker =
+            marker::direction_in(content).or_else(|| marker::unversioned_in(content))?;
         let before = clean::without_controls(content.get(..marker.span.start)?);
         let after = content.get(marker.span.end..)?;
         let plain = clean::without_controls(after);
@@ -171,7 +178,8 @@ impl<'t> Finder<'t> {
         };
         let below = frame.unwrap_lines().line(next).unwrap_or(Cow::Borrowed(""));
         let has_prose = !frame.covers_direction() && has_word(quoted);
-        if (has_prose || !rest.is_empty()) && !on_line && !begins_with_header(&below) {
+        let is_doubtful = has_prose || !rest.is_empty() || marker.no_version;
+        if is_doubtful && !on_line && !begins_with_header(&below) {
             return None;
         }
         let behind = line.start + marker.span.end..line.end;
@@ -189,7 +197,32 @@ impl<'t> Finder<'t> {
             signed_off: false,
             after_open_body: false,
             ended_by: None,
+            left_out: 0,
             is_cut: false,
+        })
+    }
+
+    /// Whether a direction marker stands at the start of a line, inside a message. One without a version counts only where
+    /// headers follow.
+    pub(super) fn begins_here(&self, line: Place, content: &str) -> bool {
+        let stands_alone = |m: &marker::DirectionMarker| {
+            let before = content.get(..m.span.start).unwrap_or("");
+            let after = strip_behind(content.get(m.span.end..).unwrap_or(""));
+            let is_nothing = |c: char| NOISE.contains(&c) || clean::is_zero_width(c);
+            before.trim_matches(is_nothing).is_empty()
+                && (after.is_empty() || begins_with_header(after))
+        };
+        if let Some(marker) = marker::direction_in(content) {
+            return stands_alone(&marker);
+        }
+        marker::unversioned_in(content).is_some_and(|marker| {
+            let after = content.get(marker.span.end..).unwrap_or("");
+            let below = || {
+                let next = self.lines.get(self.lines.next_filled(line.next));
+                let bare = clean::without_controls(next);
+                begins_with_header(bare.trim_start_matches(|c: char| !c.is_alphanumeric()))
+            };
+            stands_alone(&marker) && (begins_with_header(strip_behind(after)) || below())
         })
     }
 
@@ -229,17 +262,6 @@ fn strip_behind(after: &str) -> &str {
         .trim_matches(NOISE)
         .trim_matches(['│', '┃', '║', '|'])
         .trim_matches(|c: char| c.is_whitespace() || clean::is_zero_width(c))
-}
-
-/// Whether a direction marker stands at the start of a line.
-pub(super) fn begins_here(content: &str) -> bool {
-    marker::direction_in(content).is_some_and(|m| {
-        let before = content.get(..m.span.start).unwrap_or("");
-        let after = strip_behind(content.get(m.span.end..).unwrap_or(""));
-        let is_nothing = |c: char| NOISE.contains(&c) || clean::is_zero_width(c);
-        before.trim_matches(is_nothing).is_empty()
-            && (after.is_empty() || begins_with_header(after))
-    })
 }
 
 /// Whether a text begins with a name of the format and a colon, in any case, with or without Markdown.

@@ -40,6 +40,8 @@ pub(super) struct DirectionMarker {
     pub(super) other_arrow: bool,
     /// It had another case of the version.
     pub(super) other_version: bool,
+    /// It had no version.
+    pub(super) no_version: bool,
     pub(super) brackets: Brackets,
     pub(super) nbsp: bool,
     pub(super) zero_width: bool,
@@ -55,6 +57,7 @@ impl DirectionMarker {
         self.brackets == Brackets::Plain
             && !(self.other_arrow
                 || self.other_version
+                || self.no_version
                 || self.nbsp
                 || self.zero_width
                 || self.controls)
@@ -63,8 +66,21 @@ impl DirectionMarker {
 
 /// The first direction marker in a line.
 pub(super) fn direction_in(line: &str) -> Option<DirectionMarker> {
+    marker_in(line, read_inner)
+}
+
+/// The first direction marker in a line that lacks its version. Such a text may be something else: whether it is a marker
+/// is told by what follows it.
+pub(super) fn unversioned_in(line: &str) -> Option<DirectionMarker> {
+    marker_in(line, read_unversioned)
+}
+
+fn marker_in(
+    line: &str,
+    read: impl Fn(&str) -> Option<DirectionMarker>,
+) -> Option<DirectionMarker> {
     in_brackets(line, |inner, brackets, span| {
-        let mut marker = read_inner(inner)?;
+        let mut marker = read(inner)?;
         let raw = line.get(span.clone())?;
         if marker.escapes && brackets == Brackets::Plain && crate::grammar::is_direction(raw) {
             // It needs nothing to be resolved (PST-020).
@@ -101,6 +117,33 @@ fn in_brackets<T>(
 
 /// `S arrow R version` between the brackets.
 fn read_inner(inner: &str) -> Option<DirectionMarker> {
+    read_parties(inner, |text| {
+        let (parties, version) = text.rsplit_once([' ', '\t'])?;
+        let lower = version.to_ascii_lowercase();
+        crate::grammar::looks_like_version(&lower).then_some((parties, Some(version), lower))
+    })
+}
+
+/// `S arrow R` between the brackets, with a name on both sides.
+fn read_unversioned(inner: &str) -> Option<DirectionMarker> {
+    // A version that is misspelled is not part of a name.
+    let is_number = |word: &str| {
+        let bare = word.strip_prefix(['v', 'V']).unwrap_or(word);
+        !bare.contains(char::is_alphabetic)
+    };
+    let marker = read_parties(inner, |text| {
+        let last = text.rsplit_once([' ', '\t']).map(|(_, last)| last);
+        let parties = (text, None, "v1".to_owned());
+        (!last.is_some_and(is_number)).then_some(parties)
+    })?;
+    crate::grammar::is_direction(&marker.written).then_some(marker)
+}
+
+/// A marker of the text between the brackets; `split` gives its parties, its version and how that is to be written.
+fn read_parties(
+    inner: &str,
+    split: impl Fn(&str) -> Option<(&str, Option<&str>, String)>,
+) -> Option<DirectionMarker> {
     // Longer than any line that the grammar takes: no marker.
     if inner.len() > crate::limit::LINE_BYTES {
         return None;
@@ -108,11 +151,7 @@ fn read_inner(inner: &str) -> Option<DirectionMarker> {
     let plain = clean::without_controls(inner);
     let controls = plain.len() < inner.len();
     let cleaned = clean::head_line(&plain);
-    let (parties, version) = trim(&cleaned.text).rsplit_once([' ', '\t'])?;
-    let lower = version.to_ascii_lowercase();
-    if !crate::grammar::looks_like_version(&lower) {
-        return None;
-    }
+    let (parties, version, lower) = split(trim(&cleaned.text))?;
     let parties = trim(parties);
     let (written, other_arrow) = match arrow::find(parties) {
         Arrow::None => return None,
@@ -127,7 +166,8 @@ fn read_inner(inner: &str) -> Option<DirectionMarker> {
         span: 0..0,
         written,
         other_arrow,
-        other_version: lower != version,
+        other_version: version.is_some_and(|version| lower != version),
+        no_version: version.is_none(),
         brackets: Brackets::Plain,
         nbsp: cleaned.nbsp.is_some(),
         zero_width: cleaned.zero_width.is_some(),
@@ -282,6 +322,31 @@ mod tests {
             "[[END]]",
         ] {
             assert_eq!(direction_in(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_direction_without_a_version_is_told_apart() {
+        for (line, written) in [
+            ("[[CHATGPT→YOU]]", "[[CHATGPT→YOU v1]]"),
+            ("**[[ A => B ]]**", "[[A→B v1]]"),
+            ("\\[\\[A-&gt;B\\]\\]", "[[A->B v1]]"),
+        ] {
+            let marker = unversioned_in(line).unwrap();
+            assert_eq!(marker.written, written, "{line}");
+            assert!(marker.no_version && !marker.is_plain(), "{line}");
+        }
+        for line in [
+            "[[wiki]]",
+            "[[→B]]",
+            "[[A→]]",
+            "[[A→B→C]]",
+            "[[A→B v1]]",
+            "[[A→B v 1]]",
+            "[A→B]",
+            "[[END]]",
+        ] {
+            assert_eq!(unversioned_in(line), None, "{line}");
         }
     }
 

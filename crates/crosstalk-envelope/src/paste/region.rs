@@ -36,6 +36,8 @@ pub(super) struct Region {
     pub(super) after_open_body: bool,
     /// It has no `[[END]]`: the line that tells its end.
     pub(super) ended_by: Option<Range<usize>>,
+    /// How many lines stand below an end marker with a bracket too few, up to the next message.
+    pub(super) left_out: usize,
     /// It has no `[[END]]`, and nothing else tells its end.
     pub(super) is_cut: bool,
 }
@@ -84,7 +86,15 @@ impl Region {
         self.before_marker(text, place, &mut out);
         self.around_marker(&mut out);
         if let Some(span) = &self.ended_by {
-            let what = "the [[END]] that the message lacks was added";
+            let what = match self.left_out {
+                0 => "the [[END]] that the message lacks was added".to_owned(),
+                1 => {
+                    "the [[END]] was completed here, and the line below it was left out".to_owned()
+                }
+                lines => format!(
+                    "the [[END]] was completed here, and the {lines} lines below it were left out"
+                ),
+            };
             out.push(repaired(&rule::END_ADDED, span.clone(), what));
         }
         if self.is_cut {
@@ -160,6 +170,11 @@ impl Region {
                 other_spelling,
                 &rule::MARKER_SPELLING,
                 "the direction line was read in another spelling",
+            ),
+            (
+                marker.no_version,
+                &rule::MARKER_SPELLING,
+                "the direction line has no version; it was read as v1",
             ),
             (
                 marker.escapes,

@@ -25,6 +25,8 @@ pub(super) struct Ending {
     /// The line that tells it.
     pub(super) by: Range<usize>,
     pub(super) is_signed_off: bool,
+    /// How many lines below an end marker with a bracket too few belong to nothing.
+    pub(super) left_out: usize,
 }
 
 /// A line below the body mark that is not blank.
@@ -64,7 +66,7 @@ impl<'t> Finder<'t> {
         };
         // What stands at the prefix behind an indented body is none of it. Without an indented line, nobody can tell whether the
         // body lost its indent.
-        let first = lines.iter().position(|l| !l.is_indented())?;
+        let first = end_of_indented(&lines)?;
         let behind = lines.get(first)?;
         let is_indented = first > 0 || (has_inline && !begins);
         if is_indented && name::is_sig(&behind.text) {
@@ -75,7 +77,7 @@ impl<'t> Finder<'t> {
             return is_over.then_some(ending);
         }
         if is_indented && marker::is_broken_end(&behind.text) {
-            return Some(marked(behind));
+            return Some(marked(&lines, first, closes));
         }
         if is_indented && closes(behind) {
             return Some(closed(behind));
@@ -83,10 +85,13 @@ impl<'t> Finder<'t> {
         if begins {
             return None;
         }
-        if let Some(marker) = lines.iter().find(|l| marker::is_broken_end(&l.text)) {
-            return Some(marked(marker));
-        }
         let sig = lines.iter().rposition(|l| name::is_sig(&l.text));
+        let marker = lines.iter().position(|l| marker::is_broken_end(&l.text));
+        // Where words stand between the marker and a sig: line, the body goes on with them.
+        let goes_on = |marker: usize| sig.is_some_and(|sig| sig > marker + 1);
+        if let Some(marker) = marker.filter(|m| !goes_on(*m)) {
+            return Some(marked(&lines, marker, closes));
+        }
         if let Some(at) = sig {
             let ending = signed_off(&lines, at);
             let mut rest = lines.iter().filter(|l| l.place.start >= ending.end);
@@ -137,6 +142,7 @@ impl<'t> Finder<'t> {
             next: line.next,
             by: line.range(),
             is_signed_off: true,
+            left_out: 0,
         })
     }
 }
@@ -160,16 +166,31 @@ fn signed_off(lines: &[BodyLine<'_>], at: usize) -> Ending {
         next: last,
         by: sig.map_or(0..0, |l| l.place.range()),
         is_signed_off: true,
+        left_out: 0,
     }
 }
 
-/// Over before an end marker that has a bracket too few.
-fn marked(line: &BodyLine<'_>) -> Ending {
+/// The first line that is not indented. An end marker with a bracket too few is one of the body where the body goes on below
+/// it.
+fn end_of_indented(lines: &[BodyLine<'_>]) -> Option<usize> {
+    let is_inside = |at: usize, line: &BodyLine<'_>| {
+        let goes_on = lines.get(at + 1).is_some_and(BodyLine::is_indented);
+        line.is_indented() || (at > 0 && goes_on && marker::is_broken_end(&line.text))
+    };
+    let mut lines = lines.iter().enumerate();
+    lines.find_map(|(at, line)| (!is_inside(at, line)).then_some(at))
+}
+
+/// Over before an end marker that has a bracket too few. The lines below it are counted, but for the closing fence.
+fn marked(lines: &[BodyLine<'_>], at: usize, closes: impl Fn(&BodyLine<'_>) -> bool) -> Ending {
+    let place = lines.get(at).map(|l| l.place);
+    let below = lines.iter().skip(at + 1);
     Ending {
-        end: line.place.start,
-        next: line.place.next,
-        by: line.place.range(),
+        end: place.map_or(0, |p| p.start),
+        next: place.map_or(0, |p| p.next),
+        by: place.map_or(0..0, |p| p.range()),
         is_signed_off: false,
+        left_out: below.filter(|l| !closes(l)).count(),
     }
 }
 
@@ -180,5 +201,6 @@ fn closed(line: &BodyLine<'_>) -> Ending {
         next: line.place.start,
         by: line.place.range(),
         is_signed_off: false,
+        left_out: 0,
     }
 }
