@@ -4,6 +4,7 @@ use super::arrival::{Arrival, Wait};
 use super::party::{is_same_party, may_answer};
 use super::record::Record;
 use crate::verdict::Word;
+use crosstalk_envelope::Intent;
 
 /// What counts of a message that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Asking<'a> {
     pub receiver: &'a str,
     /// Whom a POLL or a BROADCAST asks.
     pub targets: Vec<&'a str>,
+    /// Whether it is a POLL: then it asks its targets alone.
+    pub is_poll: bool,
     /// Who has to act on it as long as nothing has settled it.
     pub wait: Wait,
     /// What was found out about its signature.
@@ -32,10 +35,15 @@ pub struct Answering<'a> {
 impl<'a> Asking<'a> {
     /// Whether it asks the sender of another message.
     pub fn asks(&self, sender: &str) -> bool {
-        let mut asked = [self.receiver]
-            .into_iter()
-            .chain(self.targets.iter().copied());
+        let receiver = Some(self.receiver).filter(|_| !self.is_poll || self.targets.is_empty());
+        let mut asked = receiver.into_iter().chain(self.targets.iter().copied());
         asked.any(|a| may_answer(a, sender))
+    }
+
+    /// Whether it waits for the sender of another message: it asks them, and they are not among those who have answered. A
+    /// poll waits on for the others.
+    pub fn waits_for(&self, sender: &str, answered: &[String]) -> bool {
+        self.asks(sender) && !answered.iter().any(|a| may_answer(a, sender))
     }
 }
 
@@ -70,6 +78,7 @@ impl Record {
         Asking {
             receiver: &self.receiver,
             targets: Vec::new(),
+            is_poll: self.meaning == Some(Intent::Poll),
             wait: self.wait,
             verdict: self.verdict,
         }
@@ -82,6 +91,7 @@ impl Arrival {
         Asking {
             receiver: &self.receiver,
             targets: self.targets.iter().map(String::as_str).collect(),
+            is_poll: self.meaning == Some(Intent::Poll),
             wait: self.wait(),
             verdict: self.verdict,
         }
@@ -135,6 +145,7 @@ mod tests {
             let question = Asking {
                 receiver: "CLAUDE",
                 targets: vec!["bob", "chatgpt://thread/x"],
+                is_poll: false,
                 wait,
                 verdict: asked,
             };
@@ -147,6 +158,32 @@ mod tests {
                 answer.settles(&question),
                 settles,
                 "{question:?} {answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_poll_waits_for_its_targets_until_they_have_answered() {
+        let poll = Asking {
+            receiver: "VOTERS",
+            targets: vec!["CLAUDE", "chatgpt://thread/x"],
+            is_poll: true,
+            wait: Wait::Them,
+            verdict: Word::Unsigned,
+        };
+        for (sender, answered, waits) in [
+            ("claude", &[][..], true),
+            ("claude", &["claude"], false),
+            ("CHATGPT", &["claude"], true),
+            ("CHATGPT", &["chatgpt://thread/x"], false),
+            ("VOTERS", &[], false),
+            ("GEMINI", &[], false),
+        ] {
+            let answered: Vec<String> = answered.iter().map(|a| (*a).to_owned()).collect();
+            assert_eq!(
+                poll.waits_for(sender, &answered),
+                waits,
+                "{sender} {answered:?}"
             );
         }
     }

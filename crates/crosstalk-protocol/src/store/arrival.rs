@@ -3,11 +3,25 @@
 use super::party::{Mine, is_placeholder, is_same_party, party};
 use super::record::Record;
 use crate::admitted::Admitted;
+use crate::poll::is_result;
+use crate::primer::is_example_id;
 use crate::verdict::Word;
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::unicode::is_hidden;
 use crosstalk_envelope::{CoreHeader, Document, Intent, Reading, Timestamp};
+
+/// The META blocks that say how a message is to be handled, and nothing of its own.
+const WITHOUT_CONTENT: [&str; 7] = [
+    "routing",
+    "privacy",
+    "audit",
+    "safety",
+    "email",
+    "key",
+    "integrity",
+];
 
 /// A message as a store takes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -419,14 +433,15 @@ impl Arrival {
         )
     }
 
-    /// Who has to act on it next, as long as nothing has settled it.
+    /// Who has to act on it next, as long as nothing has settled it. A chat that was exported is over: nobody waits for what
+    /// was asked in it.
     pub fn wait(&self) -> Wait {
         let asks = matches!(
             self.meaning,
             Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
         );
         match self.side {
-            _ if !asks || !self.counts() => Wait::Nobody,
+            _ if !asks || !self.counts() || self.way == Way::Filed => Wait::Nobody,
             Side::Mine => Wait::Them,
             Side::ToMe => Wait::Me,
             Side::Between => Wait::Carry,
@@ -446,7 +461,26 @@ impl Arrival {
                     | Intent::Close
             )
         );
-        ends && self.counts() && !self.corrects()
+        ends && self.counts() && !self.corrects() && !self.says_nothing()
+    }
+
+    /// Whether it is an answer with nothing in it: no text, no vote, no attachment. Nobody answers by that.
+    pub fn says_nothing(&self) -> bool {
+        let is_blank = |c: char| c.is_whitespace() || is_hidden(c);
+        // Most texts need not be read again to know that they say something.
+        self.meaning == Some(Intent::Respond)
+            && self.body.chars().all(is_blank)
+            && Document::parse(&self.text, Reading::Strict)
+                .blocks()
+                .all(|block| WITHOUT_CONTENT.contains(&block.namespace()))
+    }
+
+    /// Whether it is the result of a poll that was counted here: the poll waits for nobody any more.
+    pub fn ends_poll(&self) -> bool {
+        // Most texts need not be read again to know that they are none.
+        self.is_written_here()
+            && self.text.contains("meta: collation")
+            && is_result(&Document::parse(&self.text, Reading::Strict))
     }
 
     /// Whether it says how the answer of somebody else to a poll is to be read (POL-013): nobody answers by that.
@@ -496,11 +530,39 @@ impl Arrival {
         side != Side::Mine && (is_better || (self.counts() && is_junk))
     }
 
-    /// Whether it takes the id of a kept message with other content: that one is of the same sender, is not signed and may be
-    /// cut off, and this one is whole.
+    /// Whether it takes the id of a kept message with other content: that one is of the same sender, is not signed, and may be
+    /// cut off or says nothing; and this one is whole.
     pub fn completes(&self, kept: &Self) -> bool {
-        let is_open = kept.truncated && kept.verdict == Word::Unsigned && kept.side != Side::Mine;
-        is_open && !self.truncated && self.counts() && is_same_party(&kept.sender, &self.sender)
+        let is_open = kept.verdict == Word::Unsigned && kept.side != Side::Mine;
+        let is_whole = !self.truncated && !self.says_nothing() && self.counts();
+        is_open
+            && is_whole
+            && is_same_party(&kept.sender, &self.sender)
+            && (kept.truncated || kept.says_nothing())
+    }
+
+    /// Whether it is the whole of a kept message that may be cut off, though no id tells that: what stands above the cut is
+    /// the same.
+    pub fn continues(&self, kept: &Self) -> bool {
+        let head = |a: &Self| {
+            let ids = [&a.session, &a.thread, &a.parent].map(Option::clone);
+            (party(&a.receiver), a.intent.clone(), ids)
+        };
+        kept.truncated
+            && self.completes(kept)
+            && head(self) == head(kept)
+            && self.body.starts_with(kept.body.trim_end())
+    }
+
+    /// Whether the only ids in it are those of the example that taught its sender the format: then the same text may answer
+    /// two questions.
+    pub fn copies_example(&self) -> bool {
+        let ids = [&self.session, &self.thread, &self.parent];
+        let mut ids = ids.into_iter().flatten().peekable();
+        self.message.is_none()
+            && self.may_make_up()
+            && ids.peek().is_some()
+            && ids.all(|id| is_example_id(id))
     }
 
     /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is

@@ -199,4 +199,54 @@ mod tests {
         };
         assert_eq!(copied.look_for_question(&known), Lookup::Everywhere);
     }
+
+    #[test]
+    fn only_a_copy_of_the_example_may_answer_twice() {
+        let copied = example(Assistant::Any).replace("  Keep /v2/users.", "  Yes.");
+        assert!(answer(&copied, Way::Pasted).copies_example());
+        assert!(!answer(&copied, Way::Imported).copies_example());
+        for own in [
+            headers(""),
+            headers("thread: T9\n"),
+            copied.replace("parent: 01K74V70T0C4NWGX9QSZPNV2PB", "parent: M1"),
+        ] {
+            assert!(!answer(&own, Way::Pasted).copies_example(), "{own}");
+        }
+    }
+
+    #[test]
+    fn the_whole_of_a_message_has_its_head_and_begins_with_its_text() {
+        let of = |lines: &str, body: &str| {
+            answer(
+                &headers(lines).replace("  Yes.", &format!("  {body}")),
+                Way::Pasted,
+            )
+        };
+        let mut cut = of("session: s1\n", "Yes, because");
+        cut.truncated = true;
+        let whole = of("session: s1\n", "Yes, because it is short.");
+        assert!(whole.continues(&cut));
+        assert!(!of("session: s2\n", "Yes, because it is short.").continues(&cut));
+        assert!(!of("session: s1\n", "No.").continues(&cut));
+        assert!(!cut.continues(&cut));
+        cut.truncated = false;
+        assert!(!whole.continues(&cut));
+    }
+
+    #[test]
+    fn an_empty_answer_settles_nothing_and_gives_way_to_one_that_says_something() {
+        let of = |blocks: &str, body: &str| {
+            let text = headers("session: s1\n")
+                .replace("body: |\n  Yes.\n", &format!("{blocks}body: |\n{body}"));
+            answer(&text, Way::Pasted)
+        };
+        let empty = of("", "");
+        assert!(empty.says_nothing() && !empty.settles());
+        assert!(of("", "  \u{200b}\n").says_nothing());
+        assert!(of("meta: routing\nPriority: high\n", "").says_nothing());
+        let vote = of("meta: vote\nChoice: 443\n", "");
+        assert!(!vote.says_nothing() && vote.settles());
+        let text = of("", "  Yes.\n");
+        assert!(text.settles() && text.completes(&empty) && !empty.completes(&text));
+    }
 }

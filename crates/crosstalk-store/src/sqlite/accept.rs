@@ -3,7 +3,7 @@
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
-    Arrival, Lookup, Meant, NamedIds, Outcome, Side, ThreadHints, Wait, Way,
+    Arrival, Lookup, Meant, NamedIds, Outcome, Side, ThreadHints, Wait, Way, party,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeSet;
@@ -55,7 +55,9 @@ pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome
     // What a relay took is filed first: threads and questions are looked for in what is filed.
     progress::file_rest(db)?;
     let mut stale = BTreeSet::new();
-    let outcomes = batch.iter().map(|a| accept(db, a, &mut stale));
+    // Where several come at once, a whole chat was copied, and what is known of it is known.
+    let is_alone = batch.len() == 1;
+    let outcomes = batch.iter().map(|a| accept(db, a, is_alone, &mut stale));
     let outcomes = outcomes.collect::<Step<Vec<Outcome>>>()?;
     let filed: Vec<(&Arrival, &str)> = batch
         .iter()
@@ -91,15 +93,26 @@ pub(super) fn count_again<'t>(
 }
 
 /// Takes one message in. `stale` are the threads that have to be counted again.
-fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> Step<Outcome> {
+fn accept(
+    db: &Connection,
+    arrival: &Arrival,
+    is_alone: bool,
+    stale: &mut BTreeSet<String>,
+) -> Step<Outcome> {
     let Some(found) = candidate(db, arrival)? else {
-        return file(db, arrival, None, stale);
+        return match truncated_before(db, arrival)? {
+            Some(cut) => complete(db, arrival, &cut, stale),
+            None => file(db, arrival, None, stale),
+        };
     };
     if found.digest == arrival.digest.0 {
-        return again(db, &found, arrival, stale);
+        return match is_alone && answers_another(db, arrival, stale)? {
+            true => file(db, arrival, None, stale),
+            false => again(db, &found, arrival, stale),
+        };
     }
     let takes_id = arrival.displaces(found.verdict, found.side)
-        || (found.is_truncated && arrival.completes(&row(db, found.seq)?.arrival));
+        || (!found.is_gone && arrival.completes(&row(db, found.seq)?.arrival));
     if takes_id && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
         return file(db, arrival, Some(found.spare), stale);
@@ -108,6 +121,76 @@ fn accept(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> S
         id: found.id,
         thread: found.thread,
     })
+}
+
+/// Whether an answer with the ids of the example, whose text is known, means a question that still waits.
+fn answers_another(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> Step<bool> {
+    if !arrival.copies_example() || arrival.answers.is_some() {
+        return Ok(false);
+    }
+    let mut answer = arrival.clone();
+    let (candidates, _) = infer_question(db, &mut answer, stale)?;
+    Ok(answer.answers.is_some() || !candidates.is_empty())
+}
+
+/// How many of the latest threads of a sender, and of the latest messages of each, are looked through for one that was cut off.
+const RECENT: (i64, i64) = (16, 64);
+
+/// The latest message that may be cut off and that an arrival is the whole of, though no id tells it.
+fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
+    if !arrival.may_make_up() || arrival.truncated {
+        return Ok(None);
+    }
+    let (threads, messages) = RECENT;
+    let mut find = db.prepare_cached(
+        "SELECT thread FROM party WHERE party = ?1 ORDER BY last_at DESC, last_seq DESC LIMIT ?2",
+    )?;
+    let asked = params![party(&arrival.sender), threads];
+    let threads = find.query_map(asked, |row| row.get(0))?;
+    let mut find = db.prepare_cached(
+        "SELECT i.seq FROM (SELECT seq FROM message WHERE thread = ?1 ORDER BY seq DESC LIMIT ?2) m \
+         JOIN intake i ON i.seq = m.seq WHERE i.truncated = 1 AND i.text <> '' ORDER BY i.seq DESC",
+    )?;
+    for thread in threads.collect::<Step<Vec<String>>>()? {
+        let cut = find.query_map(params![thread, messages], |row| row.get(0))?;
+        for seq in cut.collect::<Step<Vec<i64>>>()? {
+            let cut = row(db, seq)?;
+            if arrival.continues(&cut.arrival) {
+                return Ok(Some(cut));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Files the whole of a message that was cut off where that one is. If neither carries an id, the whole one takes the id that
+/// the other one has here.
+fn complete(
+    db: &Connection,
+    arrival: &Arrival,
+    cut: &Filed,
+    stale: &mut BTreeSet<String>,
+) -> Step<Outcome> {
+    let mut whole = arrival.clone();
+    if whole.answers.is_none() {
+        whole.answers.clone_from(&cut.arrival.answers);
+    }
+    whole.spare.thread.clone_from(&cut.thread);
+    let (id, free) = (cut.arrival.id().to_owned(), arrival.spare.message.clone());
+    let is_free = id != free && by_id(db, &free)?.is_none();
+    let found = match (&whole.message, &cut.arrival.message) {
+        (None, None) if is_free => by_id(db, &id)?,
+        _ => None,
+    };
+    let Some(mut found) = found else {
+        return file(db, &whole, None, stale);
+    };
+    db.prepare_cached("UPDATE intake SET spare_message = ?2 WHERE seq = ?1")?
+        .execute(params![found.seq, free])?;
+    found.spare.clone_from(&free);
+    displace(db, &found)?;
+    whole.spare.message = id;
+    file(db, &whole, Some(free), stale)
 }
 
 /// The message with its id, or with its content and an id of its own.
@@ -446,6 +529,9 @@ pub(super) fn take_effect(
     }
     if let Some(id) = answered {
         settle::count(db, id, seq, arrival)?;
+    }
+    if let Some(poll) = answered.filter(|_| arrival.ends_poll()) {
+        settle::end_poll(db, poll)?;
     }
     if arrival.closes() {
         settle::close(db, &filed.thread, seq)?;

@@ -1,5 +1,6 @@
 //! Who has to act next: what settles a message, and what opens it again.
 
+use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -19,6 +20,7 @@ struct Question {
     sender: String,
     receiver: String,
     targets: String,
+    meaning: Option<String>,
     asks: i64,
     trust: i64,
     answered: i64,
@@ -26,7 +28,7 @@ struct Question {
 }
 
 const QUESTION: &str =
-    "SELECT seq, id, sender, receiver, targets, asks, trust, answered, needs FROM message";
+    "SELECT seq, id, sender, receiver, targets, meaning, asks, trust, answered, needs FROM message";
 
 fn question(row: &Row<'_>) -> Step<Question> {
     Ok(Question {
@@ -35,6 +37,7 @@ fn question(row: &Row<'_>) -> Step<Question> {
         sender: row.get("sender")?,
         receiver: row.get("receiver")?,
         targets: row.get::<_, Option<String>>("targets")?.unwrap_or_default(),
+        meaning: row.get("meaning")?,
         asks: row.get("asks")?,
         trust: row.get("trust")?,
         answered: row.get("answered")?,
@@ -47,6 +50,7 @@ impl Question {
         Ok(Asking {
             receiver: &self.receiver,
             targets: self.targets.lines().collect(),
+            is_poll: self.meaning.as_deref() == Some(Intent::Poll.as_str()),
             wait: wait_of(self.asks)?,
             verdict: verdict(self.trust)?,
         })
@@ -155,6 +159,17 @@ pub(super) fn refresh(db: &Connection, seq: i64) -> Step<()> {
     Ok(())
 }
 
+/// Ends the wait of a poll whose result is here.
+pub(super) fn end_poll(db: &Connection, id: &str) -> Step<()> {
+    let mut end = db.prepare_cached(
+        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND meaning = ?2 AND wait <> 0)",
+    )?;
+    match end.execute(params![id, Intent::Poll.as_str()])? {
+        0 => Ok(()),
+        _ => judge(db, id),
+    }
+}
+
 /// Clears the waits of a thread up to the message that closed it; those of verified messages up to one that is firm.
 /// Nothing if that message closed nothing.
 pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> Step<()> {
@@ -203,7 +218,7 @@ pub(super) fn open_to(
     }
     let mut open = Vec::new();
     for row in rows {
-        if row.asking()?.asks(sender) {
+        if row.asking()?.waits_for(sender, &answered_by(db, row.seq)?) {
             open.push(CandidateQuestion {
                 id: row.id,
                 sender: row.sender,
@@ -211,4 +226,11 @@ pub(super) fn open_to(
         }
     }
     Ok(open)
+}
+
+/// Who has answered a message so that it counts.
+fn answered_by(db: &Connection, question: i64) -> Step<Vec<String>> {
+    let mut find = db.prepare_cached("SELECT party FROM answer WHERE question = ?1")?;
+    let rows = find.query_map(params![question], |row| row.get(0))?;
+    rows.collect()
 }

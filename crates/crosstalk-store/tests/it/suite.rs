@@ -58,6 +58,10 @@ macro_rules! store_suite {
             a_moved_message_can_be_forgotten
             a_whole_message_takes_the_place_of_a_truncated_one
             only_its_sender_completes_a_truncated_message
+            a_whole_message_without_an_id_takes_the_place_of_a_truncated_one
+            the_same_words_with_the_ids_of_the_example_answer_the_next_question
+            a_poll_waits_no_more_for_those_who_have_answered
+            an_empty_answer_settles_nothing
         }
         store_suite! { $make; knowing:
             the_same_again_is_known

@@ -1,7 +1,7 @@
 //! Answers with the wrong ids: which question they mean, and how a person moves them.
 
 use super::{file, ids, put, settled, wait};
-use crate::letter::{Letter, letter};
+use crate::letter::{Letter, letter, nameless};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Filing, Moved, Outcome, Side, Store, Wait};
 
@@ -213,4 +213,107 @@ pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn
     assert!(matches!(outcome, Outcome::Filed { displaced: Some(d), .. } if d == "own"));
     assert!(!store.message("A1").unwrap().unwrap().truncated);
     assert!(store.message("own").unwrap().unwrap().truncated);
+}
+
+/// Models leave ids out. The whole answer has the head of the one that was cut off, and begins with its text.
+pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
+    store: &mut dyn Store,
+) {
+    file(store, &ask("M1", "T1").session("s1"));
+    let said = |body: &str| {
+        let answer = nameless().between("CLAUDE", "KALLE").intent("RESPOND");
+        answer.session("s1").body(body)
+    };
+    let mut cut = said("All went").spare_message("cut").arrival();
+    cut.truncated = true;
+    store.accept(&[cut]).unwrap();
+    assert_eq!(parent(store, "cut").as_deref(), Some("M1"));
+    // Another text is another answer.
+    let other = put(store, &said("Nothing went well.").spare_message("other"));
+    assert!(matches!(
+        other,
+        Outcome::Filed {
+            displaced: None,
+            ..
+        }
+    ));
+    let whole = said("All went well.").spare_message("whole");
+    let outcome = put(store, &whole);
+    assert!(
+        matches!(outcome, Outcome::Filed { id, displaced: Some(d), .. } if id == "cut" && d == "whole")
+    );
+    let record = store.message("cut").unwrap().unwrap();
+    assert!(!record.truncated);
+    assert_eq!(
+        (record.parent.as_deref(), record.thread.as_str()),
+        (Some("M1"), "T1")
+    );
+    assert!(store.message("whole").unwrap().unwrap().truncated);
+    assert!(matches!(put(store, &whole), Outcome::Known { id, .. } if id == "cut"));
+}
+
+/// A text that carries nothing but the ids of the primer may answer two questions.
+pub(crate) fn the_same_words_with_the_ids_of_the_example_answer_the_next_question(
+    store: &mut dyn Store,
+) {
+    let said = |id: &str| {
+        let answer = nameless().between("CLAUDE", "KALLE").intent("RESPOND");
+        let answer = answer
+            .session("2025-10-09T16Z abc123")
+            .thread("01K74V6VX0S86Z5JATM52C3M7Z");
+        answer
+            .parent("01K74V70T0C4NWGX9QSZPNV2PB")
+            .body("Yes.")
+            .spare_message(id)
+    };
+    file(store, &ask("M1", "T1"));
+    assert_eq!(settled(store, &said("A1")).as_deref(), Some("M1"));
+    assert!(matches!(put(store, &said("A2")), Outcome::Known { id, .. } if id == "A1"));
+    file(store, &ask("M2", "T2"));
+    // A chat that was copied as a whole has it again.
+    let chat = [
+        said("A3").arrival(),
+        answer("A4").thread("T2").parent("M2").arrival(),
+    ];
+    let outcomes = store.accept(&chat[..]).unwrap();
+    assert!(matches!(&outcomes[0], Outcome::Known { id, .. } if id == "A1"));
+    file(store, &ask("M3", "T3"));
+    assert_eq!(settled(store, &said("A5")).as_deref(), Some("M3"));
+    assert_eq!(ids(store, "T3"), ["M3", "A5"]);
+}
+
+/// Who has voted means something else by an answer with unknown ids.
+pub(crate) fn a_poll_waits_no_more_for_those_who_have_answered(store: &mut dyn Store) {
+    let poll = ask("P1", "T1").between("KALLE", "VOTERS").intent("POLL");
+    file(store, &poll.targets(&["CLAUDE", "GEMINI"]));
+    file(store, &answer("V1").thread("T1").parent("P1"));
+    let lost = answer("A1").thread("lost").parent("nobody-knows");
+    assert_eq!(file(store, &lost), "lost");
+    let stranger = answer("A2")
+        .between("CHATGPT", "KALLE")
+        .thread("far")
+        .parent("nobody-knows");
+    assert_eq!(file(store, &stranger), "far");
+    let voter = answer("A3")
+        .between("GEMINI", "KALLE")
+        .thread("off")
+        .parent("nobody-knows");
+    assert_eq!(file(store, &voter), "T1");
+}
+
+pub(crate) fn an_empty_answer_settles_nothing(store: &mut dyn Store) {
+    file(store, &ask("M1", "T1"));
+    let empty = answer("A1").thread("T1").parent("M1").body("");
+    assert_eq!(settled(store, &empty), None);
+    assert_eq!(wait(store, "M1"), Wait::Them);
+    // What says something takes its id.
+    let full = answer("A1").thread("T1").parent("M1").body("Yes.");
+    assert!(matches!(
+        put(store, &full),
+        Outcome::Filed {
+            displaced: Some(_),
+            ..
+        }
+    ));
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
 }
