@@ -33,6 +33,8 @@ pub struct Chat {
     pub turns: Vec<Turn>,
     /// What the program that exported it calls it, where it does.
     pub key: Option<String>,
+    /// The assistant that it was with, where the export tells by its form.
+    pub assistant: Option<&'static str>,
 }
 
 /// What one speaker said at a time.
@@ -119,6 +121,7 @@ fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
         at: front.at,
         turns,
         key: None,
+        assistant: None,
     })
 }
 

@@ -13,6 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The most characters of the text of an attached file.
 const ATTACHED_CHARS: usize = 60_000;
 
+/// The assistants of the two programs.
+const CHATGPT: &str = "CHATGPT";
+const CLAUDE: &str = "CLAUDE";
+
 /// One conversation, as either program writes it. What is unknown in it is passed over.
 ///
 /// ```
@@ -136,10 +140,10 @@ impl ExportedChat {
 
     /// The conversation as turns; nothing if nobody said anything.
     pub fn into_chat(self) -> Option<Chat> {
-        let turns = match (self.mapping, self.chat_messages) {
-            (Some(nodes), _) => of_tree(&nodes, self.current_node.as_deref()),
-            (None, Some(messages)) => of_list(messages),
-            (None, None) => Vec::new(),
+        let (turns, assistant) = match (self.mapping, self.chat_messages) {
+            (Some(nodes), _) => (of_tree(&nodes, self.current_node.as_deref()), CHATGPT),
+            (None, Some(messages)) => (of_list(messages), CLAUDE),
+            (None, None) => return None,
         };
         let title = self.title.or(self.name);
         let at = self.create_time.and_then(seconds);
@@ -148,6 +152,7 @@ impl ExportedChat {
             at: at.or_else(|| self.created_at.as_deref().and_then(Timestamp::parse)),
             turns,
             key: self.conversation_id.or(self.id).or(self.uuid),
+            assistant: Some(assistant),
         };
         (!chat.turns.is_empty()).then_some(chat)
     }
@@ -173,8 +178,14 @@ fn of_tree(nodes: &BTreeMap<String, Node>, current: Option<&str>) -> Vec<Turn> {
     }
     for (parent, below) in &mut children {
         let listed = nodes.get(*parent).and_then(|n| n.children.as_ref());
-        let place = |id: &&str| listed.and_then(|all| all.iter().position(|c| c == id));
-        below.sort_by_key(|id| (!shown.contains(id), place(id).unwrap_or(usize::MAX)));
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (place, id) in listed.into_iter().flatten().enumerate() {
+            places.entry(id).or_insert(place);
+        }
+        below.sort_by_cached_key(|id| {
+            let place = places.get(id).copied().unwrap_or(usize::MAX);
+            (!shown.contains(id), place)
+        });
     }
     roots.sort_by_key(|id| !shown.contains(id));
     let mut turns: Vec<Turn> = Vec::new();
@@ -227,7 +238,7 @@ impl GptMessage {
         let is_to_all = self.recipient.as_deref().is_none_or(|r| r == "all");
         let speaker = match self.author.role.as_deref() {
             Some("user") => Speaker::Person,
-            Some("assistant") if is_to_all => Speaker::Assistant("CHATGPT".into()),
+            Some("assistant") if is_to_all => Speaker::Assistant(CHATGPT.into()),
             Some("system") => Speaker::System,
             _ => return None,
         };
@@ -326,7 +337,7 @@ impl ClaudeMessage {
     fn said(&self) -> Option<(Speaker, String)> {
         let speaker = match self.sender.as_deref() {
             Some("human") => Speaker::Person,
-            Some("assistant") => Speaker::Assistant("CLAUDE".into()),
+            Some("assistant") => Speaker::Assistant(CLAUDE.into()),
             _ => return None,
         };
         // The blocks leave out what `text` says in other words: thoughts, calls of tools and what they gave.
@@ -488,6 +499,30 @@ mod tests {
             ]
         );
         assert_eq!(chat.title, None);
+    }
+
+    /// A search among the children for each child would not end.
+    #[test]
+    fn a_node_with_very_many_children_is_read_in_their_order() {
+        const CHILDREN: usize = 100_000;
+        let ids: Vec<String> = (0..CHILDREN).rev().map(|n| format!("n{n:06}")).collect();
+        let child = |id: &String| {
+            let message = node(Some("root"), "user", text(id));
+            (id.clone(), serde_json::from_value::<Node>(message).unwrap())
+        };
+        let mut nodes: BTreeMap<String, Node> = ids.iter().map(child).collect();
+        let root = Node {
+            children: Some(ids.clone()),
+            ..Node::default()
+        };
+        nodes.insert("root".into(), root);
+        let turns = of_tree(&nodes, Some("n000007"));
+        assert_eq!(turns.len(), CHILDREN);
+        let texts = turns.iter().map(|t| t.text.as_str());
+        let mut wanted: Vec<&str> = ids.iter().map(String::as_str).collect();
+        wanted.retain(|id| *id != "n000007");
+        wanted.insert(0, "n000007");
+        assert!(texts.eq(wanted));
     }
 
     #[test]

@@ -49,6 +49,7 @@ impl Chat {
         let context = self.context(first);
         // The latest question of the branch up to each turn, and whether it has an answer.
         let mut questions: Vec<Option<(String, bool)>> = Vec::with_capacity(self.turns.len());
+        let receivers = self.receivers(import.person);
         let mut builders = Vec::new();
         for (index, turn) in self.turns.iter().enumerate() {
             let body = plain(&turn.text);
@@ -60,7 +61,7 @@ impl Chat {
             let message = id(self.time(turn), &known_as);
             let before = turn.after.and_then(|place| questions.get(place));
             let mut asked = before.cloned().flatten();
-            let receiver = self.receiver(index, import.person);
+            let receiver = receivers.get(index).copied().unwrap_or(UNNAMED);
             // Each turn depends on earlier ones only: a longer export says the same about them.
             let (intent, parent) = match (&turn.speaker, &asked) {
                 (Speaker::Person, Some((request, false))) => {
@@ -109,32 +110,35 @@ impl Chat {
         context
     }
 
-    /// To whom a turn speaks: the person, or the assistant that spoke last before it, else the first one.
-    fn receiver(&self, index: usize, person: &str) -> String {
-        if matches!(
-            self.turns.get(index).map(|t| &t.speaker),
-            Some(Speaker::Assistant(_))
-        ) {
-            return person.to_owned();
-        }
-        let assistant = |t: &Turn| match &t.speaker {
-            Speaker::Assistant(name) => Some(name.clone()),
+    /// To whom each turn speaks: the person, or the assistant that spoke last before it, else the first one, else the one
+    /// whose program exported the chat.
+    fn receivers<'a>(&'a self, person: &'a str) -> Vec<&'a str> {
+        let assistant = |t: &'a Turn| match &t.speaker {
+            Speaker::Assistant(name) => Some(name.as_str()),
             _ => None,
         };
-        let mut place = self.turns.get(index).and_then(|t| t.after);
-        let mut before = None;
-        // Each turn stands after the one that it follows, so that this ends.
-        while let Some(turn) = place.and_then(|p| self.turns.get(p)) {
-            before = assistant(turn);
-            place = match before {
-                Some(_) => None,
-                None => turn.after.filter(|next| Some(*next) < place),
-            };
+        let first = self.turns.iter().find_map(assistant);
+        let first = first.or(self.assistant).unwrap_or(UNNAMED);
+        // The assistant that spoke last up to each turn, itself included.
+        let mut latest: Vec<Option<&str>> = Vec::with_capacity(self.turns.len());
+        let mut receivers = Vec::with_capacity(self.turns.len());
+        for turn in &self.turns {
+            let before = turn
+                .after
+                .and_then(|place| latest.get(place).copied().flatten());
+            let own = assistant(turn);
+            receivers.push(match own {
+                Some(_) => person,
+                None => before.unwrap_or(first),
+            });
+            latest.push(own.or(before));
         }
-        let first = || self.turns.iter().find_map(assistant);
-        before.or_else(first).unwrap_or_else(|| "ASSISTANT".into())
+        receivers
     }
 }
+
+/// An assistant that the export does not name.
+const UNNAMED: &str = "ASSISTANT";
 
 fn name<'a>(speaker: &'a Speaker, person: &'a str) -> &'a str {
     match speaker {
