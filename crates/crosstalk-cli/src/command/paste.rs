@@ -23,6 +23,7 @@ use crate::schema::PASTE;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::json::finding;
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
@@ -45,7 +46,7 @@ use std::path::PathBuf;
 /// ids are unknown is filed with the only message that waits for its sender.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n  crosstalk paste --accept-truncated  # an answer that was cut off\n\nExit codes: 0 kept, or known already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n  crosstalk paste --accept-truncated  # an answer that was cut off\n\nExit codes: 0 kept, or filed already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
 )]
 pub(crate) struct Paste {
     /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
@@ -284,6 +285,8 @@ impl<'k> Keeper<'k> {
             taken.push(one);
         }
         let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
+        let new_id = self.again_with("--new-id", input);
+        let is_all_mine = are_mine(&store, &outcomes)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
             let (outcome, withdrawn) = match outcome {
@@ -318,6 +321,8 @@ impl<'k> Keeper<'k> {
                 skips_known: self.skips_known,
                 verbose: self.verbose,
                 moved: moved.as_ref(),
+                new_id: &new_id,
+                is_all_mine,
             };
             match self.quiet {
                 true => self.messages.push(told.report()?),
@@ -359,16 +364,22 @@ impl<'k> Keeper<'k> {
 
     /// What to do about a message that may be cut off.
     fn truncated_hint(&self, input: &Input) -> String {
-        let mut command = "crosstalk paste --accept-truncated".to_owned();
+        let command = self.again_with("--accept-truncated", input);
+        format!(
+            "Copy the answer again, to its last line; or keep it as it is, marked as truncated, with `{command}`."
+        )
+    }
+
+    /// The command that takes the same text once more, with a flag.
+    fn again_with(&self, flag: &str, input: &Input) -> String {
+        let mut command = format!("crosstalk paste {flag}");
         if let Some(answers) = &self.answers {
             command.push_str(&format!(" --as-reply-to {}", escape(answers)));
         }
         if let Some(file) = input.file_argument() {
             command.push_str(&format!(" {file}"));
         }
-        format!(
-            "Copy the answer again, to its last line; or keep it as it is, marked as truncated, with `{command}`."
-        )
+        command
     }
 
     /// Moves a message that is here already to the one that the person says it answers.
@@ -463,18 +474,17 @@ impl<'k> Keeper<'k> {
         for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
             console.talk(&carets.draw(finding))?;
         }
-        if exit == Exit::from(ErrorCode::Format) && !text.contains("[[") {
+        let mut errors = refused.iter().filter(|d| d.is_error()).peekable();
+        let has_none = errors.peek().is_some() && errors.all(|d| d.rule.id == rule::NO_ENVELOPE.id);
+        if has_none {
             if let Some(before) = plain::filed_before(console, self.desk, input, None)? {
                 let store = self.desk.kept(console)?;
                 let id = view::short(&store, &before.id)?;
                 let text = format!(
-                    "The same text is filed already: {id} is here since {}; `crosstalk move {id} --answers ID` files it with \
-                     another message.",
+                    "Already filed as {id} on {}.\n`crosstalk move {id} --answers ID` files it with another message.\n",
                     before.at
                 );
-                return console
-                    .talk(&format!("{}\n", wrap(&text, 0, 0)))
-                    .map(|()| exit);
+                return console.talk(&text).map(|()| exit);
             }
             let file = input.file_argument();
             let file = file.map_or_else(String::new, |file| format!(" {file}"));
@@ -485,6 +495,19 @@ impl<'k> Keeper<'k> {
         }
         Ok(exit)
     }
+}
+
+/// Whether nothing came but messages that the person sent.
+fn are_mine(store: &SqliteStore, outcomes: &[ledger::Filed]) -> Result<bool, Failure> {
+    for outcome in outcomes {
+        let Ok((Outcome::Known { id, .. }, _)) = outcome else {
+            return Ok(false);
+        };
+        if store.message(id)?.is_none_or(|r| r.way != Way::Sent) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The exit code for a message: what must not be acted on is loud, what is only unsigned is not.

@@ -78,7 +78,7 @@ fn an_answer_finds_its_question_whatever_a_model_did_to_the_ids() {
         assert!(told.contains(remark), "{head}: {told}");
         assert_eq!(asked.state(2), (true, 0), "{head}: {}", pasted.err);
         let again = kalle(&asked.home, &["paste", "-"], &asked.answer(head));
-        assert!(again.err.contains("known already"), "{head}: {}", again.err);
+        assert!(again.err.contains("Already filed as"), "{head}: {}", again.err);
     }
 }
 
@@ -100,12 +100,86 @@ fn a_message_that_was_filed_wrongly_can_be_filed_again() {
 }
 
 #[test]
+fn a_whole_answer_takes_the_place_of_a_truncated_one_without_an_id() {
+    let asked = Asked::new("whole-without-id");
+    let whole = asked
+        .answer("session: SESSION")
+        .replace("  Yes.", "  Yes, because it is short.");
+    let (cut, _) = whole.split_once(" it is short").unwrap();
+    let kept = json(
+        &asked.home,
+        &["paste", "--json", "--accept-truncated", "-"],
+        cut,
+    );
+    let id = kept["messages"][0]["id"].as_str().unwrap();
+    let pasted = kalle(&asked.home, &["paste", "-"], &whole);
+    assert!(
+        pasted.err.contains("the truncated message had this id"),
+        "{}",
+        pasted.err
+    );
+    let shown = json(&asked.home, &["show", "--json", id], "");
+    assert_eq!(shown["messages"][0]["body"], "Yes, because it is short.");
+    assert_eq!(shown["messages"][0]["parent"], asked.id.as_str());
+    assert_eq!(shown["messages"][0]["truncated"], false);
+    let again = kalle(&asked.home, &["paste", "-"], &whole);
+    assert!(again.err.contains("Already filed as"), "{}", again.err);
+}
+
+#[test]
+fn an_empty_answer_leaves_the_question_open() {
+    let asked = Asked::new("empty-answer");
+    let answer = asked.answer(
+        "session: SESSION\nthread: THREAD\nparent: ID\nmessage: 01K74V8QF8570V52F7A8GSBCV2",
+    );
+    let empty = kalle(
+        &asked.home,
+        &["paste", "-"],
+        &answer.replace("  Yes.\n", "\n"),
+    );
+    assert_eq!(empty.code, 0, "{}", empty.err);
+    let told = empty.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("the answer is empty, so the question waits on"),
+        "{told}"
+    );
+    assert_eq!(asked.state(2), (true, 1));
+    // The hint can be followed, though the id is the same.
+    let full = kalle(&asked.home, &["paste", "-"], &answer);
+    assert_eq!(full.code, 0, "{}", full.err);
+    assert_eq!(asked.state(3), (true, 0));
+}
+
+#[test]
+fn the_same_words_answer_the_next_question_where_a_model_copies_the_ids_of_the_primer() {
+    let asked = Asked::new("yes-twice");
+    let example = "session: 2025-10-09T16Z abc123\nthread: 01K74V6VX0S86Z5JATM52C3M7Z\nparent: 01K74V70T0C4NWGX9QSZPNV2PB";
+    let answer = asked.answer(example);
+    let first = json(&asked.home, &["paste", "--json", "-"], &answer);
+    assert_eq!(first["messages"][0]["settles"], asked.id.as_str());
+    assert_eq!(
+        json(&asked.home, &["paste", "--json", "-"], &answer)["messages"][0]["outcome"],
+        "known"
+    );
+    let next = json(&asked.home, &["send", "chatgpt", "--json", "Cookies?"], "");
+    let second = json(&asked.home, &["paste", "--json", "-"], &answer);
+    assert_eq!(second["messages"][0]["outcome"], "filed");
+    assert_eq!(second["messages"][0]["settles"], next["message"]["id"]);
+}
+
+#[test]
 fn the_example_of_the_primer_is_no_message() {
     let home = Home::new("primer-example");
     let sent = json(&home, &["send", "claude", "--json", "Which port?"], "");
     assert_eq!(sent["primer"], true);
     let pasted = kalle(&home, &["paste", "-"], sent["text"].as_str().unwrap());
-    assert!(pasted.err.contains("known already"), "{}", pasted.err);
+    // The clipboard still holds what was sent.
+    let told = pasted.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("This is your own message")
+            && told.contains("Copy the answer in the chat first"),
+        "{told}"
+    );
     let threads = json(&home, &["threads", "--json"], "");
     assert_eq!(
         threads["threads"].as_array().unwrap().len(),

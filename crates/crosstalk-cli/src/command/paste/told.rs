@@ -39,6 +39,10 @@ pub(super) struct Told<'t> {
     pub(super) verbose: bool,
     /// What became of it where it was here already and answers another message now.
     pub(super) moved: Option<&'t Moved>,
+    /// The command that keeps it under another id.
+    pub(super) new_id: &'t str,
+    /// Whether nothing but messages of the person came.
+    pub(super) is_all_mine: bool,
 }
 
 impl Told<'_> {
@@ -112,7 +116,20 @@ impl Told<'_> {
                 improved,
                 ..
             } => {
-                let word = styled(CYAN, "known already");
+                if self.verbose {
+                    self.repairs(console)?;
+                    console.flush()?;
+                }
+                if let Some(own) = self.record.filter(|_| self.is_all_mine) {
+                    let text = format!(
+                        "This is your own message {} to {}, sent on {since}. Copy the answer in the chat first, then \
+                         `crosstalk paste` keeps it.",
+                        short(id),
+                        escape(&own.receiver)
+                    );
+                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                }
+                let word = styled(CYAN, "Already filed");
                 let better = match improved {
                     true => ", and it is verified now",
                     false => "",
@@ -125,7 +142,7 @@ impl Told<'_> {
                     _ => "",
                 };
                 console.talk(&format!(
-                    "{word}: {} is here since {since}{better}; `crosstalk show {}`{next}\n",
+                    "{word} as {} on {since}{better}; `crosstalk show {}`{next}\n",
                     short(id),
                     short(id)
                 ))
@@ -146,10 +163,10 @@ impl Told<'_> {
                 }
                 let text = format!(
                     "another message has the id {} (`crosstalk show {}`), and this one says something else. If a model \
-                     wrote the same id twice, keep it under a new one with `crosstalk paste --new-id`; else ask the sender \
-                     (E-PERM)",
+                     wrote the same id twice, keep it under a new one with `{}`; else ask the sender (E-PERM)",
                     escape(id),
-                    short(id)
+                    short(id),
+                    self.new_id
                 );
                 console.talk(&format!("{word}: {}\n", wrap(&text, 10, 0)))
             }
@@ -226,6 +243,15 @@ impl Told<'_> {
                 "{} was not asked, so the question waits on; if it is the answer of another one, paste it again with \
                  `crosstalk paste --as-reply-to {question} --from NAME`",
                 view::line(&arrival.sender)
+            ));
+        }
+        if arrival.says_nothing() {
+            let what = match question.is_some() {
+                true => "the answer is empty, so the question waits on",
+                false => "the answer is empty",
+            };
+            remarks.push(format!(
+                "{what}: copy it again with its text, and paste that"
             ));
         }
         if record.truncated {
