@@ -77,6 +77,34 @@ pub(crate) fn wrap_cells(line: &str, width: usize) -> Vec<String> {
     rows
 }
 
+/// A line in rows of at most `width` cells, broken between words; a longer word is broken where it has to be. The indent
+/// of the line stays.
+pub(crate) fn wrap_words(line: &str, width: usize) -> Vec<String> {
+    let indent = line.len() - line.trim_start().len();
+    let (indent, text) = line.split_at_checked(indent).unwrap_or(("", line));
+    let mut rows: Vec<String> = Vec::new();
+    let mut row = indent.to_owned();
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        let gap = if is_empty { "" } else { " " };
+        if !is_empty && cells(&row) + 1 + cells(word) > width {
+            rows.push(std::mem::take(&mut row));
+            row.push_str(word);
+        } else {
+            row.push_str(gap);
+            row.push_str(word);
+        }
+        is_empty = false;
+        if cells(&row) > width {
+            let mut pieces = wrap_cells(&row, width);
+            row = pieces.pop().unwrap_or_default();
+            rows.extend(pieces);
+        }
+    }
+    rows.push(row.trim_end().to_owned());
+    rows
+}
+
 /// The beginning of a line in at most `width` cells; what is left out is shown as `…`. With no cell there is no text.
 pub(crate) fn clip_cells(line: &str, width: usize) -> String {
     let mut used = 0_usize;
@@ -293,6 +321,20 @@ mod tests {
         assert_eq!(wrap_cells("ab", 0), ["a", "b"]);
         assert_eq!(wrap_cells("\u{301}a", 1), ["\u{301}a"]);
         assert_eq!(wrap_cells("\ta\t", 9), ["\ta", "\t"]);
+    }
+
+    #[test]
+    fn rows_fit_and_break_between_words() {
+        for (line, width, rows) in [
+            ("one two three", 7, vec!["one two", "three"]),
+            ("", 7, vec![""]),
+            ("abcdefghij k", 4, vec!["abcd", "efgh", "ij k"]),
+            ("    indented text", 12, vec!["    indented", "text"]),
+            ("漢字漢字", 4, vec!["漢字", "漢字"]),
+            ("a  b", 9, vec!["a  b"]),
+        ] {
+            assert_eq!(wrap_words(line, width), rows, "{line}");
+        }
     }
 
     #[test]

@@ -52,10 +52,10 @@ impl Look {
         }
     }
 
-    /// One line of text, broken to fit behind `taken` columns.
+    /// One line of text, broken between words to fit behind `taken` columns.
     fn rows(&self, line: &str, taken: usize) -> Vec<String> {
         match self.breaks {
-            true => screen::wrap_cells(line, self.width.saturating_sub(taken).max(10)),
+            true => screen::wrap_words(line, self.width.saturating_sub(taken).max(10)),
             false => vec![line.to_owned()],
         }
     }

@@ -1,10 +1,11 @@
 //! The answers to one question side by side, or one below the other where there is no room.
 
-use super::message::{badge, caution, warning};
+use super::message::{CUT_OFF, badge, caution, warning};
 use super::{Look, party};
 use crate::console::{BOLD, DIM, styled};
 use crate::desk::why_gone;
-use crate::screen::{cells, wrap_cells};
+use crate::paragraph::count;
+use crate::screen::{cells, wrap_words};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Side, is_same_party, may_answer, rounds};
 
@@ -13,11 +14,14 @@ const NARROWEST: usize = 30;
 /// What stands between two columns, and a space behind it where there is a text.
 const GAP: &str = " │";
 
-/// A question, and the latest answer of each who was asked.
+/// How many answers of one party are shown.
+const MOST: usize = 3;
+
+/// A question, and the answers of each who was asked, the latest first.
 #[derive(Debug)]
 pub(crate) struct Compared<'r> {
     question: &'r Record,
-    answers: Vec<(String, Option<&'r Record>)>,
+    answers: Vec<(String, Vec<&'r Record>)>,
 }
 
 impl<'r> Compared<'r> {
@@ -53,20 +57,22 @@ impl<'r> Compared<'r> {
         let question = *questions.first()?;
         let is_answer =
             |r: &&Record, to: &Record| r.parent.as_deref() == Some(&to.id) && r.side != Side::Mine;
-        let answers: Vec<(String, Option<&Record>)> = match questions {
+        let mut answers: Vec<(String, Vec<&Record>)> = match questions {
             [only] => {
                 let document = only.document();
                 let targets = document.envelope().routing().target_list();
-                let mut answers: Vec<(String, Option<&Record>)> =
-                    targets.iter().map(|t| (t.to_string(), None)).collect();
-                for answer in records.iter().filter(|r| is_answer(r, only)) {
+                let mut answers: Vec<(String, Vec<&Record>)> = targets
+                    .iter()
+                    .map(|t| (t.to_string(), Vec::new()))
+                    .collect();
+                for answer in records.iter().rev().filter(|r| is_answer(r, only)) {
                     let known = answers.iter_mut();
                     let mut known = known.filter(|(name, _)| {
                         is_same_party(name, &answer.sender) || may_answer(name, &answer.sender)
                     });
                     match known.next() {
-                        Some((_, latest)) => *latest = Some(answer),
-                        None => answers.push((answer.sender.clone(), Some(answer))),
+                        Some((_, all)) => all.push(answer),
+                        None => answers.push((answer.sender.clone(), vec![answer])),
                     }
                 }
                 answers
@@ -74,12 +80,16 @@ impl<'r> Compared<'r> {
             several => several
                 .iter()
                 .map(|asked| {
-                    let mut latest = records.iter().rev();
-                    let latest = latest.find(|r| is_answer(r, asked));
-                    (asked.receiver.clone(), latest)
+                    let all = records.iter().rev().filter(|r| is_answer(r, asked));
+                    (asked.receiver.clone(), all.collect())
                 })
                 .collect(),
         };
+        for (_, all) in &mut answers {
+            // What was cut off is not an answer of its own where the whole one came later.
+            let mut is_latest = true;
+            all.retain(|r| std::mem::take(&mut is_latest) || !r.truncated);
+        }
         (answers.len() > 1).then_some(Self { question, answers })
     }
 }
@@ -92,7 +102,7 @@ pub(crate) fn compare(
 ) -> String {
     let mut out = String::new();
     for line in compared.question.document().body_text().lines() {
-        for row in words(&escape(line), look.width) {
+        for row in wrap_words(&escape(line), look.width) {
             out.push_str(&format!("{}\n", styled(BOLD, &row)));
         }
     }
@@ -104,7 +114,7 @@ pub(crate) fn compare(
     let columns: Vec<Vec<Row>> = compared
         .answers
         .iter()
-        .map(|(name, answer)| column(name, *answer, &short, (width, look)))
+        .map(|(name, answers)| column(name, answers, &short, (width, look)))
         .collect();
     out.push_str(&format!("{}\n", styled(DIM, &"─".repeat(look.width))));
     match is_wide {
@@ -118,6 +128,18 @@ pub(crate) fn compare(
                     out.push_str(&format!("{}\n", row.styled));
                 }
             }
+        }
+    }
+    for (name, answers) in &compared.answers {
+        let left = answers.len().saturating_sub(MOST);
+        if left > 0 {
+            let thread = short(&compared.question.thread);
+            let left = count(left, "more answer");
+            let note = format!(
+                "{left} of {}: `crosstalk show {thread} --full`",
+                party(name)
+            );
+            out.push_str(&format!("\n{}\n", styled(DIM, &note)));
         }
     }
     out
@@ -138,42 +160,53 @@ impl Row {
     }
 }
 
-/// What one of them said: who, how far it can be trusted, and the text.
+/// What one of them said: who, how far it can be trusted, and the text; the latest answer first.
 fn column(
     name: &str,
-    answer: Option<&Record>,
+    answers: &[&Record],
     short: &impl Fn(&str) -> String,
     (width, look): (usize, &Look),
 ) -> Vec<Row> {
-    let head = words(&party(name), width);
-    let mut rows: Vec<Row> = head.iter().map(|row| Row::new(Some(BOLD), row)).collect();
+    let mut rows = Vec::new();
     let mut add = |style: Option<anstyle::Style>, text: &str| {
-        for row in words(text, width) {
+        for row in wrap_words(text, width) {
             rows.push(Row::new(style, &row));
         }
     };
-    let Some(answer) = answer else {
+    add(Some(BOLD), &party(name));
+    if answers.is_empty() {
         add(Some(DIM), "no answer yet");
-        return rows;
-    };
-    let (_, plain) = badge(answer);
-    add(Some(DIM), &format!("{plain} · {}", short(&answer.id)));
-    add(None, "");
-    if let Some(sentence) = caution(answer.verdict) {
-        add(Some(crate::console::RED), sentence);
     }
-    let document = answer.document();
-    if let Some(why) = why_gone(answer) {
-        add(Some(DIM), &format!("The text is not here any more: {why}."));
-    } else if let Some(warning) = warning(&document).filter(|_| !look.unfold) {
-        let warning = escape(&warning).into_owned();
-        add(
-            Some(DIM),
-            &format!("Content warning: {warning} (folded; --unfold shows it)"),
-        );
-    } else {
-        for line in document.body_lines() {
-            add(None, &escape(line));
+    for (number, answer) in answers.iter().take(MOST).enumerate() {
+        let (_, plain) = badge(answer);
+        let fact = format!("{plain} · {}", short(&answer.id));
+        match number {
+            0 => add(Some(DIM), &fact),
+            _ => {
+                add(None, "");
+                add(Some(DIM), &format!("earlier: {fact}"));
+            }
+        }
+        add(None, "");
+        if let Some(sentence) = caution(answer.verdict) {
+            add(Some(crate::console::RED), sentence);
+        }
+        let document = answer.document();
+        if let Some(why) = why_gone(answer) {
+            add(Some(DIM), &format!("The text is not here any more: {why}."));
+        } else if let Some(warning) = warning(&document).filter(|_| !look.unfold) {
+            let warning = escape(&warning).into_owned();
+            add(
+                Some(DIM),
+                &format!("Content warning: {warning} (folded; --unfold shows it)"),
+            );
+        } else {
+            for line in document.body_lines() {
+                add(None, &escape(line));
+            }
+        }
+        if answer.truncated {
+            add(Some(DIM), CUT_OFF);
         }
     }
     rows
@@ -200,51 +233,5 @@ fn side_by_side(out: &mut String, columns: &[Vec<Row>], width: usize) {
         }
         out.push_str(line.trim_end());
         out.push('\n');
-    }
-}
-
-/// A line in rows of at most `width` cells, broken between words; a longer word is broken where it has to be. The indent
-/// of the line stays.
-fn words(line: &str, width: usize) -> Vec<String> {
-    let indent = line.len() - line.trim_start().len();
-    let (indent, text) = line.split_at_checked(indent).unwrap_or(("", line));
-    let mut rows: Vec<String> = Vec::new();
-    let mut row = indent.to_owned();
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        let gap = if is_empty { "" } else { " " };
-        if !is_empty && cells(&row) + 1 + cells(word) > width {
-            rows.push(std::mem::take(&mut row));
-            row.push_str(word);
-        } else {
-            row.push_str(gap);
-            row.push_str(word);
-        }
-        is_empty = false;
-        if cells(&row) > width {
-            let mut pieces = wrap_cells(&row, width);
-            row = pieces.pop().unwrap_or_default();
-            rows.extend(pieces);
-        }
-    }
-    rows.push(row.trim_end().to_owned());
-    rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_fit_and_break_between_words() {
-        for (line, width, rows) in [
-            ("one two three", 7, vec!["one two", "three"]),
-            ("", 7, vec![""]),
-            ("abcdefghij k", 4, vec!["abcd", "efgh", "ij k"]),
-            ("    indented text", 12, vec!["    indented", "text"]),
-            ("漢字漢字", 4, vec!["漢字", "漢字"]),
-        ] {
-            assert_eq!(words(line, width), rows, "{line}");
-        }
     }
 }
