@@ -12,9 +12,10 @@ use crate::input::{Input, shown_path};
 use crate::json;
 use crate::ledger;
 use crate::lookup::Look;
-use crate::paragraph::count;
+use crate::paragraph::{count, wrap};
 use crate::schema::IMPORT;
 use clap::Args;
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
 use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
@@ -59,6 +60,8 @@ struct Tally {
     known: usize,
     conflicts: Vec<(String, String)>,
     refused: Vec<(String, String)>,
+    /// Whether a file had no message in it at all.
+    is_strange: bool,
 }
 
 impl Import {
@@ -124,6 +127,9 @@ impl Import {
             let word = styled(RED, "refused");
             console.talk(&format!("{word}: {}: {reason}\n", shown_path(file)))?;
         }
+        if tally.is_strange {
+            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+        }
         for (file, id) in &tally.conflicts {
             let word = styled(RED, "not kept");
             let file = shown_path(file);
@@ -156,6 +162,17 @@ fn bytes_of(path: &std::path::Path) -> u64 {
     path.metadata().map_or(0, |m| m.len())
 }
 
+/// What to import instead of a file without messages.
+const WHAT_WORKS: &str = "These can be imported: the conversations.json of a ChatGPT or Claude export, a chat as Markdown \
+                          (.md), and files with envelopes.";
+
+/// Whether a file has conversations that a chat program exported.
+enum Exported {
+    Yes,
+    /// It has none; what is wrong with its JSON, if it can't be read.
+    No(Option<String>),
+}
+
 /// An import under way.
 struct Work<'w> {
     incoming: Incoming<'w>,
@@ -181,9 +198,13 @@ impl Work<'_> {
             self.refuse(&name, reason, ErrorCode::Unsupported.into());
             return Ok(());
         }
-        if files::is_json(path) && self.exported(console, path, &name)? {
+        let exported = match files::is_json(path) {
+            true => self.exported(console, path, &name)?,
+            false => Exported::No(None),
+        };
+        let Exported::No(json_fault) = exported else {
             return Ok(());
-        }
+        };
         let input = match Input::read(path, console) {
             Ok(input) => input,
             Err(fault) => {
@@ -207,7 +228,15 @@ impl Work<'_> {
         }
         if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
             let line = fault.position(&text).line;
-            let mut reason = format!("line {line}: {} ({})", fault.message, fault.rule.id);
+            let mut reason = match fault.rule.id == rule::NO_ENVELOPE.id {
+                true => format!(
+                    "no message in it: it is {} ({})",
+                    files::kind_of(path, &text, json_fault.as_deref()),
+                    fault.rule.id
+                ),
+                false => format!("line {line}: {} ({})", fault.message, fault.rule.id),
+            };
+            self.tally.is_strange |= fault.rule.id == rule::NO_ENVELOPE.id;
             if !scan.truncated.is_empty() {
                 reason.push_str("; --accept-truncated keeps it, marked as truncated");
             }
@@ -219,15 +248,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Reads the conversations that a chat program exported. False if there is none in the file.
+    /// Reads the conversations that a chat program exported.
     fn exported(
         &mut self,
         console: &mut Console,
         path: &std::path::Path,
         name: &str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Exported, Failure> {
         let Ok(file) = std::fs::File::open(path) else {
-            return Ok(false);
+            return Ok(Exported::No(None));
         };
         let file = self.bar.clone().wrap_read(file.take(MAX_EXPORT_BYTES));
         let (mut number, mut is_export) = (0_usize, false);
@@ -252,13 +281,18 @@ impl Work<'_> {
         match ended {
             Ok(()) => {}
             Err(export::Ended::Failed(failure)) => return Err(failure),
-            Err(export::Ended::Malformed(_)) if !is_export => {}
+            Err(export::Ended::Malformed(fault)) if !is_export => {
+                return Ok(Exported::No(Some(fault.to_string())));
+            }
             Err(export::Ended::Malformed(fault)) => {
                 let reason = format!("after {}: {fault}", count(number, "conversation"));
                 self.refuse(name, &reason, ErrorCode::Format.into());
             }
         }
-        Ok(is_export)
+        Ok(match is_export {
+            true => Exported::Yes,
+            false => Exported::No(None),
+        })
     }
 
     fn chat(

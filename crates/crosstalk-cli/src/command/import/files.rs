@@ -67,6 +67,24 @@ pub(super) fn is_archive(path: &Path) -> bool {
     read.is_ok() && start == b"PK\x03\x04"
 }
 
+/// What a file is that has no message in it, as the end of a sentence; `fault` is what is wrong with its JSON.
+pub(super) fn kind_of(path: &Path, text: &str, fault: Option<&str>) -> String {
+    let start: String = text.trim_start().chars().take(256).collect();
+    let start = start.to_ascii_lowercase();
+    let is_page = start.starts_with("<!doctype html") || start.starts_with("<html");
+    match fault {
+        _ if is_page => "a web page (HTML)".to_owned(),
+        _ if start.starts_with("%pdf") => "a PDF".to_owned(),
+        Some(fault) => format!("named .json, and no JSON that can be read ({fault})"),
+        None if is_json(path) => "JSON without conversations".to_owned(),
+        None if start.is_empty() => "empty".to_owned(),
+        None if may_be_chat(path) => {
+            "text without envelopes, and not a chat of two speakers".to_owned()
+        }
+        None => "text without envelopes".to_owned(),
+    }
+}
+
 /// Whether a file without an envelope may be a chat.
 pub(super) fn may_be_chat(path: &Path) -> bool {
     matches!(ending(path), Some("md" | "markdown" | "txt"))
