@@ -62,37 +62,54 @@ const GROUPS: [(&str, &[&str]); 8] = [
 
 /// Words that people type, and the commands that they mean; the first that is there counts, in `crosstalk` and in each command
 /// with commands of its own.
-const OTHER_WORDS: [(&[&str], &[&str]); 20] = [
+const OTHER_WORDS: [(&[&str], &[&str]); 21] = [
     (
-        &["delete", "del", "rm", "remove", "erase", "purge", "unsend"],
-        &["forget", "remove", "revoke"],
-    ),
-    (
-        &["list", "ls", "conversations", "chats", "history", "log"],
-        &["threads", "list"],
+        &[
+            "delete", "del", "rm", "remove", "erase", "purge", "unsend", "undo", "drop",
+        ],
+        &["forget", "remove", "revoke", "unset"],
     ),
     (
         &[
-            "new", "ask", "write", "compose", "create", "add", "post", "message", "msg", "question",
+            "list",
+            "ls",
+            "conversations",
+            "chats",
+            "history",
+            "log",
+            "all",
+        ],
+        &["threads", "list", "show"],
+    ),
+    (
+        &[
+            "new", "ask", "write", "compose", "create", "add", "post", "message", "msg",
+            "question", "tell", "chat", "generate", "make",
         ],
         &["send", "new", "create", "add", "grant", "pin"],
     ),
     (
         &[
-            "read", "open", "cat", "view", "get", "print", "display", "thread",
+            "read", "open", "cat", "view", "get", "print", "display", "thread", "info",
         ],
-        &["show"],
+        &["show", "list"],
     ),
-    (&["answer", "respond", "response"], &["reply"]),
-    (&["find", "grep", "query", "lookup"], &["search"]),
-    (&["receive", "take", "keep", "accept"], &["paste"]),
+    (&["answer", "respond", "response", "replies"], &["reply"]),
+    (&["find", "grep", "query", "lookup"], &["search", "resolve"]),
     (
-        &["mail", "mailbox", "unread", "todo", "messages"],
+        &["receive", "take", "keep", "accept"],
+        &["paste", "fetch", "pin"],
+    ),
+    (
+        &["mail", "mailbox", "unread", "todo", "messages", "next"],
         &["inbox"],
     ),
-    (&["pending", "outstanding", "asked", "sent"], &["waiting"]),
-    (&["fwd", "share", "pass"], &["forward", "handoff"]),
-    (&["mv", "refile", "reparent"], &["move", "paste"]),
+    (
+        &["pending", "outstanding", "asked", "sent", "open-questions"],
+        &["waiting"],
+    ),
+    (&["fwd", "share", "pass"], &["forward", "handoff", "export"]),
+    (&["mv", "refile", "reparent", "merge"], &["move", "paste"]),
     (&["copy", "clipboard"], &["clip"]),
     (
         &[
@@ -102,25 +119,144 @@ const OTHER_WORDS: [(&[&str], &[&str]); 20] = [
     ),
     (
         &[
-            "login", "logout", "signin", "connect", "server", "remote", "account",
+            "login", "logout", "signin", "connect", "server", "remote", "account", "relays",
         ],
-        &["relay"],
+        &["relay", "add"],
     ),
     (
-        &["settings", "setup", "init", "configure", "profile", "set"],
+        &[
+            "settings",
+            "setup",
+            "init",
+            "configure",
+            "profile",
+            "set",
+            "whoami",
+        ],
         &["config"],
     ),
     (&["keys", "keygen", "identity"], &["key"]),
-    (&["start", "run", "daemon", "up"], &["serve"]),
-    (&["vote", "survey"], &["poll"]),
+    (&["start", "run", "daemon", "up"], &["serve", "new"]),
+    (&["vote", "survey", "polls"], &["poll"]),
     (
         &["check", "validate", "repair", "fix", "diagnose"],
-        &["doctor", "check"],
+        &["doctor", "check", "verify"],
     ),
     (
-        &["revoke", "withdraw", "cancel", "undo"],
-        &["consent", "revoke", "remove"],
+        &["revoke", "withdraw", "cancel"],
+        &["consent", "revoke", "remove", "close"],
     ),
+    (
+        &["end", "stop", "finish", "done", "dismiss", "archive"],
+        &["close", "remove"],
+    ),
+];
+
+/// Words for more than the name of a command says: where they are typed, and the whole command line that they mean.
+const PHRASES: &[(&str, &[&str], &str)] = &[
+    (
+        "",
+        &["compare", "diff", "vs", "side-by-side"],
+        "show last --compare",
+    ),
+    ("", &["resend", "recopy"], "show last --copy"),
+    ("", &["dump", "save"], "export"),
+    ("", &["load", "upload"], "import"),
+    (
+        "",
+        &["primer", "teach", "instructions", "template"],
+        "prompt",
+    ),
+    (
+        "",
+        &["tutorial", "example", "examples", "try", "intro"],
+        "demo",
+    ),
+    ("", &["manual", "docs"], "man"),
+    ("", &["fetch", "pull", "sync"], "relay fetch"),
+    ("", &["deliver", "push"], "relay deliver"),
+    ("", &["tokens"], "token list"),
+    ("", &["grant", "allow", "permit"], "consent grant"),
+    ("", &["pin"], "trust pin"),
+    ("", &["block", "ban", "distrust"], "trust distrust"),
+    ("", &["anonymize", "anonymise", "mask", "censor"], "redact"),
+    ("", &["retry", "requeue"], "dead requeue"),
+    ("", &["ping", "health"], "status"),
+    (
+        "poll",
+        &[
+            "list", "ls", "show", "view", "get", "result", "results", "answers", "open", "waiting",
+            "all",
+        ],
+        "poll status last",
+    ),
+    (
+        "poll",
+        &["vote", "answer", "ballot", "reply", "respond"],
+        "reply",
+    ),
+    (
+        "poll",
+        &["delete", "rm", "remove", "revoke"],
+        "poll close last",
+    ),
+    (
+        "poll",
+        &["tally", "sum", "evaluate", "correct", "fix"],
+        "poll count",
+    ),
+    ("relay", &["status", "show", "test", "ping"], "status"),
+    ("relay", &["start", "run", "serve", "up"], "serve"),
+    ("relay", &["logout", "disconnect"], "relay remove"),
+    ("relay", &["pull", "sync", "get", "inbox"], "relay fetch"),
+    ("relay", &["push", "send", "flush"], "relay deliver"),
+    (
+        "key",
+        &["delete", "del", "rm", "remove", "erase"],
+        "key revoke",
+    ),
+    (
+        "key",
+        &["password", "passwd", "encrypt", "lock"],
+        "key passphrase",
+    ),
+    ("key", &["save"], "key backup"),
+    ("key", &["restore", "load", "add"], "key import"),
+    ("key", &["renew", "replace", "change"], "key rotate"),
+    ("trust", &["verify", "compare", "validate"], "trust check"),
+    (
+        "trust",
+        &["revoke", "block", "ban", "deny", "untrust"],
+        "trust distrust",
+    ),
+    ("trust", &["unpin", "forget"], "trust remove"),
+    ("trust", &["save", "backup", "dump"], "trust export"),
+    ("trust", &["load", "restore"], "trust import"),
+    (
+        "consent",
+        &["give", "allow", "permit", "accept"],
+        "consent grant",
+    ),
+    ("config", &["change", "put", "add", "write"], "config set"),
+    ("config", &["read", "print"], "config get"),
+    ("config", &["reset", "clear"], "config unset"),
+    ("config", &["open", "vi", "nano"], "config edit"),
+    ("config", &["file", "where", "location"], "config path"),
+    ("token", &["issue", "grant", "mint"], "token create"),
+    ("token", &["show", "get"], "token list"),
+    ("audit", &["show", "list", "history", "events"], "audit log"),
+    ("audit", &["find", "follow-message"], "audit trace"),
+    ("audit", &["check", "validate"], "audit verify"),
+    ("audit", &["save", "dump", "bundle"], "audit export"),
+    ("audit", &["follow", "tail", "monitor"], "audit watch"),
+    ("audit", &["proof"], "audit receipt"),
+    ("dead", &["retry", "resend", "send"], "dead requeue"),
+    (
+        "address",
+        &["check", "show", "validate", "lint"],
+        "address parse",
+    ),
+    ("address", &["dns", "get"], "address resolve"),
 ];
 
 /// The columns of the help.
@@ -169,16 +305,12 @@ pub(crate) fn advise(
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => typed.clone(),
         _ => return,
     };
-    let (path, place) = place_of(command, arguments, &typed);
-    let Some(meant) = meant(place, &typed) else {
+    let path = path_to(command, arguments, &typed);
+    let Some(phrase) = meant(command, &path, &typed) else {
         return;
     };
-    let about = meant.get_about().map(ToString::to_string);
-    let tip = format!(
-        "use `crosstalk {path}{}`: {}",
-        meant.get_name(),
-        about.unwrap_or_default()
-    );
+    let about = about(command, &phrase).unwrap_or_default();
+    let tip = format!("use `crosstalk {phrase}`: {about}");
     fault.remove(ContextKind::SuggestedSubcommand);
     // Behind `  tip: `.
     let tip = wrap_to(COLUMNS, &tip, 7, 7);
@@ -186,33 +318,67 @@ pub(crate) fn advise(
     fault.insert(ContextKind::Suggested, tips);
 }
 
-/// The command whose command was not found, and the words that lead to it.
-fn place_of<'c>(
-    command: &'c clap::Command,
+/// What a command line does: what its last option is for, else the command.
+fn about(command: &clap::Command, line: &str) -> Option<String> {
+    let command = named_by(command, line)?;
+    let option = line.split(' ').rev().find_map(|w| w.strip_prefix("--"));
+    let option =
+        option.and_then(|long| command.get_arguments().find(|a| a.get_long() == Some(long)));
+    let about = option.map_or_else(|| command.get_about(), clap::Arg::get_help);
+    about.map(ToString::to_string)
+}
+
+/// The words that lead to the command whose command was not found.
+fn path_to(
+    command: &clap::Command,
     arguments: impl Iterator<Item = String>,
     typed: &str,
-) -> (String, &'c clap::Command) {
+) -> String {
     let (mut path, mut place) = (String::new(), command);
-    for argument in arguments {
-        if argument == typed {
-            break;
-        }
+    for argument in arguments.take_while(|a| a != typed) {
         if let Some(inner) = place.find_subcommand(&argument) {
             path.push_str(&format!("{argument} "));
             place = inner;
         }
     }
-    (path, place)
+    path
 }
 
-/// The command that a word means in another command.
-fn meant<'c>(place: &'c clap::Command, typed: &str) -> Option<&'c clap::Command> {
+/// The command line that a word means in the command that a path leads to: one for that place, else a command of the place by
+/// another name, else a command of `crosstalk`.
+fn meant(command: &clap::Command, path: &str, typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
-    let known = OTHER_WORDS
-        .iter()
-        .filter(|(words, _)| words.contains(&typed.as_str()));
+    let is_typed = |words: &&[&str]| words.contains(&typed.as_str());
+    let mut phrases = PHRASES.iter();
+    let phrase = phrases.find(|(place, words, _)| *place == path.trim_end() && is_typed(words));
+    if let Some((.., phrase)) = phrase {
+        return Some((*phrase).to_owned());
+    }
+    let place = named_by(command, path).unwrap_or(command);
+    let known = OTHER_WORDS.iter().filter(|(words, _)| is_typed(words));
     let mut names = known.flat_map(|(_, names)| *names);
-    names.find_map(|name| place.find_subcommand(name).filter(|c| !c.is_hide_set()))
+    let is_there = |name: &&&str| {
+        place
+            .find_subcommand(name)
+            .is_some_and(|c| !c.is_hide_set())
+    };
+    if let Some(name) = names.find(is_there) {
+        return Some(format!("{path}{name}"));
+    }
+    let is_elsewhere = !path.is_empty() && command.find_subcommand(&typed).is_some();
+    is_elsewhere.then_some(typed)
+}
+
+/// The command that the first words of a command line name.
+fn named_by<'c>(command: &'c clap::Command, line: &str) -> Option<&'c clap::Command> {
+    let mut place = None;
+    for word in line.split_whitespace() {
+        match place.unwrap_or(command).find_subcommand(word) {
+            Some(inner) => place = Some(inner),
+            None => break,
+        }
+    }
+    place
 }
 
 #[cfg(test)]
@@ -248,22 +414,54 @@ mod tests {
     }
 
     #[test]
+    fn phrases_are_command_lines_that_work() {
+        let command = crate::command();
+        let mut seen = std::collections::BTreeSet::new();
+        for (place, words, phrase) in PHRASES {
+            let meant = named_by(&command, phrase).unwrap();
+            let first = phrase.split(' ').next().unwrap();
+            assert!(command.find_subcommand(first).is_some(), "{phrase}");
+            for flag in phrase.split(' ').filter_map(|w| w.strip_prefix("--")) {
+                let mut known = meant.get_arguments();
+                assert!(known.any(|a| a.get_long() == Some(flag)), "{phrase}");
+            }
+            let group = named_by(&command, place).unwrap_or(&command);
+            assert!(place.is_empty() || group.has_subcommands(), "{place}");
+            for word in *words {
+                assert!(group.find_subcommand(word).is_none(), "{place} {word}");
+                assert!(seen.insert((place, word)), "{place} {word} stands twice");
+            }
+        }
+    }
+
+    #[test]
     fn a_word_means_the_command_of_its_place() {
         let command = crate::command();
-        for (arguments, path, name) in [
-            (&["delete"][..], "", "forget"),
-            (&["--profile", "work", "ls"], "", "threads"),
-            (&["relay", "rm"], "relay ", "remove"),
-            (&["consent", "delete"], "consent ", "revoke"),
-            (&["key", "create"], "key ", "new"),
-            (&["GET"], "", "show"),
+        for (arguments, phrase) in [
+            (&["delete"][..], "forget"),
+            (&["undo"], "forget"),
+            (&["--profile", "work", "ls"], "threads"),
+            (&["compare"], "show last --compare"),
+            (&["relay", "rm"], "relay remove"),
+            (&["relay", "status"], "status"),
+            (&["consent", "delete"], "consent revoke"),
+            (&["key", "create"], "key new"),
+            (&["poll", "list"], "poll status last"),
+            (&["poll", "create"], "poll new"),
+            (&["poll", "send"], "send"),
+            (&["config", "list"], "config show"),
+            (&["token", "rm"], "token revoke"),
+            (&["GET"], "show"),
         ] {
             let typed = arguments.last().unwrap();
             let words = arguments.iter().map(|a| (*a).to_owned());
-            let (found, place) = place_of(&command, words, typed);
-            let meant = meant(place, typed).map(clap::Command::get_name);
-            assert_eq!((found.as_str(), meant), (path, Some(name)), "{arguments:?}");
+            let path = path_to(&command, words, typed);
+            assert_eq!(
+                meant(&command, &path, typed).as_deref(),
+                Some(phrase),
+                "{arguments:?}"
+            );
         }
-        assert!(meant(&command, "xyzzy").is_none());
+        assert!(meant(&command, "", "xyzzy").is_none());
     }
 }
