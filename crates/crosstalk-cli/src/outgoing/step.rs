@@ -5,6 +5,7 @@ use crate::clipboard::{ClipboardError, Copied};
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use ::console::{Key, Term};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Assistant;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -14,7 +15,7 @@ pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Steps through the chats: copies the message for one, and waits for Enter before the next.
+/// Steps through the chats: copies the message for one, and waits for a key before the next.
 pub(super) fn walk(
     console: &mut Console,
     messages: &[(&Sent, &str)],
@@ -44,15 +45,37 @@ pub(super) fn walk(
         };
         let ask = format!("Enter copies the one for {}, q ends.\n", escape(next));
         console.talk(&styled(DIM, &ask))?;
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        if !matches!(read, Ok(1..)) || line.trim().eq_ignore_ascii_case("q") {
+        if !goes_on(console)? {
             let left = stops.get(number..).unwrap_or_default();
             return tell_left(console, left);
         }
     }
     Ok(())
 }
+
+/// Whether the person asks for the next one: with a key, or with a line where the terminal gives no single keys.
+fn goes_on(console: &mut Console) -> Result<bool, Failure> {
+    let terminal = Term::stderr();
+    loop {
+        match terminal.read_key() {
+            Ok(Key::Enter | Key::Char(' ')) => return Ok(true),
+            // Control-D ends, as it does where lines are read.
+            Ok(Key::Char('q' | 'Q' | END_OF_INPUT) | Key::Escape) => return Ok(false),
+            Ok(Key::Unknown) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    console.talk(&styled(
+        DIM,
+        "Press Enter to go on, or q and Enter to end.\n",
+    ))?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    Ok(matches!(read, Ok(1..)) && !line.trim().eq_ignore_ascii_case("q"))
+}
+
+/// What Control-D sends.
+const END_OF_INPUT: char = '\u{4}';
 
 /// Says how to copy what was not copied.
 fn tell_left(console: &mut Console, left: &[(&Sent, &str, &str)]) -> Result<(), Failure> {

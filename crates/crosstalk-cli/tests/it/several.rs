@@ -84,6 +84,76 @@ fn several_receivers_get_a_message_each_in_one_thread() {
 }
 
 #[test]
+fn both_answers_of_a_chat_are_compared() {
+    let home = Home::new("compared-twice");
+    let sent = json(&home, &["send", "chatgpt,claude", "--json", "Which port?"]);
+    answer(&home, "CHATGPT", &sent["messages"][0], "8080.");
+    answer(&home, "CLAUDE", &sent["messages"][1], "8443.");
+    answer(&home, "CHATGPT", &sent["messages"][0], "I meant 8444.");
+    let compared = kalle(&home, &["show", "last", "--compare"], "").out;
+    let place = |text: &str| {
+        compared
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {compared}"))
+    };
+    assert!(place("I meant 8444.") < place("earlier: ○ unsigned"));
+    assert!(place("earlier: ○ unsigned") < place("8080."));
+    assert!(place("8443.") < place("8080."));
+    for port in 1..=4 {
+        answer(
+            &home,
+            "CHATGPT",
+            &sent["messages"][0],
+            &format!("No, {port}."),
+        );
+    }
+    let compared = kalle(&home, &["show", "last", "--compare"], "").out;
+    let hint = compared.split('`').nth(1).unwrap();
+    assert!(
+        compared.contains("3 more answers of CHATGPT: `"),
+        "{compared}"
+    );
+    let command: Vec<&str> = hint.split(' ').skip(1).collect();
+    let shown = kalle(&home, &command, "").out;
+    assert!(
+        shown.contains("8080.") && shown.contains("No, 1."),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_poll_that_was_closed_waits_for_nobody() {
+    let home = Home::new("poll-closed");
+    let poll = [
+        "poll", "new", "When?", "-o", "Friday", "-o", "Monday", "-t", "chatgpt", "-t", "claude",
+    ];
+    assert_eq!(kalle(&home, &poll, "").code, 0);
+    assert_eq!(
+        json(&home, &["waiting", "--json"])["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(kalle(&home, &["poll", "close", "last"], "").code, 0);
+    let waiting = json(&home, &["waiting", "--json"]);
+    assert!(
+        waiting["messages"].as_array().unwrap().is_empty(),
+        "{waiting:#}"
+    );
+    // An answer with unknown ids is not for the poll.
+    let lost = "[[CHATGPT→KALLE v1]]\nuser: chatgpt\nsession: 2025-01-01T00Z aaaaaa\nthread: 01JZZZZZZZG0T7MAHPXVDNXWZZ\n\
+                parent: 01JZZZZZZZS86Z5JATM52C3MZZ\ncontext: ports\nintent: RESPOND\nbody: |\n  8443.\nsig: none\n[[END]]\n";
+    assert_eq!(kalle(&home, &["paste", "-"], lost).code, 0);
+    let threads = json(&home, &["threads", "--json"]);
+    assert_eq!(
+        threads["threads"].as_array().unwrap().len(),
+        2,
+        "{threads:#}"
+    );
+}
+
+#[test]
 fn one_of_several_that_fails_does_not_stop_the_others() {
     let home = Home::new("several-fail");
     // Nobody listens there.
@@ -460,7 +530,8 @@ mod terminal {
         terminal.type_text("\n");
         terminal.wait_for("Enter copies the one for GEMINI");
         assert!(pasted(&screen).contains("\n[[KALLE→CLAUDE v1]]\n"));
-        terminal.type_text("q\n");
+        // Other keys do nothing, and one key is enough.
+        terminal.type_text("xq");
         let shown = terminal.wait_for("copies the one for GEMINI.");
         assert!(pasted(&screen).contains("\n[[KALLE→CLAUDE v1]]\n"));
         // The hint can be followed.
