@@ -8,6 +8,8 @@ use crate::config::{Config as Settings, Key, Setting, Target, Value, stored};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_store::{ConfigFile, Home};
 
@@ -140,11 +142,19 @@ impl Set {
         let target = Target::parse(&self.key, console.profile())?;
         let value = target.value(&self.values)?;
         change::set(console, &target, &value)?;
+        tell(console, &format!("Set {target} to `{value}` in"))?;
         if let Some(key) = target.key() {
             warn_of_variable(console, key)?;
         }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Tells what was changed, and the file that it was changed in.
+fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
+    let file = ConfigFile::new(&Home::from_env()?);
+    let path = file.path().to_string_lossy();
+    console.talk(&format!("{} {}\n", view::line(what), shown_path(&path)))
 }
 
 /// Tells that a variable outdoes what was set.
@@ -165,7 +175,10 @@ impl Unset {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         match change::unset(&target)? {
-            true => Ok(Exit::SUCCESS),
+            true => {
+                tell(console, &format!("Took {target} out of"))?;
+                Ok(Exit::SUCCESS)
+            }
             false => {
                 console.talk("nothing to take out: the file does not set it\n")?;
                 Ok(Exit::SUCCESS)

@@ -4,6 +4,7 @@ use super::setting::{Key, Kind, NAMES, PROFILE, Setting, Value, nearest};
 use super::{SETTINGS, file};
 use crate::failure::Failure;
 use crosstalk_envelope::name::same_name;
+use std::fmt;
 pub(super) use toml_edit::Table;
 use toml_edit::{Array, DocumentMut, Item, TableLike};
 
@@ -15,6 +16,19 @@ const TITLE: &str = "# Settings of Crosstalk. `crosstalk config show` lists them
 pub(crate) struct Target {
     pub(crate) profile: Option<String>,
     pub(crate) what: What,
+}
+
+impl fmt::Display for Target {
+    /// As the key is written on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(profile) = &self.profile {
+            write!(f, "{PROFILE}.{profile}.")?;
+        }
+        match &self.what {
+            What::Setting(name) => f.write_str(name),
+            What::Name(name) => write!(f, "{NAMES}.{name}"),
+        }
+    }
 }
 
 /// A setting, or a name of the table.

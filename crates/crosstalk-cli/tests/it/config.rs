@@ -104,7 +104,9 @@ fn a_change_leaves_the_rest_alone() {
         ("profile.work.user", "eva"),
     ] {
         let ended = home.run(&["config", "set", key, value], "");
-        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{key}");
+        assert_eq!(ended.code, 0, "{key}: {}", ended.err);
+        let told = format!("Set {key} to `{value}` in ");
+        assert!(ended.err.starts_with(&told), "{key}: {}", ended.err);
     }
     let expected = MINE.replace("kalle", "bo");
     let expected = expected.replace("//a", "//b").replace("anna", "eva");
