@@ -122,6 +122,12 @@ struct Intents {
 struct Intent {
     name: String,
     summary: String,
+    #[serde(default)]
+    asks: bool,
+    #[serde(default)]
+    answers: bool,
+    #[serde(default)]
+    needs_parent: bool,
 }
 
 #[derive(Deserialize)]

@@ -414,7 +414,7 @@ impl Content {
                     .into(),
             ));
         }
-        if let (Some(Intent::Respond | Intent::Ack | Intent::Nack), None) = (meaning, answered) {
+        if meaning.is_some_and(Intent::needs_parent) && answered.is_none() {
             let intent = intent.unwrap_or_default();
             return Err(Failure::Usage(format!(
                 "{intent} answers a message: name it with --reply-to ID, or use `crosstalk reply`"

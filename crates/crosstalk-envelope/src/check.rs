@@ -43,8 +43,10 @@ fn fault(envelope: &Envelope<'_>) -> Option<(&'static Rule, &'static str)> {
     let document = envelope.document();
     let is_empty = || document.body_lines().next().is_none();
     match envelope.meaning()? {
-        Intent::Respond | Intent::Ack | Intent::Nack
-            if envelope.message.is_some() && envelope.parent.is_none() =>
+        meaning
+            if meaning.needs_parent()
+                && envelope.message.is_some()
+                && envelope.parent.is_none() =>
         {
             Some((
                 &rule::PARENT_MISSING,

@@ -311,21 +311,21 @@ fn add_ids(value: &mut Value) {
             message.insert("thread".into(), thread.into());
         }
         // An answer with an id has to name its parent (INT-010); without a parent, it gets none.
-        if !has_message && (has_parent || !is_answer(message)) {
+        if !has_message && (has_parent || !needs_parent(message)) {
             message.insert("message".into(), id::new_ulid().into());
         }
     }
 }
 
-fn is_answer(message: &Map<String, Value>) -> bool {
+fn needs_parent(message: &Map<String, Value>) -> bool {
     let intent = message.get("intent");
     let written = intent.and_then(|i| i.as_str().or_else(|| i.get("written")?.as_str()));
     let response = message.get("body_name").and_then(Value::as_str) == Some("response");
     match written {
-        Some(written) => matches!(
-            IntentField::parse(written).meaning,
-            Some(Intent::Respond | Intent::Ack | Intent::Nack)
-        ),
+        Some(written) => {
+            let meaning = IntentField::parse(written).meaning;
+            meaning.is_some_and(Intent::needs_parent)
+        }
         None => response,
     }
 }

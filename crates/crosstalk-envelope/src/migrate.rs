@@ -89,7 +89,8 @@ impl Migrator {
         }
         let legacy = envelope.intent.filter(|i| i.is_legacy());
         // An answer gets no message id: with one, it would have to name its parent (INT-010).
-        let message = (!answers(envelope.meaning())).then(id::new_ulid);
+        let needs_parent = envelope.meaning().is_some_and(Intent::needs_parent);
+        let message = (!needs_parent).then(id::new_ulid);
         let written = envelope.intent.map(|i| i.written);
         let mut builder = Builder::new(document.sender(), document.receiver())
             .user(envelope.user.unwrap_or(&self.defaults.user))
@@ -131,8 +132,4 @@ fn untouched(document: &Document<'_>) -> String {
         Reading::Paste if document.text() != document.source() => document.to_well_formed(),
         _ => document.to_string(),
     }
-}
-
-fn answers(intent: Option<Intent>) -> bool {
-    matches!(intent, Some(Intent::Respond | Intent::Ack | Intent::Nack))
 }

@@ -81,8 +81,8 @@ impl Signer<'_> {
         // An answer that names no message it answers has no id of its own (INT-010).
         let is_loose = || {
             let meaning = document.envelope().meaning();
-            let answers = matches!(meaning, Some(Intent::Respond | Intent::Ack | Intent::Nack));
-            answers && document.header(CoreHeader::Parent).is_none()
+            meaning.is_some_and(Intent::needs_parent)
+                && document.header(CoreHeader::Parent).is_none()
         };
         if document.header(CoreHeader::Message).is_some() || is_loose() {
             return self.sign_identified(document);

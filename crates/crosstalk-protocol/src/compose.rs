@@ -31,9 +31,7 @@ const OPENINGS: &[&str] = &[
 /// ```
 pub fn infer_intent(body: &str, answering: Option<Intent>) -> Intent {
     match answering {
-        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff) => {
-            Intent::Respond
-        }
+        Some(meaning) if meaning.asks() => Intent::Respond,
         // An answer, a refusal or a report is not asked for an answer: what follows it asks anew.
         Some(_) => Intent::Request,
         None if announces(body) => Intent::Broadcast,

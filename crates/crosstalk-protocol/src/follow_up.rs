@@ -40,22 +40,15 @@ impl FollowUp {
     /// 3. Before that, the agent got a message that asks; one from somebody else than the replier, if there is one.
     /// 4. Neither the question nor the ESCALATE has expired.
     pub fn find(reply: &Record, ancestors: Vec<Ancestor>, now: Timestamp) -> Option<Self> {
-        let is_reply = matches!(
-            reply.meaning,
-            Some(Intent::Respond | Intent::Nack | Intent::Error)
-        );
-        if !is_reply {
+        let is_reply = |meaning: Intent| meaning.answers() && meaning != Intent::Ack;
+        if !reply.meaning.is_some_and(is_reply) {
             return None;
         }
         let is_escalation = |a: &Ancestor| a.is_own && a.record.meaning == Some(Intent::Escalate);
         let mut rest = ancestors.into_iter();
         let escalation = rest.find(is_escalation).filter(|e| e.is_for_replier)?;
         let asks = |a: &Ancestor| {
-            let asks = matches!(
-                a.record.meaning,
-                Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
-            );
-            asks && a.is_for_agent && !a.is_own
+            a.record.meaning.is_some_and(Intent::asks) && a.is_for_agent && !a.is_own
         };
         let mut questions: Vec<Record> = rest.filter(asks).map(|a| a.record).collect();
         let is_others = |q: &Record| !is_same_party(&q.sender, &reply.sender);

@@ -127,11 +127,10 @@ impl Shared {
         }
         let arrival = &admission.arrival;
         self.polls.came(arrival);
-        let answers = matches!(
-            arrival.meaning,
-            Some(Intent::Respond | Intent::Error | Intent::Nack)
-        );
-        if let Some(id) = arrival.answered().filter(|_| answers) {
+        // An ACK says that the question came; the answer follows.
+        let is_reply = |meaning: Intent| meaning.answers() && meaning != Intent::Ack;
+        let is_reply = arrival.meaning.is_some_and(is_reply);
+        if let Some(id) = arrival.answered().filter(|_| is_reply) {
             self.answers.came(id, admission, seq);
         }
     }

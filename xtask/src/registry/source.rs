@@ -1,7 +1,8 @@
 //! The Rust source that is generated from the registry.
 
 use super::{
-    Errors, Intents, Keys, Namespaces, NationalNumber, Redactions, Rule, Schemes, read, rules,
+    Errors, Intent, Intents, Keys, Namespaces, NationalNumber, Redactions, Rule, Schemes, read,
+    rules,
 };
 use std::fmt::Write as _;
 use std::io;
@@ -51,6 +52,7 @@ pub fn source(root: &Path) -> io::Result<String> {
             .zip(&names)
             .map(|(i, name)| (name.as_str(), i.name.as_str(), i.summary.as_str())),
     );
+    intent_predicates(&mut out, &intents);
     let keys: Keys = read(root, "keys.toml")?;
     out.push_str("/// Public keys that vouch for nobody, and why (MET-023).\npub static DENIED_KEYS: &[(&str, &str)] = &[\n");
     for denied in &keys.denied {
@@ -130,6 +132,34 @@ fn numbers(out: &mut String, errors: &Errors) {
             let _ = writeln!(out, "Self::{} => {number},", error.name);
         }
         out.push_str("}\n}\n\n");
+    }
+    out.push_str("}\n\n");
+}
+
+fn intent_predicates(out: &mut String, intents: &Intents) {
+    type Column = fn(&Intent) -> bool;
+    let columns: [(&str, &str, Column); 3] = [
+        ("asks", "Whether its sender waits for an answer.", |i| {
+            i.asks
+        }),
+        ("answers", "Whether it answers another message.", |i| {
+            i.answers
+        }),
+        (
+            "needs_parent",
+            "Whether it has to name the message that it answers, once it has an id of its own (INT-010).",
+            |i| i.needs_parent,
+        ),
+    ];
+    out.push_str("impl Intent {\n");
+    for (function, doc, is_set) in columns {
+        let named = intents.intent.iter().filter(|i| is_set(i));
+        let named: Vec<String> = named.map(|i| format!("Self::{}", camel(&i.name))).collect();
+        let _ = writeln!(
+            out,
+            "/// {doc}\npub const fn {function}(self) -> bool {{\nmatches!(self, {})\n}}\n",
+            named.join(" | ")
+        );
     }
     out.push_str("}\n\n");
 }

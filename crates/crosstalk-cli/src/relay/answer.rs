@@ -15,13 +15,7 @@ use crosstalk_protocol::{Admitted, Question, agent_user, is_primer_example, veri
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
 pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
-    let asking = [
-        Intent::Request,
-        Intent::Escalate,
-        Intent::Handoff,
-        Intent::Poll,
-    ];
-    is_meant(waiting, &asking)
+    meaning(waiting).is_some_and(Intent::asks)
 }
 
 /// What goes out in answer to a message.
@@ -59,7 +53,7 @@ pub(crate) fn envelope(
     let found = scan(said, Reading::Paste);
     let mut written = found.documents.iter().filter(|d| !is_primer_example(d));
     if let Some(last) = written.next_back() {
-        let is_final = || !is_meant(cause.given, &[Intent::Respond]);
+        let is_final = || meaning(cause.given) != Some(Intent::Respond);
         if cause.question.is_some() && !ends(last) && is_final() {
             return Ok(None);
         }
@@ -81,16 +75,12 @@ pub(crate) fn envelope(
 
 /// Whether an envelope answers, and does not ask or tell somebody.
 fn ends(answer: &Document<'_>) -> bool {
-    matches!(
-        answer.envelope().meaning(),
-        None | Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
-    )
+    answer.envelope().meaning().is_none_or(Intent::answers)
 }
 
-fn is_meant(waiting: &Waiting, intents: &[Intent]) -> bool {
+fn meaning(waiting: &Waiting) -> Option<Intent> {
     let document = Document::parse(&waiting.envelope, Reading::Strict);
-    let meaning = document.envelope().meaning();
-    meaning.is_some_and(|meaning| intents.contains(&meaning))
+    document.envelope().meaning()
 }
 
 /// The envelope of who was asked, with its intent and its receiver; what it lacks is filled in.

@@ -208,6 +208,26 @@ impl Intent {
     }
 }
 
+impl Intent {
+    /// Whether its sender waits for an answer.
+    pub const fn asks(self) -> bool {
+        matches!(
+            self,
+            Self::Request | Self::Escalate | Self::Handoff | Self::Poll
+        )
+    }
+
+    /// Whether it answers another message.
+    pub const fn answers(self) -> bool {
+        matches!(self, Self::Respond | Self::Ack | Self::Nack | Self::Error)
+    }
+
+    /// Whether it has to name the message that it answers, once it has an id of its own (INT-010).
+    pub const fn needs_parent(self) -> bool {
+        matches!(self, Self::Respond | Self::Ack | Self::Nack)
+    }
+}
+
 /// Public keys that vouch for nobody, and why (MET-023).
 pub static DENIED_KEYS: &[(&str, &str)] = &[
     (

@@ -36,10 +36,7 @@ impl Rules {
         question: &Record,
         deliveries: &[Delivery],
     ) -> bool {
-        let is_answer = matches!(
-            answer.meaning(),
-            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
-        );
+        let is_answer = answer.meaning().is_some_and(Intent::answers);
         // A signature has to prove itself: no courier makes a key known as that of a chat.
         let is_signed = matches!(answer.signature, Some(Signature::Signed { .. }));
         let sender = self.routes.named(answer.sender.as_str());

@@ -89,10 +89,7 @@ pub fn undeliverable(
 /// That the program of a recipient failed and is tried again: a BROADCAST, so that whoever waits for the answer waits on.
 /// Said once, however often the program fails after `since`. Nothing where nothing is said, and to one who asks nothing.
 pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
-    let asks = matches!(
-        record.meaning,
-        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
-    );
+    let asks = record.meaning.is_some_and(Intent::asks);
     if !asks || takes_no_answer(record) {
         return None;
     }

@@ -401,10 +401,7 @@ impl Arrival {
     /// names no thread with text that has not the form of an id, or that an answer may have made up
     /// ([`Self::may_make_up`]) and nobody knows.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
-        let answers = matches!(
-            self.meaning,
-            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
-        );
+        let answers = self.meaning.is_some_and(Intent::answers);
         let is_made_up = |thread: &str| {
             let is_guess = answers && !known.named_is_known;
             self.may_make_up() && (is_guess || IdForm::of(thread) == IdForm::Opaque)
@@ -436,10 +433,7 @@ impl Arrival {
     /// Who has to act on it next, as long as nothing has settled it. A chat that was exported is over: nobody waits for what
     /// was asked in it.
     pub fn wait(&self) -> Wait {
-        let asks = matches!(
-            self.meaning,
-            Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
-        );
+        let asks = self.meaning.is_some_and(Intent::asks);
         match self.side {
             _ if !asks || !self.counts() || self.way == Way::Filed => Wait::Nobody,
             Side::Mine => Wait::Them,
@@ -568,10 +562,7 @@ impl Arrival {
     /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is
     /// signed says what it means.
     pub fn copies_id_of(&self, question: &Record) -> bool {
-        let is_answer = matches!(
-            self.meaning,
-            Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error)
-        );
+        let is_answer = self.meaning.is_some_and(Intent::answers);
         let names_it = self.parent.as_deref().is_none_or(|p| p == question.id);
         let may_answer = question.asking().asks(&self.sender) || question.side == Side::Mine;
         is_answer && names_it && may_answer && self.may_make_up()

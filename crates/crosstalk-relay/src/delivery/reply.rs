@@ -51,10 +51,7 @@ pub(super) async fn take(
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
     }
-    let asks = matches!(
-        job.asked().meaning,
-        Some(Intent::Request | Intent::Poll | Intent::Escalate | Intent::Handoff)
-    );
+    let asks = job.asked().meaning.is_some_and(Intent::asks);
     let speaker = speaker(relay, job);
     let text = match reply {
         Reply::Text(_) if !asks => return Ok(()),
@@ -149,10 +146,7 @@ fn own(
     if is_receipt || (meaning == Some(Intent::Respond) && !asks) {
         return Ok(None);
     }
-    let answers = matches!(
-        meaning,
-        None | Some(Intent::Respond | Intent::Nack | Intent::Error | Intent::Ack)
-    );
+    let answers = meaning.is_none_or(Intent::answers);
     // Only what answers the question goes back to it. Anything else goes on from the reply, and never from one that takes
     // no answer.
     let cause = match answers {
@@ -199,10 +193,8 @@ fn own(
 fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
-    if matches!(
-        envelope.meaning(),
-        Some(Intent::Respond | Intent::Ack | Intent::Nack | Intent::Error | Intent::Close)
-    ) {
+    let ends = |meaning: Intent| meaning.answers() || meaning == Intent::Close;
+    if envelope.meaning().is_some_and(ends) {
         return Ok(());
     }
     let route = job.route.as_ref().map_or(job.to.as_str(), |r| &r.to);
