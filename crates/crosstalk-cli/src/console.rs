@@ -12,7 +12,7 @@ use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::unicode::escape;
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Stderr, Stdout, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Stderr, Stdout, Write as _};
 
 /// The style of a fault.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
@@ -51,6 +51,12 @@ pub(crate) fn fitted(text: &str, columns: Option<usize>) -> Cow<'_, str> {
         Some(columns) => screen::fit(text, columns),
         None => Cow::Borrowed(text),
     }
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"]
+        .iter()
+        .any(|yes| answer.eq_ignore_ascii_case(yes))
 }
 
 /// Stdout and stderr. Neither is locked between two writes: other threads of a command may have something to say.
@@ -154,6 +160,44 @@ impl Console {
             Failure::ClosedPipe => Ok(()),
             _ => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
         }
+    }
+
+    /// Whether a person can be asked: they see the question on stderr and type the answer.
+    pub(crate) fn can_ask(&self) -> bool {
+        std::io::stdin().is_terminal() && self.err.is_terminal()
+    }
+
+    /// Asks a person for a line, which comes without the spaces around it. Nothing if nobody can be asked, or the input
+    /// has ended.
+    pub(crate) fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {
+        if !self.can_ask() {
+            return Ok(None);
+        }
+        self.talk(question)?;
+        self.err.flush().map_err(Failure::of_output)?;
+        let mut line = Vec::new();
+        let read = std::io::stdin().lock().read_until(b'\n', &mut line);
+        let read = read.map_err(|e| Failure::Io("stdin".into(), e))?;
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        Ok((read > 0).then_some(line))
+    }
+
+    /// Asks a person to confirm what can't be undone; Enter alone means no. Where nobody can be asked, the failure says that
+    /// `--yes` does what `action` names.
+    pub(crate) fn confirm(&mut self, question: &str, action: &str) -> Result<bool, Failure> {
+        if !self.can_ask() {
+            return Err(Failure::Usage(format!(
+                "not a terminal; pass --yes to {action}"
+            )));
+        }
+        let answer = self.ask(&format!("{} [y/N] ", wrap(question, 0, 0)))?;
+        Ok(answer.is_some_and(|a| is_yes(&a)))
+    }
+
+    /// Offers something to a person; Enter alone means yes. Where nobody can be asked, the answer is no.
+    pub(crate) fn offer(&mut self, question: &str) -> Result<bool, Failure> {
+        let answer = self.ask(&format!("{question} [Y/n] "))?;
+        Ok(answer.is_some_and(|a| a.is_empty() || is_yes(&a)))
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {

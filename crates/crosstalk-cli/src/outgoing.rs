@@ -231,7 +231,7 @@ impl Delivery {
         self.print(console, &sent)?;
         let by_hand: Vec<&Sent> = sent.iter().filter(|one| one.is_by_hand()).collect();
         let stops: usize = by_hand.iter().map(|one| one.sealed.chats.len()).sum();
-        let steps = stops > 1 && !self.is_clipboard_off(desk) && step::is_possible();
+        let steps = stops > 1 && !self.is_clipboard_off(desk) && console.can_ask();
         let is_copied = match by_hand.first().filter(|_| !steps) {
             Some(first) => {
                 let copied = self.copy(desk, &first.pasted);

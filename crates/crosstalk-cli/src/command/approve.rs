@@ -14,7 +14,6 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use serde_json::json;
-use std::io::{IsTerminal as _, Write as _};
 
 /// Let a message go on that waits at a relay for a person; without an id, list what waits
 ///
@@ -22,7 +21,7 @@ use std::io::{IsTerminal as _, Write as _};
 /// list has the form crosstalk.approvals/1.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 nobody to ask, 10 no\nsuch message waits or the relay can't be reached, 11 its consent has ended,\n14 no permission or decided before, 16 its deadline has passed."
+    after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 no terminal and\nno --yes, 10 no such message waits or the relay can't be reached, 11 its\nconsent has ended, 14 no permission or decided before, 16 its deadline has\npassed."
 )]
 pub(crate) struct Approve {
     /// The message: its id, or the beginning of it
@@ -38,7 +37,7 @@ pub(crate) struct Approve {
 /// Stop a message that waits at a relay for a person; its sender is told why
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 nobody to ask, 10 no such message\nwaits or the relay can't be reached, 14 no permission or decided before."
+    after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 no terminal and no --yes,\n10 no such message waits or the relay can't be reached, 14 no permission or\ndecided before."
 )]
 pub(crate) struct Refuse {
     /// The message: its id, or the beginning of it
@@ -136,7 +135,11 @@ impl How {
             console.show(&exactly(text))?;
             console.show(&format!("  {}\n", styled(DIM, &raw.to_string())))?;
         }
-        if !self.yes && !confirmed(console, refused.is_some())? {
+        let (question, action) = match refused {
+            None => ("Approve it?", "approve it"),
+            Some(_) => ("Refuse it?", "refuse it"),
+        };
+        if !self.yes && !console.confirm(question, action)? {
             console.talk("nothing was decided\n")?;
             return Ok(Exit::FAILURE);
         }
@@ -249,21 +252,4 @@ fn unreadable(id: &str) -> Failure {
         ErrorCode::Format,
         format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
     )
-}
-
-fn confirmed(console: &mut Console, is_refusal: bool) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    let word = if is_refusal { "Refuse" } else { "Approve" };
-    if !stdin.is_terminal() {
-        return Err(Failure::Usage(format!(
-            "there is nobody to ask: say --yes to {} it",
-            word.to_lowercase()
-        )));
-    }
-    console.talk(&format!("{word} it? [y/N] "))?;
-    std::io::stderr().flush().map_err(Failure::of_output)?;
-    let mut answer = String::new();
-    let read = stdin.read_line(&mut answer);
-    read.map_err(|e| Failure::Io("stdin".into(), e))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
 }

@@ -9,7 +9,6 @@ use crate::view;
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _, Thread};
 use crosstalk_store::SqliteStore;
-use std::io::{IsTerminal as _, Write as _};
 
 /// Erase a message, or a thread with all its messages, after a question
 ///
@@ -18,7 +17,7 @@ use std::io::{IsTerminal as _, Write as _};
 /// with them; so do exported files and backups of the store.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nnobody can be asked."
+    after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nno terminal and no --yes."
 )]
 pub(crate) struct Forget {
     /// The message: its id, the beginning of it, or `last`; with --thread, the thread or one of its messages
@@ -44,7 +43,8 @@ impl Forget {
         let mut store = desk.kept(console)?;
         let erasure = self.find(&store)?;
         let what = erasure.describe(&store)?;
-        if !self.yes && !confirmed(console, &what)? {
+        let question = format!("Erase {what}? It can't be brought back.");
+        if !self.yes && !console.confirm(&question, &format!("erase {what}"))? {
             console.talk("Nothing was erased.\n")?;
             return Ok(Exit::FAILURE);
         }
@@ -106,20 +106,4 @@ impl Erasure {
             }
         }
     }
-}
-
-fn confirmed(console: &mut Console, what: &str) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Err(Failure::Usage(format!(
-            "not a terminal, so nobody can be asked: pass --yes to erase {what}"
-        )));
-    }
-    let question = wrap(&format!("Erase {what}? It can't be brought back."), 0, 0);
-    console.talk(&format!("{question} [y/N] "))?;
-    std::io::stderr().flush().map_err(Failure::of_output)?;
-    let mut answer = String::new();
-    let read = stdin.read_line(&mut answer);
-    read.map_err(|e| Failure::Io("stdin".into(), e))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
 }

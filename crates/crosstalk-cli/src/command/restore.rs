@@ -16,7 +16,6 @@ use crate::relay::sound::check_blobs;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use replay::{Replayed, Revocations, Source};
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Bring a relay back out of a backup
@@ -166,27 +165,13 @@ impl Restore {
             return Ok(None);
         }
         let what = found.describe();
-        match confirmed(console, &what)? {
+        let told = format!("After this backup was made, these were revoked: {what}.");
+        let told = wrap(&escape(&told), 0, 0);
+        match console.offer(&format!("{told}\nReplay the revocations?"))? {
             true => replay(console, &found, restored).map(|()| None),
             false => Ok(Some(what)),
         }
     }
-}
-
-/// Asks whether to replay; nobody is asked where there is no terminal.
-fn confirmed(console: &mut Console, what: &str) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Ok(false);
-    }
-    let text = format!("After this backup was made, these were revoked: {what}.");
-    let text = wrap(&escape(&text), 0, 0);
-    console.talk(&format!("{text}\nReplay the revocations? [Y/n] "))?;
-    std::io::stderr().flush().map_err(Failure::of_output)?;
-    let mut answer = String::new();
-    let read = stdin.read_line(&mut answer);
-    read.map_err(|e| Failure::Io("stdin".into(), e))?;
-    Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes" | "Yes"))
 }
 
 /// Replays revocations, and tells what came of it.

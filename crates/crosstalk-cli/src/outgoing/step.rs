@@ -8,12 +8,6 @@ use crate::paragraph::wrap;
 use ::console::{Key, Term};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Assistant;
-use std::io::{BufRead as _, IsTerminal as _};
-
-/// Whether somebody is there who can ask for the next one.
-pub(super) fn is_possible() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
 
 /// Steps through the chats: copies the message for one, and waits for a key before the next.
 pub(super) fn walk(
@@ -65,13 +59,9 @@ fn goes_on(console: &mut Console) -> Result<bool, Failure> {
             Ok(_) => {}
         }
     }
-    console.talk(&styled(
-        DIM,
-        "Press Enter to go on, or q and Enter to end.\n",
-    ))?;
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    Ok(matches!(read, Ok(1..)) && !line.trim().eq_ignore_ascii_case("q"))
+    let ask = styled(DIM, "Press Enter to go on, or q and Enter to end.\n");
+    let line = console.ask(&ask)?;
+    Ok(line.is_some_and(|line| !line.eq_ignore_ascii_case("q")))
 }
 
 /// What Control-D sends.

@@ -300,7 +300,7 @@ fn one_message_is_forgotten_and_the_rest_of_the_thread_stays() {
     assert_eq!(
         kalle(&home, &["forget", &answer], "").code,
         2,
-        "nobody to ask"
+        "not a terminal"
     );
     assert_eq!(kalle(&home, &["forget", &answer, "--yes"], "").code, 0);
     assert_eq!(files_with(&home, "xylomarimba"), 0);
@@ -362,7 +362,7 @@ fn what_is_forgotten_is_gone_from_every_file() {
         named.err
     );
     let forget = ["forget", "--thread", &thread];
-    assert_eq!(kalle(&home, &forget, "").code, 2, "nobody to ask");
+    assert_eq!(kalle(&home, &forget, "").code, 2, "not a terminal");
     let forget = [&forget[..], &["--yes"]].concat();
     assert_eq!(kalle(&home, &forget, "").code, 0);
     assert_eq!(kalle(&home, &["search", "xylomarimba"], "").code, 1);

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::Args;
 use crosstalk_store::{ConfigFile, Home};
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Open the settings in an editor
@@ -41,7 +41,7 @@ impl Edit {
             }
             if let Err(fault) = check(&after, file.path()) {
                 console.failure(&fault)?;
-                if again(console)? {
+                if console.offer("Edit it again?")? {
                     continue;
                 }
                 let fault = Failure::Failed("the settings stay as they were".to_owned());
@@ -75,19 +75,6 @@ fn copy_of(text: &str) -> Result<PathBuf, Failure> {
     copy.write_all(text.as_bytes()).map_err(fault)?;
     let (_, path) = copy.keep().map_err(|e| fault(e.error))?;
     Ok(path)
-}
-
-/// Whether to go on: asked only if somebody is there.
-fn again(console: &mut Console) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Ok(false);
-    }
-    console.talk("Edit it again? [Y/n] ")?;
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    let read = read.map_err(|e| Failure::Io("stdin".to_owned(), e))?;
-    Ok(read > 0 && !answer.trim().to_ascii_lowercase().starts_with('n'))
 }
 
 fn replace(file: &ConfigFile, before: &str, after: &str) -> Result<(), Failure> {

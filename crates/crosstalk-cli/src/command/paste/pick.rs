@@ -12,7 +12,6 @@ use crate::view::{self, Look, first_line};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Store as _};
 use crosstalk_store::SqliteStore;
-use std::io::{IsTerminal as _, Write as _};
 
 /// How many questions are listed.
 const MOST: usize = 9;
@@ -35,8 +34,7 @@ pub(super) fn pick(
         candidates.len()
     ))?;
     list(console, store, &questions)?;
-    let is_asked = may_ask && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let picked = match is_asked {
+    let picked = match may_ask {
         true => ask(console, &questions)?,
         false => None,
     };
@@ -74,15 +72,11 @@ fn list(console: &mut Console, store: &SqliteStore, questions: &[Record]) -> Res
 /// The question whose number a person types; none without one.
 fn ask(console: &mut Console, questions: &[Record]) -> Result<Option<Record>, Failure> {
     loop {
-        console.talk("Which one does it answer? A number, or Enter for none: ")?;
-        std::io::stderr().flush().map_err(Failure::of_output)?;
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line);
-        read.map_err(|e| Failure::Io("stdin".into(), e))?;
-        if line.trim().is_empty() {
+        let line = console.ask("Which one does it answer? A number, or Enter for none: ")?;
+        let Some(line) = line.filter(|line| !line.is_empty()) else {
             return Ok(None);
-        }
-        let number = line.trim().parse::<usize>().ok();
+        };
+        let number = line.parse::<usize>().ok();
         let picked = number
             .and_then(|n| n.checked_sub(1))
             .and_then(|n| questions.get(n));

@@ -12,7 +12,6 @@ use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Record, Way, is_same_party};
-use std::io::{IsTerminal as _, Write as _};
 
 /// The message that is answered.
 pub(super) fn answered(
@@ -126,13 +125,9 @@ fn speaker(
     let from = match (from, call.invited.as_slice()) {
         (Some(from), _) => from,
         (None, [only]) => return Ok(only.clone()),
-        (None, _) if std::io::stdin().is_terminal() => {
-            console.talk(&format!("Who said it? One of {asked}: "))?;
-            std::io::stderr().flush().map_err(Failure::of_output)?;
-            let mut line = String::new();
-            let read = std::io::stdin().read_line(&mut line);
-            read.map_err(|e| Failure::Io("stdin".into(), e))?;
-            resolve_typed(&desk.config, line.trim())
+        (None, _) if console.can_ask() => {
+            let line = console.ask(&format!("Who said it? One of {asked}: "))?;
+            resolve_typed(&desk.config, &line.unwrap_or_default())
         }
         (None, _) => {
             return Err(Failure::Usage(format!(
