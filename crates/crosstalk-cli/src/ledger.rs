@@ -196,11 +196,10 @@ pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), F
     if withdrawn.consents.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = withdrawn.consents.iter().map(|c| view::line(c)).collect();
     console.talk(&format!(
         "{}: {}; {}\n",
         styled(GREEN, "Withdrawn"),
-        names.join(", "),
+        view::names(&withdrawn.consents),
         match withdrawn.erased.len() {
             0 => "there was nothing to erase here".to_owned(),
             1 => "1 message erased here, whose digest stays".to_owned(),

@@ -97,6 +97,16 @@ pub(crate) fn party(name: &str) -> String {
     }
 }
 
+/// Names in a sentence: `CHATGPT, CLAUDE and GEMINI`.
+pub(crate) fn names<S: AsRef<str>>(names: &[S]) -> String {
+    let shown: Vec<String> = names.iter().map(|n| party(&line(n.as_ref()))).collect();
+    match shown.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// When a message is from: one of an archive by its own words, else when it came.
 fn time_of(record: &Record) -> Timestamp {
     let told = record
@@ -154,6 +164,15 @@ pub(crate) fn around(body: &str, search: &Search, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_read_as_in_a_sentence() {
+        assert_eq!(names::<&str>(&[]), "");
+        assert_eq!(names(&["CHATGPT"]), "CHATGPT");
+        assert_eq!(names(&["CHATGPT", "CLAUDE"]), "CHATGPT and CLAUDE");
+        let three = ["CHATGPT", "CLAUDE", "a\nb"];
+        assert_eq!(names(&three), "CHATGPT, CLAUDE and a\\u{a}b");
+    }
 
     #[test]
     fn a_field_stays_on_its_line() {

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::schema::RELAYS;
+use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::Pattern;
@@ -146,7 +147,7 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
             true => format!("All messages go to {url}."),
             false => format!(
                 "All messages go to {url}, except those to {}, which have a relay of their own: `crosstalk relay list` shows it.",
-                escape(&apart.join(", "))
+                view::names(&apart)
             ),
         };
     }
@@ -155,8 +156,8 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
         (None, Some(_)) => "`crosstalk relay list` shows where others go".to_owned(),
         (None, None) => "all others stay on this machine".to_owned(),
     };
-    let whom = added.patterns().join(", ");
-    format!("Messages to {} go to {url}; {rest}.", escape(&whom))
+    let whom = view::names(&added.patterns());
+    format!("Messages to {whom} go to {url}; {rest}.")
 }
 
 /// Where messages go now that a relay was removed.

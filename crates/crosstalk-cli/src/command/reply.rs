@@ -6,6 +6,7 @@ use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::unicode::escape;
@@ -152,10 +153,9 @@ fn warn_of_stranger(
     if call.asks(sender) {
         return Ok(());
     }
-    let asked: Vec<_> = call.invited.iter().map(|i| escape(i)).collect();
     console.warning(&format!(
         "{} is not among those who are asked, so this is no ballot: answer with --from NAME for one of {}",
         escape(sender),
-        asked.join(", ")
+        view::names(&call.invited)
     ))
 }

@@ -13,6 +13,7 @@ use crate::relay::archive;
 use crate::relay::data::{Data, DataArgument, NotAlone, make_folder};
 use crate::relay::progress::Progress;
 use crate::relay::sound::check_blobs;
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use replay::{Replayed, Revocations, Source};
@@ -202,7 +203,7 @@ fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result
         console.warning(&format!(
             "these consents still count, because no signed REVOKE of them was found that the relay accepts: {}. Have them \
              revoked again",
-            left.join(", ")
+            view::names(&left)
         ))?;
     }
     Ok(())

@@ -5,6 +5,7 @@ use crate::clipboard::{ClipboardError, Copied};
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use crate::view::names;
 use ::console::{Key, Term};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Assistant;
@@ -78,7 +79,7 @@ fn tell_left(console: &mut Console, left: &[(&Sent, &str, &str)]) -> Result<(), 
 /// Says how to copy the messages that are not on the clipboard yet.
 pub(super) fn tell_later(console: &mut Console, later: &[(&Sent, &str)]) -> Result<(), Failure> {
     for (sent, id) in later {
-        tell_later_one(console, sent, id, &listed(&sent.sealed.chats))?;
+        tell_later_one(console, sent, id, &names(&sent.sealed.chats))?;
     }
     Ok(())
 }
@@ -124,7 +125,7 @@ fn tell_uncopied(console: &mut Console, messages: &[&Sent]) -> Result<(), Failur
     for sent in messages {
         let chats = &sent.sealed.chats;
         if chats.len() > 1 {
-            console.talk(&format!("Paste it to {}.\n", listed(chats)))?;
+            console.talk(&format!("Paste it to {}.\n", names(chats)))?;
         }
         if sent.sealed.has_primer {
             let own = sent.sealed.assistant();
@@ -143,7 +144,7 @@ fn tell_uncopied(console: &mut Console, messages: &[&Sent]) -> Result<(), Failur
     };
     let hint = format!(
         "{} may not know the format yet: `crosstalk prompt{reader}` prints the primer, to paste in front.",
-        listed(&primed)
+        names(&primed)
     );
     console.talk(&format!("{}\n", styled(DIM, &wrap(&hint, 0, 0))))
 }
@@ -158,7 +159,7 @@ fn tell_fault(console: &mut Console, fault: &ClipboardError) -> Result<(), Failu
 
 /// Where a copied message is, and where it goes.
 fn sentence(copied: Copied, sent: &Sent, chats: &[String]) -> String {
-    let chats = listed(chats);
+    let chats = names(chats);
     let primer = match sent.sealed.has_primer {
         true => ", with the primer that teaches the format",
         false => "",
@@ -172,16 +173,6 @@ fn sentence(copied: Copied, sent: &Sent, chats: &[String]) -> String {
         }
     };
     format!("{}\n", wrap(&text, 0, 0))
-}
-
-/// `CHATGPT, CLAUDE and GEMINI`.
-fn listed(chats: &[String]) -> String {
-    let shown: Vec<String> = chats.iter().map(|c| escape(c).into_owned()).collect();
-    match shown.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-        None => String::new(),
-    }
 }
 
 /// Why one of several messages was not sent.

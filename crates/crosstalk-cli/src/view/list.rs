@@ -1,7 +1,7 @@
 //! Lists: threads, and messages one below the other.
 
 use super::message::{badge, warning};
-use super::{Look, intent, line, parties, party, time_of};
+use super::{Look, intent, line, names, parties, party, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
 use crate::screen::{cells, clip_cells, visible};
@@ -74,16 +74,11 @@ pub(super) fn state(thread: &Thread) -> String {
     match thread.state() {
         ThreadState::Closed => "closed".to_owned(),
         ThreadState::YourTurn => "your turn".to_owned(),
-        ThreadState::Carry(names) => format!("carry to {}", shown(&names)),
-        ThreadState::WaitingFor(names) => format!("waiting for {}", shown(&names)),
+        ThreadState::Carry(list) => format!("carry to {}", names(&list)),
+        ThreadState::WaitingFor(list) => format!("waiting for {}", names(&list)),
         ThreadState::Answered => "answered".to_owned(),
         ThreadState::Open => "open".to_owned(),
     }
-}
-
-fn shown(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|n| party(n)).collect();
-    names.join(", ")
 }
 
 /// Messages that wait for others: for whom, since when, what about, and the beginning of the text.
@@ -100,7 +95,7 @@ pub(crate) fn asked(
         let record = &asked.record;
         let tail = format!("{} · {}", age(time_of(record), look.now), short(&record.id));
         let room = look.width.saturating_sub(cells(&tail) + 2).max(LEAST);
-        let whom = clip_cells(&shown(&asked.of), room);
+        let whom = clip_cells(&names(&asked.of), room);
         out.push_str(&super::sides(
             (&styled(BOLD, &whom), cells(&whom)),
             (&styled(DIM, &tail), cells(&tail)),

@@ -2,7 +2,7 @@
 //! with all their answers below it.
 
 use super::message::{CUT_OFF, badge, caution, lines, warning};
-use super::{Look, intent, parties, party, sides, time_of};
+use super::{Look, intent, names, parties, party, sides, time_of};
 use crate::age::age;
 use crate::console::{BOLD, DIM, RED, YELLOW, styled};
 use crate::desk::why_gone;
@@ -178,9 +178,9 @@ fn node(
         out.push_str(&styled(DIM, &more));
     }
     let silent = asked.iter().filter(|r| r.wait == Wait::Them);
-    let silent: Vec<String> = silent.map(|r| party(&r.receiver)).collect();
+    let silent: Vec<&str> = silent.map(|r| r.receiver.as_str()).collect();
     if !others.is_empty() && !silent.is_empty() {
-        let line = format!("{pad}no answer yet from {}", silent.join(", "));
+        let line = format!("{pad}no answer yet from {}", names(&silent));
         out.push_str(&format!(
             "{}\n",
             styled(DIM, &clip_cells(&line, look.width))

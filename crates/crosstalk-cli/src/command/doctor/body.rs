@@ -1,6 +1,7 @@
 //! The body against its `meta: integrity` block, in plain words (CAN-013).
 
 use crate::paragraph::{count, wrap};
+use crate::view;
 use crosstalk_envelope::{Diagnosis, Document, Signature};
 
 /// What is known about the body and the signature.
@@ -78,12 +79,7 @@ fn ranges(numbers: &[usize]) -> String {
     if runs.len() > SHOWN {
         words.push("others".to_owned());
     }
-    let last = words.pop().unwrap_or_default();
-    let list = if words.is_empty() {
-        last
-    } else {
-        format!("{} and {last}", words.join(", "))
-    };
+    let list = view::names(&words);
     if numbers.len() == 1 {
         format!("line {list} is")
     } else {

@@ -44,8 +44,8 @@ impl AtRelay<'_> {
             let answer = json!({"schema": RELAY_INBOX, "messages": reports});
             console.data(json::pretty(&answer)?)?;
         } else if reports.is_empty() {
-            let whom = addresses.join(", ");
-            console.talk(&format!("nothing waits there for {}\n", view::line(&whom)))?;
+            let whom = view::names(&addresses);
+            console.talk(&format!("nothing waits there for {whom}\n"))?;
         }
         Ok(exit)
     }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::outgoing::refused;
 use crate::recipient::resolve_typed;
+use crate::view;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
@@ -114,13 +115,9 @@ fn speaker(
     }
     let call = Call::read(document, &answered.id, None);
     let open = KeptPoll::missing(console, desk, &answered.id)?;
-    let who = |names: &[String]| {
-        let names: Vec<_> = names.iter().map(|n| escape(n)).collect();
-        names.join(", ")
-    };
     let asked = match open.is_empty() {
-        true => who(&call.invited),
-        false => who(&open),
+        true => view::names(&call.invited),
+        false => view::names(&open),
     };
     let from = match (from, call.invited.as_slice()) {
         (Some(from), _) => from,

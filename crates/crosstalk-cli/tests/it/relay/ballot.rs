@@ -51,7 +51,11 @@ fn a_plain_answer_says_whose_it_is_and_is_corrected_by_the_id_that_is_shown() {
     assert!(hint.err.contains("--from NAME"), "{}", hint.err);
     let whose = kalle.say(&["paste", "-", "--as-reply-to", &id], plain);
     assert_eq!(whose.code, 2, "{}", whose.err);
-    assert!(whose.err.contains("one of CLAUDE, GEMINI"), "{}", whose.err);
+    assert!(
+        whose.err.contains("one of CLAUDE and GEMINI"),
+        "{}",
+        whose.err
+    );
     let from = |name: &str, text: &str| {
         let arguments = ["paste", "-", "--json", "--as-reply-to", &id, "--from", name];
         kalle.say(&arguments, text)
