@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Diagnostic, Reading, Scan, decode, limit, scan};
@@ -122,12 +123,7 @@ impl Input {
     /// The file that it is from, as it is typed in a command; nothing for stdin and the clipboard.
     pub(crate) fn file_argument(&self) -> Option<String> {
         let path = self.path.as_deref().filter(|p| p.exists())?;
-        let shown = shown_path(path.to_str()?);
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./\\:".contains(c);
-        Some(match shown.chars().all(is_plain) {
-            true => shown.into_owned(),
-            false => format!("'{}'", shown.replace('\'', "'\\''")),
-        })
+        path.to_str().map(shell::word)
     }
 
     /// The text, or what stands before the fault, and the fault.

@@ -17,6 +17,7 @@
 //! clipboard  copying and pasting         editor  a text that a person writes
 //! console    stdout for data, stderr for talk
 //! screen     the size of the terminal, and text that fits
+//! shell      words of commands that people copy
 //! guide      commands by purpose, and the words that people type for them
 //! exit       the exit codes              failure what ends a command early
 //! ```
@@ -53,6 +54,7 @@ mod render;
 mod report;
 mod schema;
 mod screen;
+mod shell;
 mod view;
 
 use clap::{CommandFactory as _, FromArgMatches as _};

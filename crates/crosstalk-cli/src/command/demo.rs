@@ -19,6 +19,7 @@ use crate::json;
 use crate::paragraph::wrap_to;
 use crate::relay::progress::Progress;
 use crate::schema::DEMO;
+use crate::shell;
 use crate::view::Look;
 use chapter::{CHAPTERS, Chapter};
 use clap::Args;
@@ -141,7 +142,7 @@ impl Demo {
         let kept = match &self.keep {
             Some(_) => format!(
                 "Everything is in {}: each envelope in envelopes/, the data of the relay in relay/, the audit in bundle/.",
-                path(folder)
+                shown_path(&folder.to_string_lossy())
             ),
             None => "The folder is gone again; `crosstalk demo --keep story` leaves everything to look at.".to_owned(),
         };
@@ -186,7 +187,7 @@ fn heading(number: u64, all: usize, title: &str, columns: usize) -> String {
 fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Some(folder) = kept {
-        let file = |name: &str| path(&folder.join(name));
+        let file = |name: &str| shell::word(&folder.join(name).to_string_lossy());
         all.push((
             "the audit once more, as an outsider does it",
             format!(
@@ -226,15 +227,6 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
     ];
     all.extend(others.map(|(what, command)| (what, command.to_owned())));
     all
-}
-
-/// A path for people and for a shell.
-fn path(path: &Path) -> String {
-    let shown = shown_path(&path.to_string_lossy()).into_owned();
-    match shown.contains(' ') {
-        true => format!("\"{shown}\""),
-        false => shown,
-    }
 }
 
 /// A mark in front of what was checked.

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::shell;
 use clap::Args;
 use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey};
 use crosstalk_relay::config::Config;
@@ -23,7 +24,7 @@ impl DataArgument {
     /// The flag as it was given, for commands that are recommended; empty if it was not.
     pub(crate) fn as_flag(&self) -> String {
         match &self.data {
-            Some(folder) => format!(" --data {}", shown_path(&folder.to_string_lossy())),
+            Some(folder) => format!(" --data {}", shell::word(&folder.to_string_lossy())),
             None => String::new(),
         }
     }

@@ -12,6 +12,7 @@ use crate::relay::handing::{Attached, Handed, hand, upload};
 use crate::relay::hint;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Through, Waiting};
+use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
@@ -119,11 +120,11 @@ impl Parcel<'_> {
                 })
             }
             Ok(Handed::Taken) if self.wait.is_some() => {
-                let me = escape(document.sender());
+                let me = shell::word(document.sender());
                 hint::tell(console, &desk.config, remote, known)?;
                 console.talk(&format!(
                     "No answer yet; the message is at {url}.\n`crosstalk relay deliver {id} --wait 60` waits on.\n`crosstalk \
-                     inbox --relay {url} --for '{me}' --take` fetches the answer later.\n"
+                     inbox --relay {url} --for {me} --take` fetches the answer later.\n"
                 ))?;
                 Ok(ErrorCode::Timeout.into())
             }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
+use crate::shell;
 use crate::view;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::is_human;
@@ -167,8 +168,8 @@ impl AtRelay {
     fn fetch(&self, address: &str) -> String {
         format!(
             "crosstalk inbox --relay {} --for {} --take",
-            shell_word(&self.url),
-            shell_word(address)
+            shell::word(&self.url),
+            shell::word(address)
         )
     }
 
@@ -204,7 +205,7 @@ impl AtRelay {
                 }
             }
         }
-        let url = shell_word(&self.url);
+        let url = shell::word(&self.url);
         for (number, what) in [
             (
                 found.held,
@@ -249,31 +250,5 @@ impl AtRelay {
             "held": found.held,
             "to_carry": found.to_carry,
         })
-    }
-}
-
-/// A text as one word of a command line that people copy: what others wrote must not become a command.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", view::line(text).replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_stays_one_word() {
-        assert_eq!(
-            shell_word("human://localhost/queue"),
-            "human://localhost/queue"
-        );
-        assert_eq!(shell_word("BROTHER AI"), "'BROTHER AI'");
-        assert_eq!(shell_word("x'; rm -rf ~ #`id`"), "'x'\\''; rm -rf ~ #`id`'");
-        assert_eq!(shell_word("a\nb"), "'a\\u{a}b'");
-        assert_eq!(shell_word(""), "''");
     }
 }
