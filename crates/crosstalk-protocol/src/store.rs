@@ -29,7 +29,7 @@ pub use record::{
     AskedMessage, Found, Listing, OpenQuestion, Outcome, Page, Record, Thread, ThreadFilter,
     ThreadState,
 };
-pub use relocation::{Filing, Link, Moved, Relocation, plan_relocation};
+pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use round::rounds;
 pub use search::{Field, Search, SearchError, Term, searchable};
 

@@ -16,7 +16,7 @@ pub struct Link<'l> {
 
 /// Where a message is filed: its thread, and the message that it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filing {
+pub struct Placement {
     /// The thread.
     pub thread: String,
     /// The message that it is taken to answer, else the one that its envelope says it answers.
@@ -37,18 +37,18 @@ pub enum Relocation {
 /// Decides about a move. `thread` has all messages of the thread that the message is in now.
 ///
 /// ```
-/// use crosstalk_protocol::store::{Filing, Link, Relocation, plan_relocation};
-/// let filing = |thread: &str, answers: &str| Filing { thread: thread.into(), answers: Some(answers.into()) };
+/// use crosstalk_protocol::store::{Link, Placement, Relocation, plan_relocation};
+/// let placement = |thread: &str, answers: &str| Placement { thread: thread.into(), answers: Some(answers.into()) };
 /// let thread = [Link { id: "A1", parent: Some("M1") }, Link { id: "M2", parent: Some("A1") }];
-/// let now = filing("T1", "M1");
-/// assert_eq!(plan_relocation("A1", &thread, (&now, &filing("T2", "M9"))), Relocation::Moves(vec!["M2".into()]));
-/// assert_eq!(plan_relocation("A1", &thread, (&now, &filing("T1", "M2"))), Relocation::AnswersItself);
+/// let now = placement("T1", "M1");
+/// assert_eq!(plan_relocation("A1", &thread, (&now, &placement("T2", "M9"))), Relocation::Moves(vec!["M2".into()]));
+/// assert_eq!(plan_relocation("A1", &thread, (&now, &placement("T1", "M2"))), Relocation::AnswersItself);
 /// assert_eq!(plan_relocation("A1", &thread, (&now, &now)), Relocation::Stays);
 /// ```
 pub fn plan_relocation(
     moved: &str,
     thread: &[Link<'_>],
-    (now, then): (&Filing, &Filing),
+    (now, then): (&Placement, &Placement),
 ) -> Relocation {
     if now == then {
         return Relocation::Stays;
@@ -83,7 +83,7 @@ pub enum Moved {
         /// The thread that it was in.
         from: String,
         /// Where it is now.
-        to: Filing,
+        to: Placement,
         /// How many messages went along, because they answer it.
         along: usize,
         /// The message that it settles now.
@@ -116,17 +116,17 @@ mod tests {
             // A circle that somebody made up.
             link("A", Some("C")),
         ];
-        let filing = |thread: &str, answers: &str| Filing {
+        let placement = |thread: &str, answers: &str| Placement {
             thread: thread.into(),
             answers: Some(answers.into()),
         };
-        let now = filing("T1", "Q");
-        let plan = |then: &Filing| plan_relocation("A", &thread, (&now, then));
+        let now = placement("T1", "Q");
+        let plan = |then: &Placement| plan_relocation("A", &thread, (&now, then));
         let along = Relocation::Moves(vec!["B".into(), "C".into()]);
-        assert_eq!(plan(&filing("T2", "X")), along);
-        assert_eq!(plan(&filing("T1", "D")), Relocation::Moves(vec![]));
+        assert_eq!(plan(&placement("T2", "X")), along);
+        assert_eq!(plan(&placement("T1", "D")), Relocation::Moves(vec![]));
         for itself in ["A", "B", "C"] {
-            assert_eq!(plan(&filing("T1", itself)), Relocation::AnswersItself);
+            assert_eq!(plan(&placement("T1", itself)), Relocation::AnswersItself);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Moving a message that was filed with the wrong question. What it takes along is decided by the protocol
 //! ([`plan_relocation`]); the envelope stays as it is.
 
-use crosstalk_protocol::store::{Filing, Link, Moved, Relocation, plan_relocation};
+use crosstalk_protocol::store::{Link, Moved, Placement, Relocation, plan_relocation};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
         return Ok(Moved::Unknown);
     }
     let before = row(db, place.seq)?;
-    let now = Filing {
+    let now = Placement {
         thread: before.thread.clone(),
         answers: before.arrival.answered().map(str::to_owned),
     };
@@ -29,7 +29,7 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
             Some(thread) => {
                 let answers = Some(answers.to_owned());
                 (
-                    Filing {
+                    Placement {
                         thread,
                         answers: answers.clone(),
                     },
@@ -41,7 +41,7 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
         None => match first_filing(db, place.seq)? {
             Some((thread, inferred)) => {
                 let answers = inferred.clone().or_else(|| before.arrival.parent.clone());
-                (Filing { thread, answers }, inferred)
+                (Placement { thread, answers }, inferred)
             }
             None => return Ok(Moved::Stays),
         },

@@ -5,9 +5,9 @@ use crate::letter::{Letter, letter, nameless};
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, CandidateQuestion, Filing, Link, Lookup, Meant, Moved, NamedIds,
-    Outcome, Page, Record, Relocation, Search, Side, Store, Thread, ThreadFilter, ThreadHints,
-    Wait, Way, party, plan_relocation,
+    Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Outcome, Page,
+    Placement, Record, Relocation, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
+    Way, party, plan_relocation,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -147,13 +147,13 @@ impl Model {
         let (Some(moved), Some(target)) = (place(id), place(target)) else {
             return false;
         };
-        let filing = |thread: &str, answers: Option<&str>| Filing {
+        let placement = |thread: &str, answers: Option<&str>| Placement {
             thread: thread.to_owned(),
             answers: answers.map(str::to_owned),
         };
         let (row, target) = (&self.rows[moved], &self.rows[target]);
-        let now = filing(&row.thread, row.arrival.answered());
-        let then = filing(&target.thread, Some(target.arrival.id()));
+        let now = placement(&row.thread, row.arrival.answered());
+        let then = placement(&target.thread, Some(target.arrival.id()));
         let links = self.rows.iter().filter(|r| r.thread == now.thread);
         let links: Vec<Link<'_>> = links
             .map(|r| Link {

@@ -3,7 +3,7 @@
 use super::{file, ids, put, settled, wait};
 use crate::letter::{Letter, letter, nameless};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Filing, Moved, Outcome, Side, Store, Wait};
+use crosstalk_protocol::store::{Moved, Outcome, Placement, Side, Store, Wait};
 
 fn ask(id: &str, thread: &str) -> Letter {
     letter(id).thread(thread).side(Side::Mine)
@@ -78,7 +78,7 @@ pub(crate) fn an_answer_moves_and_moves_back(store: &mut dyn Store) {
     file(store, &ask("M2", "T2"));
     file(store, &answer("A1").thread("T1").parent("M1"));
     assert_eq!(store.relocate("A1", None).unwrap(), Moved::Stays);
-    let to = |thread: &str, answers: &str| Filing {
+    let to = |thread: &str, answers: &str| Placement {
         thread: thread.to_owned(),
         answers: Some(answers.to_owned()),
     };
