@@ -207,9 +207,24 @@ pub(crate) fn seen(store: &SqliteStore, address: &str) -> Result<Vec<Record>, Fa
     Ok(seen)
 }
 
-/// The latest message that was asked and has no answer yet.
-pub(crate) fn latest_asked(store: &SqliteStore) -> Result<Option<Record>, Failure> {
-    find_recent(store, |r| matches!(r.wait, Wait::Them | Wait::Carry))
+/// The latest question without an answer that waits in one of these ways, in the latest threads.
+pub(crate) fn latest_open(store: &SqliteStore, waits: &[Wait]) -> Result<Option<Record>, Failure> {
+    let filter = ThreadFilter {
+        waiting: !waits.contains(&Wait::Them),
+        ..ThreadFilter::default()
+    };
+    let threads = store.threads(&filter, Page::first(RECENT))?.items;
+    let mut latest: Option<Record> = None;
+    for thread in threads.iter().filter(|t| t.waiting + t.asked > 0) {
+        // The threads with the latest messages come first: no later one has a later question.
+        if latest.as_ref().is_some_and(|l| l.at > thread.last_at) {
+            break;
+        }
+        let records = everything(store, &thread.id)?.into_iter();
+        let open = records.filter(|r| waits.contains(&r.wait));
+        latest = open.chain(latest).max_by_key(|r| r.seq);
+    }
+    Ok(latest)
 }
 
 /// The latest message of a kind in the latest threads.

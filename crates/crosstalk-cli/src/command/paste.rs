@@ -131,7 +131,7 @@ impl Paste {
             // The latest message without an answer is another one by now: the same text is known, and answers nothing else.
             let store = keeper.desk.kept(console)?;
             let is_poll = |r: Record| r.meaning == Some(Intent::Poll);
-            if !desk::latest_asked(&store)?.is_some_and(is_poll) {
+            if !plain::latest_question(&store)?.is_some_and(is_poll) {
                 return keeper.keep(console, &Input::of_text(&input.name, before.text.clone()));
             }
         }

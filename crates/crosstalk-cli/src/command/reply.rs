@@ -12,7 +12,7 @@ use crosstalk_envelope::Intent;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Page, Record, Side, Store as _, Wait, is_same_party};
+use crosstalk_protocol::store::{Record, Side, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// Answer a message
@@ -61,10 +61,7 @@ fn found(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
 
 /// The message that waits for an answer, the latest one first.
 fn waiting(store: &SqliteStore) -> Result<Record, Failure> {
-    let inbox = store.inbox(Page::first(50))?;
-    let mine = inbox.items.into_iter().find(|r| r.wait == Wait::Me);
-    let mine = mine.map(desk::veiled);
-    mine.ok_or_else(|| {
+    desk::latest_open(store, &[Wait::Me])?.ok_or_else(|| {
         Failure::Failed(
             "nothing waits for an answer of yours: name a message (`crosstalk threads`, `crosstalk show THREAD`), or \
              `last`"

@@ -12,7 +12,13 @@ use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Record, Way, is_same_party};
+use crosstalk_protocol::store::{Record, Wait, Way, is_same_party};
+use crosstalk_store::SqliteStore;
+
+/// The latest question that somebody else has to answer.
+pub(super) fn latest_question(store: &SqliteStore) -> Result<Option<Record>, Failure> {
+    desk::latest_open(store, &[Wait::Them, Wait::Carry])
+}
 
 /// The message that is answered.
 pub(super) fn answered(
@@ -22,7 +28,7 @@ pub(super) fn answered(
 ) -> Result<Record, Failure> {
     let store = desk.kept(console)?;
     match reference {
-        "" | desk::LAST => desk::latest_asked(&store)?.ok_or_else(|| {
+        "" | desk::LAST => latest_question(&store)?.ok_or_else(|| {
             Failure::Failed(
                 "no message of yours waits for an answer: name the one that this text answers with --as-reply-to ID"
                     .into(),
