@@ -31,8 +31,8 @@ mod trace;
 pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use delivery::{
-    Attempt, Backoff, Delivery, Handler, PROGRAM_FAILED, PROGRAM_RETRIED, Priority, Quarantined,
-    Recipient, State, public_reason,
+    Attempt, Backoff, Delivery, Handler, Priority, Quarantined, Recipient, State, program_failure,
+    public_reason,
 };
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};

@@ -209,7 +209,7 @@ impl Delivery {
     /// #     queued_at: Timestamp::from_millis(0), delivered_at: None, read_at: None, acknowledged_at: None,
     /// #     failed_at: None, reason: None, next_at: None };
     /// delivery.reason = Some("E-ROUTE: the command ended with exit status: 3; it says: no such key".into());
-    /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the program that answers there failed");
+    /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the program that answers for this address failed");
     /// ```
     pub fn public_reason(&self) -> Option<String> {
         let reason = self.reason.as_deref()?;
@@ -221,16 +221,29 @@ impl Delivery {
         Some(match (code, self.state) {
             (Some(code), _) => format!("{word}: {}", public_reason(self.by, *code)),
             (None, State::Queued) if self.by == Handler::Exec => PROGRAM_RETRIED.into(),
-            (None, State::Queued) => "it did not work, and is tried again".into(),
+            (None, State::Queued) => "the delivery failed and will be retried".into(),
             (None, _) => "it was not delivered".into(),
         })
     }
 }
 
-/// Why a delivery failed whose recipient is a program, in words that say nothing about the machine where it runs.
-pub const PROGRAM_FAILED: &str = "the program that answers there failed";
-/// The same while it is tried again.
-pub const PROGRAM_RETRIED: &str = "the program that answers there failed, and is tried again";
+const PROGRAM_FAILED: &str = "the program that answers for this address failed";
+const PROGRAM_RETRIED: &str =
+    "the program that answers for this address failed and will be retried";
+
+/// The reason of a delivery whose recipient is a program that failed: for good, or until it is retried. It says nothing about
+/// the machine where the program runs.
+///
+/// ```
+/// use crosstalk_protocol::relay::program_failure;
+/// assert_eq!(program_failure(true), "E-ROUTE: the program that answers for this address failed");
+/// ```
+pub fn program_failure(is_final: bool) -> String {
+    match is_final {
+        true => format!("{}: {PROGRAM_FAILED}", ErrorCode::Route.as_str()),
+        false => PROGRAM_RETRIED.to_owned(),
+    }
+}
 
 /// Why a delivery failed, in words that say nothing about the machine of the relay.
 pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {

@@ -95,8 +95,8 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
     }
     let to = unicode::escape(to);
     let detail = format!(
-        "No answer yet: the program that answers for {to} failed, and is tried again. If it goes on failing, you get an \
-         ERROR.\nWhat to do: wait, or ask somebody else. `crosstalk status {}` says how often it was tried.",
+        "No answer yet: the program that answers for {to} failed and will be retried. If it keeps failing, you get an \
+         ERROR.\nWhat to do: wait, or ask someone else. `crosstalk status {}` shows how often it was tried.",
         unicode::escape(&record.id)
     );
     let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);

@@ -12,7 +12,7 @@ use super::view::MessageView;
 use super::{Site, stream};
 use crate::delivery::report;
 use crosstalk_envelope::ErrorCode;
-use crosstalk_protocol::relay::{Entry, Handler, PROGRAM_FAILED, RelayStore, Role, State};
+use crosstalk_protocol::relay::{Entry, Handler, RelayStore, Role, State, public_reason};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -357,7 +357,8 @@ async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fa
         // Whoever asked first waits for it as well as the person who replied.
         for asked in std::iter::once(record).chain(question) {
             if is_final {
-                let why = (ErrorCode::Route, PROGRAM_FAILED);
+                let why = public_reason(Handler::Exec, ErrorCode::Route);
+                let why = (ErrorCode::Route, why);
                 report::undeliverable(relay, &asked, &way.to, why, way.queued_at).await;
             } else {
                 report::retried(relay, &asked, &way.to, way.queued_at).await;

@@ -199,7 +199,7 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
         );
         assert_eq!(
             delivery["reason"],
-            "the program that answers there failed, and is tried again"
+            "the program that answers for this address failed and will be retried"
         );
         // It is said once.
         let told = waiting(&kalle, url, "KALLE");
@@ -207,20 +207,20 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
         let notice = told[0]["envelope"].as_str().unwrap();
         assert_eq!(header(notice, "parent"), id);
         assert!(
-            notice.contains("failed, and is tried again") && !notice.contains("secret"),
+            notice.contains("failed and will be retried") && !notice.contains("secret"),
             "{notice}"
         );
     }
     let shown = kalle.does(&["status", &id, "--relay", url]);
     assert!(
-        shown.out.contains("2 attempts") && shown.out.contains("failed, and is tried again"),
+        shown.out.contains("2 attempts") && shown.out.contains("failed and will be retried"),
         "{}",
         shown.out
     );
     let vain = kalle.run(&["relay", "deliver", &id, "--relay", url, "--wait", "1"]);
     assert_eq!(vain.code, i32::from(exit::TIMEOUT));
     assert!(
-        vain.err.contains("failed, and is tried again"),
+        vain.err.contains("failed and will be retried"),
         "{}",
         vain.err
     );
@@ -237,7 +237,7 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
     assert_eq!((code, &delivery["state"]), (1, &"failed".into()));
     assert_eq!(
         delivery["reason"],
-        "E-ROUTE: the program that answers there failed"
+        "E-ROUTE: the program that answers for this address failed"
     );
     let told = waiting(&kalle, url, "KALLE");
     let error = told.last().unwrap();

@@ -258,7 +258,7 @@ async fn program_that_fails_is_told_and_tried_again() {
     assert_eq!(said[0].1.as_deref(), Some("M1"));
     assert!(
         said[0].2.starts_with(
-            "No answer yet: the program that answers for bot://port failed, and is tried again."
+            "No answer yet: the program that answers for bot://port failed and will be retried."
         ),
         "{said:?}"
     );
@@ -294,5 +294,9 @@ async fn failure_on_the_reply_is_told_to_whoever_asked() {
         meta(&error.text, "error", "Code").as_deref(),
         Some("E-ROUTE")
     );
-    assert!(error.text.contains("the program that answers there failed"));
+    assert!(
+        error
+            .text
+            .contains("the program that answers for this address failed")
+    );
 }

@@ -1,10 +1,8 @@
 //! How far messages are on their way: the states of deliveries, which only go forward.
 
-use crosstalk_envelope::{ErrorCode, Timestamp};
+use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
-use crosstalk_protocol::relay::{
-    Attempt, DeadLetter, Delivery, Handler, PROGRAM_FAILED, PROGRAM_RETRIED, State,
-};
+use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, Handler, State, program_failure};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -234,6 +232,11 @@ pub(super) fn note_failure(
     at: Timestamp,
 ) -> Step<Vec<String>> {
     let party = party(address);
+    let state = match is_final {
+        true => State::Failed,
+        false => State::Delivered,
+    };
+    let reason = program_failure(is_final);
     let mut changed = Vec::new();
     for id in ids {
         let Some(seq) = place_of(db, id)? else {
@@ -244,17 +247,11 @@ pub(super) fn note_failure(
                 "UPDATE delivery SET attempts = attempts + 1, reason = ?3 \
                  WHERE seq = ?1 AND party = ?2 AND state < 2 AND handler < 2",
             )?
-            .execute(params![seq, party, PROGRAM_RETRIED])?;
+            .execute(params![seq, party, reason])?;
         if counted == 0 {
             continue;
         }
-        if is_final {
-            let reason = format!("{}: {PROGRAM_FAILED}", ErrorCode::Route.as_str());
-            advance(db, seq, &party, State::Failed, at, Some(&reason))?;
-        } else {
-            let reason = Some(PROGRAM_RETRIED);
-            advance(db, seq, &party, State::Delivered, at, reason)?;
-        }
+        advance(db, seq, &party, state, at, Some(&reason))?;
         changed.push(id.clone());
     }
     Ok(changed)

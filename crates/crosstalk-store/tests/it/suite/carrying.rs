@@ -297,7 +297,7 @@ pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
     let way = |store: &dyn RelayStore, id: &str| store.deliveries(id).unwrap().remove(0);
     let delivery = way(store, "M1");
     assert_eq!((delivery.state, delivery.attempts), (State::Delivered, 1));
-    assert!(delivery.reason.unwrap().contains("tried again"));
+    assert!(delivery.reason.unwrap().contains("retried"));
     assert_eq!(way(store, "M3").attempts, 0);
     assert_eq!(way(store, "H1").state, State::Queued);
     assert!(
