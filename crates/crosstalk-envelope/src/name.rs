@@ -11,6 +11,11 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::{MixedScript as _, skeleton};
 
+/// The name under which a relay writes messages of its own: errors, notices and results of polls.
+pub const SYSTEM: &str = "SYSTEM";
+/// The `user` of such a message.
+pub const SYSTEM_USER: &str = "system";
+
 /// Whether two addresses name the same party (ADR-020): simple names by full case folding, URLs with the case of scheme
 /// and host folded and the rest byte for byte.
 ///

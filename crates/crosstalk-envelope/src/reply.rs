@@ -8,6 +8,7 @@ use crate::document::Document;
 use crate::envelope::Envelope;
 use crate::grammar::CoreHeader;
 use crate::id;
+use crate::name::{SYSTEM, SYSTEM_USER};
 use crate::registry::{ErrorCode, Intent};
 
 /// The ids of a received message: its own, or those that the receiver made up for it and keeps beside it.
@@ -103,7 +104,7 @@ impl Refusal {
 /// assert!(answer.contains("meta: error\nCode: E-ROUTE\nReason: Routing failed"));
 /// ```
 pub fn error(original: &Envelope<'_>, ids: &ReceivedIds, refusal: &Refusal) -> Builder {
-    let builder = answer(original, ids, "system", Intent::Error);
+    let builder = answer(original, ids, SYSTEM_USER, Intent::Error);
     report(builder, refusal, original.intent.map(|i| i.written))
 }
 
@@ -114,8 +115,8 @@ pub fn error_from_system(original: Option<&Document<'_>>, refusal: &Refusal) -> 
         .map(Document::sender)
         .filter(|s| !s.is_empty())
         .unwrap_or("UNKNOWN");
-    let mut builder = Builder::new("SYSTEM", receiver)
-        .user("system")
+    let mut builder = Builder::new(SYSTEM, receiver)
+        .user(SYSTEM_USER)
         .core_if(CoreHeader::Session, header(CoreHeader::Session))
         .core_if(CoreHeader::Thread, header(CoreHeader::Thread))
         .core_if(CoreHeader::Parent, header(CoreHeader::Message))

@@ -152,9 +152,6 @@ pub fn collate_named(
     Ok(Collation::of(call, slips, papers, at, proofs))
 }
 
-/// Who tells the result of a poll: nobody but a relay, or who counts for themselves, writes in this name.
-pub const TELLER: &str = "SYSTEM";
-
 /// Whether an envelope reports the result of a poll.
 pub fn is_result(document: &Document<'_>) -> bool {
     document.block("collation").is_some()

@@ -1,10 +1,10 @@
 //! The result of a poll as an envelope to who asked, and to where answers go (POL-041).
 
-use super::TELLER;
 use super::collation::{Collation, Counted, NotCounted};
 use crate::store::is_same_party;
 use crosstalk_envelope::id::{time_of, ulid_of};
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER};
 use crosstalk_envelope::unicode::visible;
 use crosstalk_envelope::{BuildError, Builder, CoreHeader, Intent};
 use std::fmt::Write as _;
@@ -33,8 +33,8 @@ impl Collation {
 
     fn envelope(&self, to: &str, thread: Option<&str>) -> Result<String, BuildError> {
         let call = self.call();
-        let mut builder = Builder::new(TELLER, to)
-            .user("system")
+        let mut builder = Builder::new(SYSTEM, to)
+            .user(SYSTEM_USER)
             .core_if(CoreHeader::Session, call.session.as_deref())
             .core_if(CoreHeader::Thread, call.thread.as_deref().or(thread))
             .parent(&call.id)

@@ -11,11 +11,11 @@ use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
 use crate::consent::{self, Claim, Policy, Proof, Setting};
-use crate::poll::{TELLER, is_result};
+use crate::poll::is_result;
 use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::name::{looks_like, same_name};
+use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, looks_like, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
@@ -314,8 +314,8 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
             false => Err(refuse(ErrorCode::Perm, detail.into())),
         };
     }
-    if looks_like(sender, TELLER) {
-        return Err(look_alike(sender, TELLER));
+    if looks_like(sender, SYSTEM) {
+        return Err(look_alike(sender, SYSTEM));
     }
     if let Some(known) = rules.listed.look_alike(sender) {
         return Err(look_alike(sender, known));
@@ -378,8 +378,8 @@ fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
     let Some(to) = to.filter(|_| envelope.meaning() == Some(Intent::Poll)) else {
         return Ok(());
     };
-    let result = Builder::new(TELLER, to.as_str())
-        .user("system")
+    let result = Builder::new(SYSTEM, to.as_str())
+        .user(SYSTEM_USER)
         .session("poll")
         .context("poll")
         .intent(Intent::Broadcast.as_str());

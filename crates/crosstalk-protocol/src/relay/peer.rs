@@ -2,10 +2,9 @@
 
 use super::pattern::Pattern;
 use crate::dns::domain_of;
-use crate::poll::TELLER;
 use crate::trust::{FOREIGN, KnownKey, Origin, Trust};
 use crate::verdict::{Trusted, Verdict, Word};
-use crosstalk_envelope::name::{same_host, same_name};
+use crosstalk_envelope::name::{SYSTEM, same_host, same_name};
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::{Address, PublicKey};
 
@@ -239,7 +238,7 @@ pub fn is_human(address: &str) -> bool {
 /// ([`report::speaker`](super::report::speaker)).
 pub fn is_system(sender: &str) -> bool {
     let name = sender.split_once('@').map_or(sender, |(name, _)| name);
-    same_name(name, TELLER)
+    same_name(name, SYSTEM)
 }
 
 /// The organisation of an address: its host, where that has a dot; nothing if it is this relay's own.

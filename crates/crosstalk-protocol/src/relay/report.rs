@@ -11,10 +11,9 @@ use super::delivery::{Delivery, Handler};
 use super::hop::hops_of;
 use super::peer::authority;
 use super::port::Expectation;
-use crate::poll::TELLER;
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::name::{same_host, same_name};
+use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, same_host, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, Reading, Timestamp, id, unicode};
@@ -26,7 +25,7 @@ pub fn takes_no_answer(record: &Record) -> bool {
         record.meaning,
         Some(Intent::Error | Intent::Ack | Intent::Nack | Intent::Broadcast)
     );
-    says_enough || same_name(&record.sender, TELLER)
+    says_enough || same_name(&record.sender, SYSTEM)
 }
 
 /// Whether a message in the name of SYSTEM is an ERROR of another domain about a message that was sent there, to its
@@ -60,7 +59,7 @@ pub fn is_report_about(
 /// assert_eq!(speaker("BOB", text, 0), "BOB");
 /// ```
 pub fn speaker<'s>(sender: &'s str, text: &str, own: usize) -> Cow<'s, str> {
-    if !same_name(sender, TELLER) {
+    if !same_name(sender, SYSTEM) {
         return sender.into();
     }
     let hops = hops_of(&Document::parse(text, Reading::Strict));
@@ -101,7 +100,7 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
     );
     let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);
     let document = Document::parse(&record.text, Reading::Strict);
-    let notice = reply::notice(&document.envelope(), &ids_of(record), "system", &detail);
+    let notice = reply::notice(&document.envelope(), &ids_of(record), SYSTEM_USER, &detail);
     notice.message(derived(record.at, &seed)).build().ok()
 }
 

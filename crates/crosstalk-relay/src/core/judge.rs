@@ -3,10 +3,9 @@
 use super::Shared;
 use crate::config::FirstContact;
 use crate::port::Keyring;
-use crosstalk_envelope::name::same_host;
+use crosstalk_envelope::name::{SYSTEM, same_host};
 use crosstalk_envelope::{Document, Signature, Timestamp};
 use crosstalk_protocol::dns::DnsAnswer;
-use crosstalk_protocol::poll::TELLER;
 use crosstalk_protocol::relay::report::is_report_about;
 use crosstalk_protocol::relay::{
     Pattern, Peer, RelayStore, Role, authority, check_hop, hops_of, is_system,
@@ -247,7 +246,7 @@ impl Shared {
         }
         // As SYSTEM it reports about what was sent to it, and says nothing else.
         let may_report = self.has_sent(document, &hop.received_by).await;
-        let system = Pattern::parse(TELLER).ok().filter(|_| may_report);
+        let system = Pattern::parse(SYSTEM).ok().filter(|_| may_report);
         Some(Peer {
             name: hop.received_by.clone(),
             // It never speaks for a person: only they themselves do, with their signature.

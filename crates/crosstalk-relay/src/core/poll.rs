@@ -4,10 +4,10 @@
 //! result that this relay keeps of it: there is no other state, and whoever has the envelopes can count again.
 
 use super::{Received, Relay};
-use crosstalk_envelope::name::same_name;
+use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, QuorumView, TELLER, collate_named, is_result,
+    Call, Collation, Names, Paper, Proofs, QuorumView, collate_named, is_result,
 };
 use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
@@ -487,7 +487,7 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
                 true => party(&answer.sender),
                 false => String::new(),
             };
-            let is_told = same_name(&answer.sender, TELLER);
+            let is_told = same_name(&answer.sender, SYSTEM);
             let number = heard.entry(speaker).or_default();
             *number += usize::from(!is_told);
             if *number > ANSWERS && !is_told {
@@ -517,7 +517,7 @@ fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, Stor
 /// passes on has a hop.
 fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
     is_result(document)
-        && same_name(&record.sender, TELLER)
+        && same_name(&record.sender, SYSTEM)
         && record.parent.as_deref() == Some(poll)
         && document.envelope().hops().next().is_none()
 }

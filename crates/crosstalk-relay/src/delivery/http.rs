@@ -6,10 +6,9 @@ use crate::config::RouteEntry;
 use crate::outbound::{Answer, Call, Outbound, Url};
 use crate::port::Later;
 use bytes::Bytes;
-use crosstalk_envelope::name::same_name;
+use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::poll::TELLER;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use std::path::Path;
@@ -112,7 +111,7 @@ fn taken(answer: &Answer) -> Outcome {
     if !text.starts_with("[[") || !document.is_accepted() {
         return plain(answer);
     }
-    if document.envelope().meaning() == Some(Intent::Error) && same_name(document.sender(), TELLER)
+    if document.envelope().meaning() == Some(Intent::Error) && same_name(document.sender(), SYSTEM)
     {
         return refused(refusal(answer));
     }

@@ -4,8 +4,9 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
+use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
-use crosstalk_protocol::poll::{Collation, Paper, TELLER, collate, is_result};
+use crosstalk_protocol::poll::{Collation, Paper, collate, is_result};
 use crosstalk_protocol::store::{Record, Store as _, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
@@ -95,7 +96,7 @@ impl KeptPoll {
         self.records.iter().rev().find_map(|record| {
             // Made here, or fetched from a relay: anybody can write one and have it pasted.
             let is_own = matches!(record.way, Way::Sent | Way::Relayed)
-                && is_same_party(&record.sender, TELLER)
+                && is_same_party(&record.sender, SYSTEM)
                 && record.parent.as_deref() == Some(&self.id);
             let document = record.document();
             let at = document.meta("collation", "At").and_then(Timestamp::parse);

@@ -3,8 +3,8 @@
 
 use super::derived;
 use crate::consent::{Cancelled, Withdrawn};
-use crate::poll::TELLER;
 use crate::store::Arrival;
+use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Builder, Document, Reading, unicode};
@@ -36,7 +36,7 @@ fn error(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
         cancelled.id, cancelled.to, revoke.digest
     );
     Builder::new(&cancelled.to, &cancelled.from)
-        .user("system")
+        .user(SYSTEM_USER)
         .thread(&cancelled.thread)
         .parent(&cancelled.id)
         .message(derived(revoke.at, &seed))
@@ -84,7 +84,7 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
     let thread = revoke.thread.as_deref().unwrap_or(&revoke.spare.thread);
     let seed = format!("confirmation\n{}\n", revoke.digest);
     // Not in the name of the receiver: what they erase is theirs to say.
-    Builder::new(TELLER, &revoke.sender)
+    Builder::new(SYSTEM, &revoke.sender)
         .user("relay")
         .thread(thread)
         .parent(revoke.id())
