@@ -14,13 +14,15 @@ use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
 use crate::relay::handing::Attached;
 use crate::view;
-use clap::{Args, ValueEnum};
-use crosstalk_envelope::meta::Consent;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crosstalk_envelope::meta::{Consent, ConsentKind};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, session_text};
-use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_protocol::consent::{LedgerStore as _, Pii, scopes};
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
+use crosstalk_protocol::relay::Priority;
 use crosstalk_protocol::store::{Found, Record, Store as _, is_same_party};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +65,7 @@ pub(crate) struct Content {
     #[arg(long, value_name = "NS.KEY=VALUE")]
     meta: Vec<String>,
     /// How urgent it is
-    #[arg(long, value_enum, value_name = "WORD", ignore_case = true)]
+    #[arg(long, value_parser = priorities(), value_name = "WORD", ignore_case = true)]
     priority: Option<Priority>,
     /// Whom a POLL or a BROADCAST is for besides the receiver; may be given again
     #[arg(long, value_name = "ADDRESS")]
@@ -85,47 +87,24 @@ pub(crate) struct Content {
     #[arg(long, value_name = "LAW")]
     jurisdiction: Option<String>,
     /// Whether there is personal data in it
-    #[arg(long, value_enum, value_name = "WORD")]
+    #[arg(long, value_parser = pii(), value_name = "WORD")]
     pii: Option<Pii>,
     /// Replace mail addresses, phone numbers and the like before it is sent
     #[arg(long)]
     redact: bool,
 }
 
-/// How urgent a message is.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Priority {
-    High,
-    Normal,
-    Low,
+/// How urgent a message is, as the command line takes it.
+fn priorities() -> impl TypedValueParser<Value = Priority> {
+    let words = PossibleValuesParser::new(Priority::ALL.map(Priority::as_str));
+    words.map(|word| Priority::parse(Some(&word.to_ascii_lowercase())))
 }
 
-impl Priority {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Normal => "normal",
-            Self::Low => "low",
-        }
-    }
-}
-
-/// Whether there is personal data in a message.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Pii {
-    Present,
-    Redacted,
-    None,
-}
-
-impl Pii {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Redacted => "redacted",
-            Self::None => "none",
-        }
-    }
+/// Whether there is personal data in a message, as the command line takes it.
+fn pii() -> impl TypedValueParser<Value = Pii> {
+    let all = [Pii::Present, Pii::Redacted, Pii::None];
+    let words = PossibleValuesParser::new(all.map(Pii::as_str));
+    words.try_map(|word| Pii::parse(&word).ok_or("unknown"))
 }
 
 /// Reads a consent of the command line; one that says nothing known would permit nothing.
@@ -356,7 +335,7 @@ impl Content {
         let pii = self
             .pii
             .map(Pii::as_str)
-            .or(is_redacted.then_some("redacted"));
+            .or(is_redacted.then_some(Pii::Redacted.as_str()));
         let fields = is_redacted.then(|| redacted.join(", "));
         let fields = [
             ("PII", pii.map(str::to_owned)),
@@ -375,15 +354,20 @@ impl Content {
         builder
     }
 
+    /// Whether the consent says this.
+    fn has_consent(&self, kind: ConsentKind) -> bool {
+        let consent = self.consent.as_deref();
+        consent.is_some_and(|c| Consent::parse(c).kind == kind)
+    }
+
     /// A consent that nobody knows yet is granted by the message itself: a typing error does the same.
     fn tell_new_consent(&self, console: &mut Console, desk: &Desk) -> Result<(), Failure> {
         let Some(id) = &self.consent_id else {
             return Ok(());
         };
-        let is_yes = |c: &String| c.starts_with("explicit_yes");
         let store = desk.messages(console)?;
         let known = store.map(|s| s.grant(id)).transpose()?.flatten();
-        if known.is_some() || !self.consent.as_ref().is_some_and(is_yes) {
+        if known.is_some() || !self.has_consent(ConsentKind::ExplicitYes) {
             return Ok(());
         }
         console.note(&format!(
@@ -420,8 +404,7 @@ impl Content {
                 "{intent} answers a message: name it with --reply-to ID, or use `crosstalk reply`"
             )));
         }
-        let denied = |c: &str| c.starts_with("explicit_no");
-        match self.consent.as_deref().is_some_and(denied) {
+        match self.has_consent(ConsentKind::ExplicitNo) {
             true => Err(Failure::Refused(
                 ErrorCode::Consent,
                 "nothing was sent: the consent is denied (explicit_no)".into(),
@@ -474,10 +457,7 @@ impl Content {
             let kinds = counts(&redaction.found).into_iter().map(|(k, _)| k);
             return Ok((redaction.text, kinds.collect()));
         }
-        let has_consent = self
-            .consent
-            .as_deref()
-            .is_some_and(|c| c.starts_with("explicit_yes"));
+        let has_consent = self.has_consent(ConsentKind::ExplicitYes);
         let found = redact::find(&text, &rules);
         if !found.is_empty() && !has_consent {
             let what = counts(&found).into_iter();
@@ -497,7 +477,10 @@ impl Content {
 /// What a consent is for is at least a word.
 pub(crate) fn scope(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("name what it is for: general, pii, medical, financial …".to_owned()),
+        "" => Err(format!(
+            "name what it is for, such as {}",
+            scopes().join(", ")
+        )),
         scope => Ok(scope.to_owned()),
     }
 }

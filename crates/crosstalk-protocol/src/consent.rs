@@ -15,7 +15,7 @@ mod ledger;
 mod policy;
 mod proof;
 
-pub use claim::{Claim, Need, Pii, is_sensitive};
+pub use claim::{Claim, Need, Pii, is_sensitive, scopes};
 pub(crate) use claim::{SEVERAL, names};
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub(crate) use ledger::is_same_scope;

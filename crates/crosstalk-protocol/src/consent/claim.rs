@@ -1,7 +1,19 @@
 //! What a message says about consent.
 
 use crosstalk_envelope::meta::ConsentKind;
+use crosstalk_envelope::registry::Namespace;
 use crosstalk_envelope::{Document, Intent, Timestamp};
+
+/// The scopes of consents that the registry has.
+///
+/// ```
+/// use crosstalk_protocol::consent::scopes;
+/// assert!(scopes().contains(&"general") && !scopes().contains(&"research"));
+/// ```
+pub fn scopes() -> &'static [&'static str] {
+    let scope = Namespace::find("privacy").and_then(|n| n.kind_of("Scope"));
+    scope.map_or(&[], |(_, words)| words)
+}
 
 /// Whether a scope is one for which an explicit consent is needed: every one but `general`.
 ///

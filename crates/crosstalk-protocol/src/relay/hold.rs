@@ -21,11 +21,11 @@ use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::{Peer, is_human};
 use super::route::Routes;
-use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible};
+use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible, scopes};
 use crate::verdict::Word;
 use crosstalk_envelope::Envelope;
 use crosstalk_envelope::name::same_name;
-use crosstalk_envelope::registry::{Intent, Namespace};
+use crosstalk_envelope::registry::Intent;
 
 /// The scope of every word that the registry does not have.
 const CUSTOM: &str = "custom";
@@ -108,10 +108,9 @@ impl Looked<'_> {
         };
         let written = self.envelope.privacy().scope;
         let is_unclear = written.is_some_and(|w| legible(w).is_none());
-        let registered = Namespace::find("privacy").and_then(|n| n.kind_of("Scope"));
-        let is_known = |s: &str| registered.is_some_and(|(_, all)| all.contains(&s));
+        let is_custom = |said: &str| !scopes().contains(&said);
         let is_meant = |said: &String| {
-            is_same_scope(said, scope) || (scope.eq_ignore_ascii_case(CUSTOM) && !is_known(said))
+            is_same_scope(said, scope) || (scope.eq_ignore_ascii_case(CUSTOM) && is_custom(said))
         };
         claim.scopes.iter().any(is_meant)
             || (scope.eq_ignore_ascii_case("pii") && claim.pii == Some(Pii::Present))

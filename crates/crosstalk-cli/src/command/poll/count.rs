@@ -11,6 +11,7 @@ use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::poll::{Choice, Counted};
+use crosstalk_protocol::relay::is_human;
 use crosstalk_protocol::store::Record;
 use crosstalk_store::SqliteStore;
 
@@ -139,7 +140,7 @@ fn teller(desk: &Desk, poll: &Record) -> Result<String, Failure> {
     let document = poll.document();
     let targets = document.envelope().routing().target_list();
     let own = targets.iter().map(ToString::to_string);
-    let mut own = own.filter(|t| mine.has(t) && t.to_ascii_lowercase().starts_with("human://"));
+    let mut own = own.filter(|t| mine.has(t) && is_human(t));
     own.next().ok_or_else(|| {
         Failure::Refused(
             ErrorCode::Perm,
