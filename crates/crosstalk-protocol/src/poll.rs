@@ -22,6 +22,7 @@ mod quorum;
 mod report;
 mod schulze;
 
+pub use ballot::may_be_ballot;
 pub use call::{Call, Kind, OPTIONS, Ties, is_secret, range};
 pub use choice::Choice;
 pub use collation::{

@@ -46,5 +46,5 @@ pub use port::{
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};
-pub use take::{Facts, Taken};
+pub use take::{Facts, Taken, is_accepted_after_close};
 pub use trace::{Signed, Step, TraceFault, trace};

@@ -104,13 +104,18 @@ impl Says {
     }
 }
 
+/// Whether a message with this intent may answer a poll: it votes or declines.
+pub const fn may_be_ballot(meaning: Intent) -> bool {
+    matches!(meaning, Intent::Respond | Intent::Nack)
+}
+
 impl<'p> Slip<'p> {
     /// Reads an envelope as an answer to a poll; nothing if it is none.
     pub(super) fn read(paper: &Paper<'p>, call: &Call, proofs: &Proofs) -> Option<Self> {
         let document = paper.document;
         let envelope = document.envelope();
         let meaning = envelope.meaning()?;
-        if !matches!(meaning, Intent::Respond | Intent::Nack) || is_result(document) {
+        if !may_be_ballot(meaning) || is_result(document) {
             return None;
         }
         let id = |id: Option<&str>| {

@@ -62,6 +62,11 @@ pub struct Facts {
     pub grants: Vec<Grant>,
 }
 
+/// Whether a message with this intent is accepted in a conversation that was closed, and whatever came before it.
+pub const fn is_accepted_after_close(meaning: Intent) -> bool {
+    matches!(meaning, Intent::Ack | Intent::Error | Intent::Revoke)
+}
+
 impl Admission {
     /// Whether a message may be taken, by what came before it, and what follows from it for the ledger of consents. Whether
     /// it is known already is decided first.
@@ -71,7 +76,7 @@ impl Admission {
     pub fn rule(&self, facts: &Facts) -> Result<Terms, Refusal> {
         let meaning = self.arrival.meaning;
         if let Some(since) = facts.closed
-            && !matches!(meaning, Some(Intent::Ack | Intent::Error | Intent::Revoke))
+            && !meaning.is_some_and(is_accepted_after_close)
         {
             return Err(perm(format!(
                 "This conversation was closed at {since}.\nWhat to do: begin a new thread. Only ACK, ERROR and REVOKE \

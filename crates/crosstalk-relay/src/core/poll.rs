@@ -7,7 +7,7 @@ use super::{Received, Relay};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, QuorumView, collate_named, is_result,
+    Call, Collation, Names, Paper, Proofs, QuorumView, collate_named, is_result, may_be_ballot,
 };
 use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
@@ -53,10 +53,8 @@ impl Polls {
 
     /// A message was taken: a poll, or what may be an answer to one.
     pub(super) fn came(&self, arrival: &Arrival) {
-        if !matches!(
-            arrival.meaning,
-            Some(Intent::Poll | Intent::Respond | Intent::Nack)
-        ) {
+        let is_of_poll = |meaning: Intent| meaning == Intent::Poll || may_be_ballot(meaning);
+        if !arrival.meaning.is_some_and(is_of_poll) {
             return;
         }
         self.bell.notify_one();

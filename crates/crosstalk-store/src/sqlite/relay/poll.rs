@@ -3,6 +3,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
+use crosstalk_protocol::poll::may_be_ballot;
 use crosstalk_protocol::relay::{Admission, DuePoll, PollState};
 use rusqlite::{Connection, params};
 
@@ -21,7 +22,7 @@ pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> Step<()>
             )?
             .execute(params![seq, thread, arrival.at.as_millis(), ends])?;
         }
-        Some(Intent::Respond | Intent::Nack) => {
+        Some(meaning) if may_be_ballot(meaning) => {
             // What came after a poll was closed does not count.
             for (name, which) in [
                 (

@@ -7,7 +7,9 @@ use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::consent::Terms;
-use crosstalk_protocol::relay::{Admission, Closing, Facts, Taken, report};
+use crosstalk_protocol::relay::{
+    Admission, Closing, Facts, Taken, is_accepted_after_close, report,
+};
 use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
@@ -174,11 +176,7 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
     if let Some(claim) = &admission.claim {
         facts.grants = ledger::named(db, claim.names(arrival.id()))?;
     }
-    // These are taken whatever came before.
-    if matches!(
-        arrival.meaning,
-        Some(Intent::Ack | Intent::Error | Intent::Revoke)
-    ) {
+    if arrival.meaning.is_some_and(is_accepted_after_close) {
         return Ok(facts);
     }
     let conversation = admission.conversation();
