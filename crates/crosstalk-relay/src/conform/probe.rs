@@ -347,6 +347,14 @@ pub(super) fn refused(answer: &Answer, status: u16, code: ErrorCode) -> Step<Doc
     Ok(error)
 }
 
+/// An ERROR has this code, and is about this message.
+pub(super) fn reports(error: &Document<'_>, code: ErrorCode, parent: &str) -> Step {
+    let written = error.meta("error", "Code");
+    same("Code", code.as_str(), written.unwrap_or("none"))?;
+    let about = error.header(CoreHeader::Parent);
+    same("parent", parent, about.unwrap_or("none"))
+}
+
 /// A JSON object with this status.
 pub(super) fn object(answer: &Answer, status: u16) -> Step<Value> {
     let expected = format!("{status} and a JSON object");

@@ -7,6 +7,12 @@ use crosstalk_protocol::relay::{DeadLetter, Delivery, HeldMessage, State, TokenR
 use crosstalk_protocol::store::{Record, Thread};
 use serde::Serialize;
 
+/// The intent of a message: what it means, else what is written.
+fn intent_of(record: &Record) -> Option<String> {
+    let meaning = record.meaning.map(|m| m.as_str().to_owned());
+    meaning.or_else(|| record.intent.clone())
+}
+
 /// A message.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageView {
@@ -43,13 +49,12 @@ impl MessageView {
     }
 
     fn with(record: &Record, envelope: String) -> Self {
-        let meaning = record.meaning.map(|m| m.as_str().to_owned());
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
             from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
-            intent: meaning.or_else(|| record.intent.clone()),
+            intent: intent_of(record),
             state: None,
             received_at: record.at.to_string(),
             envelope,
@@ -122,7 +127,6 @@ struct DecidedView {
 impl ApprovalView {
     pub(super) fn of(held: &HeldMessage, now: Timestamp) -> Self {
         let record = &held.record;
-        let meaning = record.meaning.map(|m| m.as_str().to_owned());
         let recipients = held.recipients.iter().map(|r| RecipientView {
             to: r.address.clone(),
             by: r.by.as_str(),
@@ -139,7 +143,7 @@ impl ApprovalView {
             thread: record.thread.clone(),
             from: speaker(&record.sender, &record.text, 0).into_owned(),
             to: record.receiver.clone(),
-            intent: meaning.or_else(|| record.intent.clone()),
+            intent: intent_of(record),
             received_at: record.at.to_string(),
             signature: record.verdict.as_str(),
             pkid: record.pkid.clone(),

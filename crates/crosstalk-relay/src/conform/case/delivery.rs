@@ -5,7 +5,7 @@ use super::who::{end, make};
 use crate::conform::Case;
 use crate::conform::probe::{
     Letter, Probe, Step, acked, allowed, by as credential, ids, inbox_path, need, object, refused,
-    same, skipped, strict, word,
+    reports, same, skipped, strict, word,
 };
 use crate::conform::wire::Request;
 use crosstalk_envelope::CoreHeader;
@@ -202,14 +202,5 @@ async fn told(p: &Probe) -> Step {
         "ERROR",
         error.header(CoreHeader::Intent).unwrap_or("none"),
     )?;
-    same(
-        "Code",
-        "E-ROUTE",
-        error.meta("error", "Code").unwrap_or("none"),
-    )?;
-    same(
-        "parent",
-        &letter.id,
-        error.header(CoreHeader::Parent).unwrap_or("none"),
-    )
+    reports(&error, ErrorCode::Route, &letter.id)
 }

@@ -4,12 +4,12 @@ use super::case;
 use crate::conform::Case;
 use crate::conform::probe::{
     AHEAD_SECONDS, Probe, Step, acked, encoded, failed, from_now, ids, is_over, listed, need,
-    refused, same, strict, wait_until_past, word,
+    refused, reports, same, strict, wait_until_past, word,
 };
 use crate::conform::wire::Request;
+use crosstalk_envelope::Intent;
 use crosstalk_envelope::id::new_ulid;
 use crosstalk_envelope::registry::{ErrorCode, rule};
-use crosstalk_envelope::{CoreHeader, Intent};
 
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
@@ -117,16 +117,7 @@ async fn deadline_passes(p: &Probe) -> Step {
         "an ERROR",
         word(entry, "envelope"),
     )?;
-    same(
-        "Code",
-        "E-TIMEOUT",
-        error.meta("error", "Code").unwrap_or("none"),
-    )?;
-    same(
-        "parent",
-        &letter.id,
-        error.header(CoreHeader::Parent).unwrap_or("none"),
-    )?;
+    reports(&error, ErrorCode::Timeout, &letter.id)?;
     same("sender", &to, error.sender())?;
     same("receiver", &from, error.receiver())
 }

@@ -2,11 +2,11 @@
 
 use super::case;
 use crate::conform::Case;
-use crate::conform::probe::{Probe, Step, failed, need, object, receive, refused, same};
+use crate::conform::probe::{Letter, Probe, Step, failed, need, object, receive, refused, same};
 use crate::conform::wire::Request;
-use crosstalk_envelope::CoreHeader;
 use crosstalk_envelope::id::new_ulid;
 use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_envelope::{CoreHeader, Document};
 use serde_json::Value;
 
 #[rustfmt::skip]
@@ -126,14 +126,16 @@ async fn to_sender(p: &Probe) -> Step {
     let error = refused(&answer, 400, ErrorCode::Format)?;
     same("sender", "SYSTEM", error.sender())?;
     same("receiver", &from, error.receiver())?;
+    takes_over(&error, &letter)
+}
+
+/// An ERROR names the thread, the id and the intent of the REQUEST that it refuses.
+fn takes_over(error: &Document<'_>, letter: &Letter) -> Step {
     let get = |core| error.header(core).unwrap_or("none");
     same("thread", &letter.thread, get(CoreHeader::Thread))?;
     same("parent", &letter.id, get(CoreHeader::Parent))?;
-    same(
-        "Original-Intent",
-        "REQUEST",
-        error.meta("error", "Original-Intent").unwrap_or("none"),
-    )
+    let intent = error.meta("error", "Original-Intent");
+    same("Original-Intent", "REQUEST", intent.unwrap_or("none"))
 }
 
 async fn from_receiver(p: &Probe) -> Step {
@@ -141,18 +143,13 @@ async fn from_receiver(p: &Probe) -> Step {
     let letter = p.letter("REQUEST", &from, &to, |b| {
         b.meta("privacy", "Consent", "explicit_no")
     })?;
-    let error = refused(&p.post(letter.text).await?, 403, ErrorCode::Consent)?;
+    let answer = p.post(letter.text.clone()).await?;
+    let error = refused(&answer, 403, ErrorCode::Consent)?;
     let direction = format!("{}→{}", error.sender(), error.receiver());
     same("direction", &format!("{to}→{from}"), &direction)?;
     let get = |core| error.header(core).unwrap_or("none");
     same("user", "system", get(CoreHeader::User))?;
-    same("thread", &letter.thread, get(CoreHeader::Thread))?;
-    same("parent", &letter.id, get(CoreHeader::Parent))?;
-    same(
-        "Original-Intent",
-        "REQUEST",
-        error.meta("error", "Original-Intent").unwrap_or("none"),
-    )?;
+    takes_over(&error, &letter)?;
     match get(CoreHeader::Message) {
         id if id == letter.id => failed("an id of its own", "that of the message"),
         _ => Ok(()),
