@@ -10,9 +10,11 @@ use crate::console::Console;
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::relay::remote::{Remote, Through};
 use clap::{Args, Subcommand};
 use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _};
 use crosstalk_store::SqliteStore;
+use std::path::PathBuf;
 
 /// Grant, look at, check and withdraw consents
 ///
@@ -46,6 +48,28 @@ impl Consent {
             Action::Revoke(action) => action.run(console, &desk),
             Action::Check(action) => action.run(console, &desk),
         }
+    }
+}
+
+/// Where consents are looked at: here, or at a relay.
+#[derive(Args, Debug)]
+struct ConsentSource {
+    /// Ask a relay; without a URL, that of the settings
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    relay: Option<String>,
+    /// The file with the token of the relay
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    token_file: Option<PathBuf>,
+}
+
+impl ConsentSource {
+    /// The relay, if one is to be asked.
+    fn connect(&self, desk: &Desk) -> Result<Option<Remote>, Failure> {
+        let Some(url) = &self.relay else {
+            return Ok(None);
+        };
+        let through = Through::of(url, self.token_file.clone())?;
+        through.connect(&desk.config, None).map(Some)
     }
 }
 

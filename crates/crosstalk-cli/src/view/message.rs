@@ -109,14 +109,22 @@ fn facts(
     }
 }
 
+/// Writes what to be careful about in front of a text. Returns whether there is a text to show.
+pub(super) fn announce_text(out: &mut String, record: &Record, pad: &str) -> bool {
+    if let Some(sentence) = caution(record.verdict) {
+        out.push_str(&format!("{pad}{}\n", styled(RED, sentence)));
+    }
+    let why = why_gone(record);
+    if let Some(why) = &why {
+        let why = format!("The text is not here any more: {why}.");
+        out.push_str(&format!("{pad}{}\n", styled(YELLOW, &why)));
+    }
+    why.is_none()
+}
+
 /// The text behind a bar, or why it is not shown.
 fn body(out: &mut String, record: &Record, document: &Document<'_>, look: &Look) {
-    if let Some(sentence) = caution(record.verdict) {
-        out.push_str(&format!("{}\n", styled(RED, sentence)));
-    }
-    if let Some(why) = why_gone(record) {
-        let why = format!("The text is not here any more: {why}.");
-        out.push_str(&format!("{}\n", styled(YELLOW, &why)));
+    if !announce_text(out, record, "") {
         return;
     }
     if let Some(warning) = warning(document)

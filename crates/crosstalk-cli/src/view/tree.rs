@@ -1,11 +1,10 @@
 //! A thread as a tree: each message below the one that it answers. A question that was put to several stands there once,
 //! with all their answers below it.
 
-use super::message::{CUT_OFF, badge, caution, lines, warning};
+use super::message::{CUT_OFF, announce_text, badge, lines, warning};
 use super::{Look, intent, names, parties, party, sides, time_of};
 use crate::age::age;
-use crate::console::{BOLD, DIM, RED, YELLOW, styled};
-use crate::desk::why_gone;
+use crate::console::{BOLD, DIM, YELLOW, styled};
 use crate::paragraph::count;
 use crate::screen::{cells, clip_cells};
 use crosstalk_envelope::unicode::escape;
@@ -152,12 +151,7 @@ fn node(
             styled(DIM, &clip_cells(&line, look.width))
         ));
     }
-    if let Some(sentence) = caution(record.verdict) {
-        out.push_str(&format!("{pad}{}\n", styled(RED, sentence)));
-    }
-    if let Some(why) = why_gone(record) {
-        let why = format!("The text is not here any more: {why}.");
-        out.push_str(&format!("{pad}{}\n", styled(YELLOW, &why)));
+    if !announce_text(out, record, &pad) {
         return;
     }
     if let Some(warning) = warning(&document)

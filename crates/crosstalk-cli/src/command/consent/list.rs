@@ -1,5 +1,6 @@
 //! `crosstalk consent list`: the consents on record.
 
+use super::ConsentSource;
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::desk::Desk;
@@ -8,7 +9,6 @@ use crate::failure::Failure;
 use crate::json;
 use crate::ledger;
 use crate::recipient::resolve_typed;
-use crate::relay::remote::Through;
 use crate::schema::CONSENTS;
 use crate::screen::{cells, clip_cells};
 use crate::view;
@@ -17,7 +17,6 @@ use clap::Args;
 use crosstalk_protocol::consent::{GrantFilter, LedgerStore as _};
 use crosstalk_relay::client::Consent;
 use serde_json::json;
-use std::path::PathBuf;
 
 /// The widest column, in cells.
 const WIDEST: usize = 44;
@@ -37,12 +36,8 @@ pub(super) struct List {
     /// How many at most
     #[arg(long, short = 'n', value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
-    /// Ask a relay; without a URL, that of the settings
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
-    relay: Option<String>,
-    /// The file with the token of the relay
-    #[arg(long, value_name = "FILE", requires = "relay")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    source: ConsentSource,
     /// Print JSON of the form crosstalk.consents/1
     #[arg(long)]
     json: bool,
@@ -52,12 +47,8 @@ impl List {
     pub(super) fn run(self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
         let by = self.by.as_ref().map(|by| resolve_typed(&desk.config, by));
         let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let consents = match &self.relay {
-            Some(url) => {
-                let through = Through::of(url, self.token_file.clone())?;
-                let remote = through.connect(&desk.config, None)?;
-                remote.consents(by.as_deref(), !self.all, most)?
-            }
+        let consents = match self.source.connect(desk)? {
+            Some(remote) => remote.consents(by.as_deref(), !self.all, most)?,
             None => self.kept(console, desk, by, most)?,
         };
         if self.json {

@@ -1,20 +1,19 @@
 //! `crosstalk consent show`: a consent, the messages under it, and what became of its end.
 
 use super::list::style;
-use super::{ENOUGH, find, several, unknown};
+use super::{ConsentSource, ENOUGH, find, several, unknown};
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::desk::{Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::remote::{Delivered, Remote, Through};
+use crate::relay::remote::{Delivered, Remote};
 use crate::schema::CONSENT;
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};
-use std::path::PathBuf;
 
 /// Among how many consents of a relay a name is looked for.
 const AMONG: usize = 500;
@@ -28,12 +27,8 @@ pub(super) struct Show {
     /// Its name, or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Ask a relay; without a URL, that of the settings
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
-    relay: Option<String>,
-    /// The file with the token of the relay
-    #[arg(long, value_name = "FILE", requires = "relay")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    source: ConsentSource,
     /// Print JSON of the form crosstalk.consent/1
     #[arg(long)]
     json: bool,
@@ -41,11 +36,8 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn run(self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
-        let record = match &self.relay {
-            Some(url) => {
-                let through = Through::of(url, self.token_file.clone())?;
-                at_relay(&through.connect(&desk.config, None)?, &self.id)?
-            }
+        let record = match self.source.connect(desk)? {
+            Some(remote) => at_relay(&remote, &self.id)?,
             None => self.kept(console, desk)?,
         };
         if self.json {
