@@ -108,10 +108,10 @@ impl Copied {
 
 /// A clipboard, or the reason why there is none.
 #[derive(Debug)]
-pub(crate) struct Clipboard(Way);
+pub(crate) struct Clipboard(ClipboardBackend);
 
 #[derive(Debug)]
-enum Way {
+enum ClipboardBackend {
     System(System),
     Terminal(Terminal),
     None(ClipboardError),
@@ -122,15 +122,14 @@ impl Clipboard {
     /// and writing say why; what was asked for by name has to be there.
     pub(crate) fn open(choice: Choice) -> Result<Self, ClipboardError> {
         let way = match choice {
-            Choice::System => Way::System(System::open()?),
-            Choice::Terminal => Way::Terminal(Terminal::open()?),
-            Choice::None => Way::None(ClipboardError::Off),
+            Choice::System => ClipboardBackend::System(System::open()?),
+            Choice::Terminal => ClipboardBackend::Terminal(Terminal::open()?),
+            Choice::None => ClipboardBackend::None(ClipboardError::Off),
             Choice::Auto => match System::open() {
-                Ok(system) => Way::System(system),
-                Err(fault) if terminal::is_far() => {
-                    Terminal::open().map_or(Way::None(fault), Way::Terminal)
-                }
-                Err(fault) => Way::None(fault),
+                Ok(system) => ClipboardBackend::System(system),
+                Err(fault) if terminal::is_far() => Terminal::open()
+                    .map_or(ClipboardBackend::None(fault), ClipboardBackend::Terminal),
+                Err(fault) => ClipboardBackend::None(fault),
             },
         };
         Ok(Self(way))
@@ -138,24 +137,24 @@ impl Clipboard {
 
     /// Whether it is the clipboard of the system, which can be read.
     fn is_system(&self) -> bool {
-        matches!(self.0, Way::System(_))
+        matches!(self.0, ClipboardBackend::System(_))
     }
 
     /// The text on it, as it is: with the line ends that it has, and never empty.
     pub(crate) fn read(&mut self) -> Result<String, ClipboardError> {
         match &mut self.0 {
-            Way::System(system) => system.read(),
-            Way::Terminal(_) => Err(ClipboardError::WriteOnly),
-            Way::None(why) => Err(why.clone()),
+            ClipboardBackend::System(system) => system.read(),
+            ClipboardBackend::Terminal(_) => Err(ClipboardError::WriteOnly),
+            ClipboardBackend::None(why) => Err(why.clone()),
         }
     }
 
     /// Copies a text, and says how. On Windows its lines end with CRLF then.
     pub(crate) fn write(&mut self, text: &str) -> Result<Copied, ClipboardError> {
         match &mut self.0 {
-            Way::System(system) => system.write(text).map(|()| Copied::System),
-            Way::Terminal(terminal) => terminal.write(text).map(|()| Copied::Terminal),
-            Way::None(why) => Err(why.clone()),
+            ClipboardBackend::System(system) => system.write(text).map(|()| Copied::System),
+            ClipboardBackend::Terminal(terminal) => terminal.write(text).map(|()| Copied::Terminal),
+            ClipboardBackend::None(why) => Err(why.clone()),
         }
     }
 }

@@ -9,12 +9,12 @@ use crosstalk_envelope::meta::Digest;
 #[derive(Debug)]
 pub(crate) struct Follower {
     choice: Choice,
-    seen: Seen,
+    seen: LastSeen,
 }
 
 /// The content of the clipboard at the last look that got an answer.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum LastSeen {
     /// No look got an answer yet: the text that comes first may have been there before.
     Unknown,
     Nothing,
@@ -25,7 +25,7 @@ impl Follower {
     pub(crate) const fn new(choice: Choice) -> Self {
         Self {
             choice,
-            seen: Seen::Unknown,
+            seen: LastSeen::Unknown,
         }
     }
 
@@ -53,12 +53,12 @@ impl Follower {
 
     /// Whether a look got an answer: each text that is copied from now on is returned.
     pub(crate) fn has_looked(&self) -> bool {
-        self.seen != Seen::Unknown
+        self.seen != LastSeen::Unknown
     }
 
     /// Takes a text for seen which this program has just copied.
     pub(crate) fn mark_copied(&mut self, text: &str) {
-        self.seen = Seen::Text(Digest::of(text.as_bytes()));
+        self.seen = LastSeen::Text(Digest::of(text.as_bytes()));
     }
 
     fn note(
@@ -67,7 +67,7 @@ impl Follower {
     ) -> Result<Option<String>, ClipboardError> {
         match read {
             Ok(text) => {
-                let now = Seen::Text(Digest::of(text.as_bytes()));
+                let now = LastSeen::Text(Digest::of(text.as_bytes()));
                 let is_new = self.has_looked() && self.seen != now;
                 self.seen = now;
                 Ok(is_new.then_some(text))
@@ -81,7 +81,7 @@ impl Follower {
                         | ClipboardError::TooLarge
                 );
                 if has_no_text && !self.has_looked() {
-                    self.seen = Seen::Nothing;
+                    self.seen = LastSeen::Nothing;
                 }
                 Err(fault)
             }

@@ -49,7 +49,7 @@ struct Parse {
 }
 
 /// Something about an address.
-struct Remark {
+struct AddressFinding {
     rule: &'static Rule,
     severity: Severity,
     message: String,
@@ -126,7 +126,7 @@ fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
     out
 }
 
-fn as_json(address: &Parts<'_>, schemes: &Schemes, remarks: &[Remark]) -> Value {
+fn as_json(address: &Parts<'_>, schemes: &Schemes, remarks: &[AddressFinding]) -> Value {
     let mut value = json!({
         "schema": schema::ADDRESS,
         "address": address.as_str(),
@@ -139,16 +139,16 @@ fn as_json(address: &Parts<'_>, schemes: &Schemes, remarks: &[Remark]) -> Value 
             map.insert(name.into(), part.into());
         }
         map.insert("path".into(), address.path().into());
-        let remarks: Vec<Value> = remarks.iter().map(Remark::to_json).collect();
+        let remarks: Vec<Value> = remarks.iter().map(AddressFinding::to_json).collect();
         map.insert("diagnostics".into(), remarks.into());
     }
     value
 }
 
-fn remarks(text: &str, schemes: &Schemes) -> Vec<Remark> {
+fn remarks(text: &str, schemes: &Schemes) -> Vec<AddressFinding> {
     let mut remarks = Vec::new();
     let mut push = |rule, severity, message: String| {
-        remarks.push(Remark {
+        remarks.push(AddressFinding {
             rule,
             severity,
             message,
@@ -178,7 +178,7 @@ fn remarks(text: &str, schemes: &Schemes) -> Vec<Remark> {
     remarks
 }
 
-impl Remark {
+impl AddressFinding {
     fn to_text(&self) -> String {
         let style = match self.severity {
             Severity::Error => crate::console::RED,

@@ -31,8 +31,8 @@ pub(crate) struct Conform {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// How the result is printed
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// Run these rules, beginnings of rules or cases alone
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Conform {
 
 /// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum ReportFormat {
     /// A line for each case, and what was wrong
     Text,
     /// crosstalk.conform/1
@@ -85,15 +85,15 @@ impl Conform {
             .map_err(|fault| Failure::Refused(ErrorCode::Route, fault))?;
         let mut written = Ok(());
         let report = runtime.block_on(suite.run(|result| {
-            if self.format == Form::Text && written.is_ok() {
+            if self.format == ReportFormat::Text && written.is_ok() {
                 written = console.show(&line(result)).and_then(|()| console.flush());
             }
         }));
         written?;
         match self.format {
-            Form::Text => console.show(&summary(&report))?,
-            Form::Json => console.data(json::pretty(&report.to_json())?)?,
-            Form::Junit => console.data(report.to_junit())?,
+            ReportFormat::Text => console.show(&summary(&report))?,
+            ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
+            ReportFormat::Junit => console.data(report.to_junit())?,
         }
         Ok(match report.is_good() {
             true => Exit::SUCCESS,
@@ -123,7 +123,7 @@ impl Conform {
         let is_chosen =
             |c: &Case| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
         let chosen: Vec<Case> = cases().into_iter().filter(is_chosen).collect();
-        if self.format == Form::Json {
+        if self.format == ReportFormat::Json {
             let entry = |c: &Case| json!({"id": c.id, "rule": c.rule.id, "title": c.title, "heavy": c.is_heavy});
             let list: Vec<_> = chosen.iter().map(entry).collect();
             console.data(json::pretty(&list)?)?;

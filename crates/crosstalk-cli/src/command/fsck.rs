@@ -38,7 +38,7 @@ pub(crate) struct Fsck {
 }
 
 /// What was found in one place.
-struct Report {
+struct FsckReport {
     place: String,
     attachments: u64,
     findings: Vec<String>,
@@ -68,7 +68,7 @@ impl Fsck {
         let is_sound = reports.iter().all(|r| r.findings.is_empty());
         match self.json {
             true => {
-                let places: Vec<Value> = reports.iter().map(Report::json).collect();
+                let places: Vec<Value> = reports.iter().map(FsckReport::json).collect();
                 let quarantine: Vec<Value> = reports
                     .iter()
                     .flat_map(|r| &r.quarantine)
@@ -105,8 +105,8 @@ impl Fsck {
     }
 
     /// Checks a store.
-    fn store(&self, path: &Path) -> Result<Report, Failure> {
-        let mut report = Report {
+    fn store(&self, path: &Path) -> Result<FsckReport, Failure> {
+        let mut report = FsckReport {
             place: path.to_string_lossy().into_owned(),
             attachments: 0,
             findings: Vec::new(),
@@ -151,7 +151,7 @@ impl Fsck {
     }
 
     /// Checks a relay: its store and its attachments.
-    fn relay(&self, data: &Data) -> Result<Report, Failure> {
+    fn relay(&self, data: &Data) -> Result<FsckReport, Failure> {
         let running = match self.repair {
             true => Some(data.claim().map_err(|fault| match fault {
                 NotAlone::Running(said) => Failure::Failed(format!(
@@ -186,7 +186,7 @@ impl Fsck {
 }
 
 /// Whether the checkpoints of the log are signed by a key of the relay: the one of now, or one before.
-fn signatures(data: &Data, report: &mut Report) -> Result<(), Failure> {
+fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
     let checkpoints = data.open()?.checkpoints()?;
     let keys = data.public_keys()?;
     if keys.is_empty() && !checkpoints.is_empty() {
@@ -225,7 +225,7 @@ fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
     std::fs::rename(&damaged.path, folder.join(name)).map_err(at)
 }
 
-impl Report {
+impl FsckReport {
     fn json(&self) -> Value {
         json!({
             "place": self.place,

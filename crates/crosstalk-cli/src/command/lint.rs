@@ -37,7 +37,7 @@ pub(crate) struct Lint {
 
 /// How many there are of what.
 #[derive(Default)]
-struct Tally {
+struct FindingCounts {
     envelopes: usize,
     errors: usize,
     warnings: usize,
@@ -47,7 +47,7 @@ struct Tally {
 
 impl Lint {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let mut tally = Tally::default();
+        let mut tally = FindingCounts::default();
         let mut found = Vec::new();
         let mut exit = self.files.each(console, |console, input| {
             self.check(console, input, &mut tally, &mut found)
@@ -74,7 +74,7 @@ impl Lint {
         &self,
         console: &mut Console,
         input: &Input,
-        tally: &mut Tally,
+        tally: &mut FindingCounts,
         found: &mut Vec<Value>,
     ) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(reading(self.strict));
@@ -102,7 +102,7 @@ impl Lint {
     }
 }
 
-impl Tally {
+impl FindingCounts {
     fn add(&mut self, severity: Severity) {
         *match severity {
             Severity::Error => &mut self.errors,

@@ -14,8 +14,8 @@ use crosstalk_protocol::{Assistant, primer};
 #[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt --copy")]
 pub(crate) struct Prompt {
     /// Whom it is for: chats differ in what they do to an answer
-    #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = Reader::Any)]
-    reader: Reader,
+    #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = PrimerReader::Any)]
+    reader: PrimerReader,
     /// Put it on the clipboard as well
     #[arg(long)]
     copy: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Prompt {
 
 /// Whom the text is for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Reader {
+enum PrimerReader {
     Claude,
     Chatgpt,
     Gemini,
@@ -33,10 +33,10 @@ enum Reader {
 impl Prompt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let text = primer(match self.reader {
-            Reader::Claude => Assistant::Claude,
-            Reader::Chatgpt => Assistant::Chatgpt,
-            Reader::Gemini => Assistant::Gemini,
-            Reader::Any => Assistant::Any,
+            PrimerReader::Claude => Assistant::Claude,
+            PrimerReader::Chatgpt => Assistant::Chatgpt,
+            PrimerReader::Gemini => Assistant::Gemini,
+            PrimerReader::Any => Assistant::Any,
         });
         console.data(&text)?;
         if self.copy {

@@ -56,7 +56,7 @@ fn kind(word: &str) -> Result<Pii, String> {
 }
 
 /// A text and what was found in it.
-struct Outcome {
+struct RedactedText {
     text: String,
     found: Vec<Found>,
     attachments: usize,
@@ -173,8 +173,8 @@ impl Redact {
     }
 
     /// The envelopes as envelopes, what is around them as text.
-    fn redacted(&self, text: &str, documents: &[Document<'_>], rules: &Rules) -> Outcome {
-        let mut out = Outcome {
+    fn redacted(&self, text: &str, documents: &[Document<'_>], rules: &Rules) -> RedactedText {
+        let mut out = RedactedText {
             text: String::with_capacity(text.len()),
             found: Vec::new(),
             attachments: 0,
@@ -199,7 +199,7 @@ impl Redact {
     }
 }
 
-impl Outcome {
+impl RedactedText {
     fn prose(&mut self, text: &str, span: std::ops::Range<usize>, rules: &Rules) {
         let start = span.start;
         let redaction = redact(text.get(span).unwrap_or(""), rules);
@@ -224,7 +224,7 @@ impl Outcome {
 }
 
 /// `crosstalk.redact/1`.
-fn report(outcome: &Outcome, lines: &LineIndex<'_>) -> Value {
+fn report(outcome: &RedactedText, lines: &LineIndex<'_>) -> Value {
     let found: Vec<Value> = outcome
         .found
         .iter()

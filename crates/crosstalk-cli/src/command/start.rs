@@ -32,7 +32,7 @@ const MORE: [(&str, &str); 3] = [
 
 /// What there is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct State {
+struct OpenWork {
     /// Whether anything is kept.
     has_messages: bool,
     /// How many messages wait for the person.
@@ -53,12 +53,12 @@ pub(crate) fn run(console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::SUCCESS)
 }
 
-fn state(console: &mut Console) -> Result<State, Failure> {
+fn state(console: &mut Console) -> Result<OpenWork, Failure> {
     let desk = Desk::open(console)?;
     let Some(store) = desk.messages(console)? else {
-        return Ok(State::default());
+        return Ok(OpenWork::default());
     };
-    Ok(State {
+    Ok(OpenWork {
         has_messages: true,
         waiting: number(&store.inbox(Page::first(COUNTED))?),
         asked: number(&store.asked(Page::first(COUNTED))?),
@@ -71,7 +71,7 @@ fn number<T>(listing: &Listing<T>) -> usize {
 }
 
 /// The screen: 24 lines of 80 columns at most.
-fn screen(state: State) -> String {
+fn screen(state: OpenWork) -> String {
     let mut out = format!(
         "{}: messages between AI assistants and people.\n\n",
         styled(BOLD, "Crosstalk")
@@ -81,16 +81,16 @@ fn screen(state: State) -> String {
         false => count(number, noun),
     };
     let todo = match state {
-        State {
+        OpenWork {
             has_messages: false,
             ..
         } => vec!["Nothing is kept here yet: begin with the first two.".to_owned()],
-        State {
+        OpenWork {
             waiting: 0,
             asked: 0,
             ..
         } => vec!["Nothing waits for you, and you wait for nothing.".to_owned()],
-        State { waiting, asked, .. } => {
+        OpenWork { waiting, asked, .. } => {
             let waiting = (waiting > 0).then(|| {
                 let number = many(waiting, "message");
                 format!("Waiting for you: {number} (`crosstalk inbox`).")
@@ -125,7 +125,7 @@ mod tests {
         for (has_messages, waiting, asked) in
             [(false, 0, 0), (true, 0, 0), (true, 1, 0), (true, 100, 100)]
         {
-            let state = State {
+            let state = OpenWork {
                 has_messages,
                 waiting,
                 asked,

@@ -49,7 +49,7 @@ pub(crate) struct Verify {
 }
 
 /// What verdicts are made from, and what was printed so far.
-struct Session<'s> {
+struct VerifyRun<'s> {
     command: &'s Verify,
     key: Option<PublicKey>,
     trust: Trust,
@@ -67,7 +67,7 @@ impl Verify {
             });
         }
         let rooms = Rooms::open()?;
-        let mut session = Session {
+        let mut session = VerifyRun {
             command: &self,
             key,
             trust: rooms.trust()?,
@@ -88,7 +88,7 @@ impl Verify {
     }
 }
 
-impl Session<'_> {
+impl VerifyRun<'_> {
     fn one(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(Reading::Paste);
         let name = input.shown_name();

@@ -50,7 +50,7 @@ pub(crate) fn read(text: &str) -> Result<FileText, Fault> {
             message: format!("this is not TOML: {}", fault.message().trim_end()),
         }
     })?;
-    let mut reader = Reader {
+    let mut reader = FileTextReader {
         text,
         found: FileText::default(),
     };
@@ -63,12 +63,12 @@ fn line_of(text: &str, at: usize) -> usize {
     before.iter().filter(|b| **b == b'\n').count() + 1
 }
 
-struct Reader<'t> {
+struct FileTextReader<'t> {
     text: &'t str,
     found: FileText,
 }
 
-impl Reader<'_> {
+impl FileTextReader<'_> {
     fn line(&self, item: &Item) -> usize {
         line_of(self.text, item.span().map_or(0, |span| span.start))
     }

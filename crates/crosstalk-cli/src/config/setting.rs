@@ -50,9 +50,9 @@ pub(crate) struct Setting {
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// One line that passes a check.
-    Text(Check),
+    Text(CheckValue),
     /// Several of them.
-    List(Check),
+    List(CheckValue),
     /// True or false.
     Switch,
     /// One of these words.
@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     SwitchOr(&'static str),
 }
 
-type Check = fn(&str) -> Result<(), String>;
+type CheckValue = fn(&str) -> Result<(), String>;
 
 #[derive(Clone, Copy)]
 enum Fixed {

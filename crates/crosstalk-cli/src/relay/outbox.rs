@@ -16,12 +16,12 @@ pub(crate) struct Due {
     pub(crate) id: String,
     pub(crate) relay: String,
     pub(crate) token_file: Option<PathBuf>,
-    files: Vec<Named>,
+    files: Vec<NamedFile>,
 }
 
 /// A file that the message names.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-struct Named {
+struct NamedFile {
     path: PathBuf,
     digest: String,
 }
@@ -29,7 +29,7 @@ struct Named {
 impl Due {
     /// A message on its way to a relay.
     pub(crate) fn new(id: &str, remote: &Remote, files: &[Attached]) -> Self {
-        let named = |file: &Attached| Named {
+        let named = |file: &Attached| NamedFile {
             path: std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()),
             digest: file.digest.to_string(),
         };
@@ -43,7 +43,7 @@ impl Due {
 
     /// Its files that are still there.
     pub(crate) fn files(&self) -> Vec<Attached> {
-        let attached = |named: &Named| {
+        let attached = |named: &NamedFile| {
             let digest = Digest::parse(&named.digest)?;
             let path = named.path.is_file().then(|| named.path.clone())?;
             Some(Attached { path, digest })

@@ -12,14 +12,14 @@ use std::path::Path;
 #[serde(deny_unknown_fields)]
 struct Registry {
     #[serde(default)]
-    scheme: Vec<Entry>,
+    scheme: Vec<SchemeEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct SchemeEntry {
     name: String,
-    form: Form,
+    form: EntryForm,
     kind: String,
     /// For people only.
     #[serde(default, rename = "summary")]
@@ -28,7 +28,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum EntryForm {
     Authority,
     Opaque,
 }
@@ -52,8 +52,8 @@ pub(super) fn read(path: &Path, console: &mut Console) -> Result<Schemes, Failur
             return Err(refused(&message));
         };
         let form = match entry.form {
-            Form::Authority => SchemeForm::Authority,
-            Form::Opaque => SchemeForm::Opaque,
+            EntryForm::Authority => SchemeForm::Authority,
+            EntryForm::Opaque => SchemeForm::Opaque,
         };
         schemes.add(entry.name, form, kind);
     }

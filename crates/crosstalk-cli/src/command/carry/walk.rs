@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(300);
 
 /// What a person wants, or did.
 #[derive(Debug, PartialEq, Eq)]
-enum Event {
+enum WalkInput {
     /// A message was copied that may be the answer.
     Answer(String),
     /// What is on the clipboard is the answer; or it is carried.
@@ -32,7 +32,7 @@ enum Event {
     Other,
 }
 
-impl Event {
+impl WalkInput {
     fn of_line(line: &str) -> Self {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         match word.to_ascii_lowercase().as_str() {
@@ -90,36 +90,36 @@ pub(super) fn walk(
         help(console, waiting, is_copied, paste)?;
         loop {
             let done = match next(&lines, clipboard.as_mut(), waiting) {
-                Event::Quit => return Ok(exit),
-                Event::Skip => {
+                WalkInput::Quit => return Ok(exit),
+                WalkInput::Skip => {
                     skipped.push((waiting.id.clone(), waiting.to.clone()));
                     break;
                 }
-                Event::Copy => {
+                WalkInput::Copy => {
                     is_copied = copy(console, courier, &text, clipboard.as_mut())?;
                     if is_copied {
                         console.talk("Copied again.\n")?;
                     }
                     continue;
                 }
-                Event::Fail(reason) if reason.is_empty() => {
+                WalkInput::Fail(reason) if reason.is_empty() => {
                     console.talk("Write the reason behind it, as in: f the chat is gone\n")?;
                     continue;
                 }
-                Event::Fail(reason) => courier
+                WalkInput::Fail(reason) => courier
                     .fail(console, waiting, &reason)
                     .map(|()| Exit::SUCCESS),
-                Event::Other => {
+                WalkInput::Other => {
                     help(console, waiting, is_copied, paste)?;
                     continue;
                 }
-                Event::Enter if !takes_answer(waiting) => courier.carried(console, waiting),
-                Event::Enter if paste => {
+                WalkInput::Enter if !takes_answer(waiting) => courier.carried(console, waiting),
+                WalkInput::Enter if paste => {
                     console
                         .talk("Paste the answer, and end it with a line that is only a dot.\n")?;
                     courier.answer(console, waiting, &pasted(&lines))
                 }
-                Event::Enter => {
+                WalkInput::Enter => {
                     let read = match &mut clipboard {
                         Some(clipboard) => clipboard.read(),
                         None => courier.desk.clipboard().and_then(|mut c| c.read()),
@@ -129,7 +129,7 @@ pub(super) fn walk(
                         Err(fault) => Err(fault.into()),
                     }
                 }
-                Event::Answer(said) => courier.answer(console, waiting, &said),
+                WalkInput::Answer(said) => courier.answer(console, waiting, &said),
             };
             match done {
                 Ok(one) => {
@@ -231,18 +231,18 @@ fn next(
     lines: &Receiver<String>,
     mut clipboard: Option<&mut Follower>,
     waiting: &Waiting,
-) -> Event {
+) -> WalkInput {
     loop {
         match lines.recv_timeout(INTERVAL) {
-            Ok(line) => return Event::of_line(&line),
-            Err(RecvTimeoutError::Disconnected) => return Event::Quit,
+            Ok(line) => return WalkInput::of_line(&line),
+            Err(RecvTimeoutError::Disconnected) => return WalkInput::Quit,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let Some(Ok(Some(text))) = clipboard.as_mut().map(|c| c.look()) else {
             continue;
         };
         if text.contains("[[") && takes_answer(waiting) && !is_question(waiting, &text) {
-            return Event::Answer(text);
+            return WalkInput::Answer(text);
         }
     }
 }
@@ -254,16 +254,19 @@ mod tests {
     #[test]
     fn keys_are_read_with_and_without_their_words() {
         for (line, event) in [
-            ("", Event::Enter),
-            (" S ", Event::Skip),
-            ("skip", Event::Skip),
-            ("f", Event::Fail(String::new())),
-            ("f the chat is gone", Event::Fail("the chat is gone".into())),
-            ("q", Event::Quit),
-            ("c", Event::Copy),
-            ("what?", Event::Other),
+            ("", WalkInput::Enter),
+            (" S ", WalkInput::Skip),
+            ("skip", WalkInput::Skip),
+            ("f", WalkInput::Fail(String::new())),
+            (
+                "f the chat is gone",
+                WalkInput::Fail("the chat is gone".into()),
+            ),
+            ("q", WalkInput::Quit),
+            ("c", WalkInput::Copy),
+            ("what?", WalkInput::Other),
         ] {
-            assert_eq!(Event::of_line(line), event, "{line}");
+            assert_eq!(WalkInput::of_line(line), event, "{line}");
         }
     }
 }

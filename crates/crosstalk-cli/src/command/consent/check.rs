@@ -70,7 +70,7 @@ impl Check {
             if let Err(refusal) = &judged {
                 exit = exit.worst(refusal.code.into());
             }
-            let one = Checked {
+            let one = CheckedConsent {
                 document,
                 said: &taken.said,
                 judged: &judged,
@@ -89,13 +89,13 @@ impl Check {
 }
 
 /// A message, and what was found out about its consent.
-struct Checked<'c> {
+struct CheckedConsent<'c> {
     document: &'c Document<'c>,
     said: &'c ledger::Said,
     judged: &'c Result<Terms, Refusal>,
 }
 
-impl Checked<'_> {
+impl CheckedConsent<'_> {
     /// What an explicit consent is needed for, in words.
     fn needs(&self) -> Vec<String> {
         let needs = self.said.claim().into_iter().flat_map(|c| c.needs());

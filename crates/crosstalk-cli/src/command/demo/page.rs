@@ -17,11 +17,11 @@ const LINES: usize = 3;
 /// What a chapter tells, in its order.
 #[derive(Default)]
 pub(super) struct Page {
-    blocks: Vec<Block>,
+    blocks: Vec<PageBlock>,
     facts: Map<String, Value>,
 }
 
-enum Block {
+enum PageBlock {
     Say(String),
     Envelope { text: String, file: String },
     Checked(String),
@@ -31,12 +31,12 @@ enum Block {
 impl Page {
     /// A paragraph that explains.
     pub(super) fn say(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Say(text.into()));
+        self.blocks.push(PageBlock::Say(text.into()));
     }
 
     /// An envelope, shown in short, and the file that has all of it.
     pub(super) fn envelope(&mut self, text: &str, file: &str) {
-        self.blocks.push(Block::Envelope {
+        self.blocks.push(PageBlock::Envelope {
             text: text.to_owned(),
             file: file.to_owned(),
         });
@@ -44,12 +44,12 @@ impl Page {
 
     /// Something that was looked up, and is so.
     pub(super) fn checked(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Checked(text.into()));
+        self.blocks.push(PageBlock::Checked(text.into()));
     }
 
     /// What came out of a poll.
     pub(super) fn poll(&mut self, collation: Value) {
-        self.blocks.push(Block::Poll(collation));
+        self.blocks.push(PageBlock::Poll(collation));
     }
 
     /// What a program is told.
@@ -68,23 +68,23 @@ impl Page {
         let mut was_checked = false;
         for block in &self.blocks {
             // What was checked stands together.
-            let is_checked = matches!(block, Block::Checked(_));
+            let is_checked = matches!(block, PageBlock::Checked(_));
             if !(is_checked && was_checked) {
                 out.push('\n');
             }
             was_checked = is_checked;
             match block {
-                Block::Say(text) => {
+                PageBlock::Say(text) => {
                     out.push_str(&wrap_to(columns, &escape(text), 0, 0));
                     out.push('\n');
                 }
-                Block::Envelope { text, file } => envelope(&mut out, text, file, columns),
-                Block::Checked(text) => {
+                PageBlock::Envelope { text, file } => envelope(&mut out, text, file, columns),
+                PageBlock::Checked(text) => {
                     let (sign, style) = mark(true);
                     let text = wrap_to(columns, &escape(text), 4, 4);
                     out.push_str(&format!("  {} {text}\n", styled(style, sign)));
                 }
-                Block::Poll(collation) => {
+                PageBlock::Poll(collation) => {
                     for line in poll::draw(console, collation).lines() {
                         out.push_str(&format!("  {line}\n"));
                     }

@@ -346,10 +346,10 @@ fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-type Running = (oneshot::Sender<()>, JoinHandle<()>);
+type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);
 
 /// Has the relay listen and deliver, until it is told to stop.
-async fn listen(relay: &Relay, data: &Data) -> Result<(String, Running), Failure> {
+async fn listen(relay: &Relay, data: &Data) -> Result<(String, RunningRelay), Failure> {
     let fault = |e| Failure::Io("a port of this machine".into(), e);
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
     let listener = listener.map_err(fault)?;

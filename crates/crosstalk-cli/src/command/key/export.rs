@@ -23,8 +23,8 @@ pub(super) struct Export {
     #[arg(value_name = "ID")]
     id: String,
     /// pem: a file for other programs; dns: a line for a zone file; meta: the block for a message
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Pem, hide_possible_values = true)]
-    format: Form,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = KeyFormat::Pem, hide_possible_values = true)]
+    format: KeyFormat,
     /// With pem: the private key, which whoever has it can sign with
     #[arg(long)]
     private: bool,
@@ -33,7 +33,7 @@ pub(super) struct Export {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum KeyFormat {
     Pem,
     Dns,
     Meta,
@@ -43,12 +43,12 @@ impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let rooms = Rooms::open()?;
         let key = rooms.keys.find(&self.id)?;
-        if self.private && self.format != Form::Pem {
+        if self.private && self.format != KeyFormat::Pem {
             let message = "--private goes with --format pem: nobody else needs the private key";
             return Err(Failure::Usage(message.into()));
         }
         match self.format {
-            Form::Pem if self.private => {
+            KeyFormat::Pem if self.private => {
                 let opened = rooms.unlock(&key, &self.ask)?;
                 let pem = opened.key.to_pem().map(Zeroizing::new);
                 let pem = pem.map_err(|e| Failure::of_key("the key", &e))?;
@@ -59,9 +59,9 @@ impl Export {
                 ))?;
                 console.data(pem.as_bytes())?;
             }
-            Form::Pem => console.data(key.facts.public.to_pem())?,
-            Form::Dns => dns(console, &key)?,
-            Form::Meta => {
+            KeyFormat::Pem => console.data(key.facts.public.to_pem())?,
+            KeyFormat::Dns => dns(console, &key)?,
+            KeyFormat::Meta => {
                 let mut block = String::from("meta: key\n");
                 for (name, value) in block_of(&key) {
                     block.push_str(&format!("{name}: {value}\n"));
