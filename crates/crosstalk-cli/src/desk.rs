@@ -130,12 +130,17 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
             let record = store.message(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Message(Box::new(veiled(record))))
         }
-        Found::Nothing if text.chars().count() < 4 => Err(Failure::Usage(format!(
+        Found::Nothing if !is_long_enough(text) => Err(Failure::Usage(format!(
             "`{text}` is too short: write at least four characters of the id"
         ))),
         Found::Several(ids) => Err(several(text, &ids)),
         Found::Nothing => Err(nothing()),
     }
+}
+
+/// Whether the beginning of an id is long enough to look for the rest.
+pub(crate) fn is_long_enough(prefix: &str) -> bool {
+    prefix.chars().count() >= 4
 }
 
 /// The beginning of several ids. What is wrong is escaped as a whole where it is shown.

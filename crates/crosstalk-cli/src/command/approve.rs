@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
-use crate::relay::remote::{Held, Remote, Through};
+use crate::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
 use crate::schema::{APPROVAL, APPROVALS};
 use crate::view;
 use clap::Args;
@@ -163,26 +163,18 @@ impl How {
     }
 }
 
-/// How many characters of an id are enough to look for the rest, and among how many it is looked for.
-const ENOUGH: usize = 4;
-const AMONG: u32 = 500;
-
 /// The message that an id, or the beginning of one, means.
 fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
-    let unknown = match remote.approval(id) {
-        Err(trouble) if trouble.is_unknown() && id.chars().count() >= ENOUGH => trouble,
-        answer => return Ok(answer?),
+    let waiting = || {
+        let waiting = remote.approvals(LOOKED_THROUGH.into())?.into_iter();
+        Ok(waiting.map(|held| held.id).collect())
     };
-    let upper = id.to_ascii_uppercase();
-    let waiting = remote.approvals(AMONG)?.into_iter().map(|held| held.id);
-    let mut found = waiting.filter(|w| w.starts_with(id) || w.starts_with(&upper));
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(remote.approval(&one)?),
-        (Some(_), Some(_)) => Err(Failure::Usage(format!(
+    let several = || {
+        Failure::Usage(format!(
             "`{id}` can mean several messages: write more of it (`crosstalk approve` lists them)"
-        ))),
-        (None, _) => Err(unknown.into()),
-    }
+        ))
+    };
+    find_by_prefix(id, |id| remote.approval(id), waiting, several)
 }
 
 /// Who wants what from whom, and why it waits.

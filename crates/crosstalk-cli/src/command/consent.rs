@@ -7,7 +7,7 @@ mod revoke;
 mod show;
 
 use crate::console::Console;
-use crate::desk::Desk;
+use crate::desk::{Desk, is_long_enough};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::relay::remote::{Remote, Through};
@@ -73,15 +73,12 @@ impl ConsentSource {
     }
 }
 
-/// How many characters of a name are enough to look for the rest.
-const ENOUGH: usize = 4;
-
 /// The consent that a name, or the beginning of one, means; nothing if there is none.
 fn find(store: &SqliteStore, name: &str) -> Result<Option<Grant>, Failure> {
     if let Some(grant) = store.grant(name)? {
         return Ok(Some(grant));
     }
-    if name.chars().count() < ENOUGH {
+    if !is_long_enough(name) {
         return Ok(None);
     }
     let all = store.grants(&GrantFilter::default())?;

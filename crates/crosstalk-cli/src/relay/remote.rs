@@ -1,6 +1,7 @@
 //! A relay over the network, as the commands use it.
 
 use crate::config::{Config, base_url};
+use crate::desk::is_long_enough;
 use crate::failure::Failure;
 use crate::relay::trouble::Trouble;
 use clap::Args;
@@ -336,6 +337,30 @@ impl Remote {
     /// Has a delivery tried again that was given up. How many.
     pub(crate) fn requeue(&self, id: &str) -> Result<u64, Trouble> {
         self.ask(async |c| c.requeue(id).await)
+    }
+}
+
+/// How many entries of a relay are looked through for one that begins as asked for.
+pub(crate) const LOOKED_THROUGH: u16 = 500;
+
+/// What an id means at a relay: the entry with this id, else the only one whose id begins with it.
+pub(crate) fn find_by_prefix<T>(
+    prefix: &str,
+    get: impl Fn(&str) -> Result<T, Trouble>,
+    all_ids: impl FnOnce() -> Result<Vec<String>, Trouble>,
+    several: impl FnOnce() -> Failure,
+) -> Result<T, Failure> {
+    let unknown = match get(prefix) {
+        Err(trouble) if trouble.is_unknown() && is_long_enough(prefix) => trouble,
+        answer => return Ok(answer?),
+    };
+    let upper = prefix.to_ascii_uppercase();
+    let ids = all_ids()?.into_iter();
+    let mut found = ids.filter(|id| id.starts_with(prefix) || id.starts_with(&upper));
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(get(&only)?),
+        (Some(_), Some(_)) => Err(several()),
+        (None, _) => Err(unknown.into()),
     }
 }
 

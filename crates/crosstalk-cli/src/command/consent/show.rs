@@ -1,22 +1,19 @@
 //! `crosstalk consent show`: a consent, the messages under it, and what became of its end.
 
 use super::list::style;
-use super::{ConsentSource, ENOUGH, find, several, unknown};
+use super::{ConsentSource, find, several, unknown};
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::desk::{Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::remote::{Delivered, Remote};
+use crate::relay::remote::{Delivered, LOOKED_THROUGH, Remote, find_by_prefix};
 use crate::schema::CONSENT;
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};
-
-/// Among how many consents of a relay a name is looked for.
-const AMONG: usize = 500;
 
 /// Show a consent, the messages under it, and who was told of its end
 #[derive(Args, Debug)]
@@ -68,17 +65,11 @@ impl Show {
 
 /// The consent that a name, or the beginning of one, means at a relay.
 fn at_relay(remote: &Remote, name: &str) -> Result<ConsentRecord, Failure> {
-    let unknown = match remote.consent(name) {
-        Err(trouble) if trouble.is_unknown() && name.chars().count() >= ENOUGH => trouble,
-        answer => return Ok(answer?),
+    let all = || {
+        let all = remote.consents(None, false, LOOKED_THROUGH.into())?;
+        Ok(all.into_iter().map(|c| c.id).collect())
     };
-    let all = remote.consents(None, false, AMONG)?.into_iter();
-    let mut found = all.map(|c| c.id).filter(|id| id.starts_with(name));
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(remote.consent(&one)?),
-        (Some(_), Some(_)) => Err(several(name)),
-        (None, _) => Err(unknown.into()),
-    }
+    find_by_prefix(name, |name| remote.consent(name), all, || several(name))
 }
 
 fn shown(record: &ConsentRecord) -> String {
