@@ -162,8 +162,8 @@ pub(crate) fn a_moved_message_can_be_forgotten(store: &mut dyn Store) {
 
 /// The id of a truncated message goes to no other sender, and the id of a signed one to nobody.
 pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Store) {
-    let cut = |verdict: Word| {
-        let mut arrival = letter("A1")
+    let cut = |id: &str, verdict: Word| {
+        let mut arrival = letter(id)
             .between("CLAUDE", "KALLE")
             .body("Which")
             .arrival();
@@ -171,7 +171,7 @@ pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Stor
         arrival.verdict = verdict;
         arrival
     };
-    store.accept(&[cut(Word::Unsigned)]).unwrap();
+    store.accept(&[cut("A1", Word::Unsigned)]).unwrap();
     let whole = letter("A1")
         .between("EVE", "KALLE")
         .body("Which one?")
@@ -182,19 +182,23 @@ pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Stor
         "{outcome:?}"
     );
     // The same text, whole and verified: it is cut off no more, and its id is not free.
-    let mut verified = cut(Word::Verified);
+    let mut verified = cut("A1", Word::Verified);
     verified.truncated = false;
     store.accept(&[verified]).unwrap();
     assert!(!store.message("A1").unwrap().unwrap().truncated);
-    let again = letter("A1")
-        .between("CLAUDE", "KALLE")
-        .body("Which one?")
-        .arrival();
-    let outcome = store.accept(std::slice::from_ref(&again)).unwrap();
-    assert!(
-        matches!(outcome[..], [Outcome::Conflict { .. }]),
-        "{outcome:?}"
-    );
+    // Nor is that of a signed one that is cut off.
+    store.accept(&[cut("A2", Word::Verified)]).unwrap();
+    for id in ["A1", "A2"] {
+        let again = letter(id)
+            .between("CLAUDE", "KALLE")
+            .body("Which one?")
+            .arrival();
+        let outcome = store.accept(std::slice::from_ref(&again)).unwrap();
+        assert!(
+            matches!(outcome[..], [Outcome::Conflict { .. }]),
+            "{id}: {outcome:?}"
+        );
+    }
 }
 
 pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn Store) {
