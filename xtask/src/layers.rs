@@ -1,6 +1,6 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← { store, dns, relay, mcp, email } ← cli`, `envelope ← wasm`. The relay and
+//! `envelope ← protocol ← { store, dns, relay, conform, mcp, email } ← cli`, `envelope ← wasm`. The relay and
 //! the MCP server know the ports only, so no crate of the middle ring depends on another one.
 
 use crate::ending::{Ending, Failure};
@@ -18,8 +18,10 @@ enum Reach {
     Testing,
 }
 
-/// What tests of a crate may use besides: a relay is tested with a real store and a real look-up.
+/// What tests of a crate may use besides: a relay is tested with a real store and a real look-up, and the relay suite with
+/// a model that answers in the forms of the relay's client.
 const FOR_TESTS: &[(&str, &str)] = &[
+    ("crosstalk-conform", "crosstalk-relay"),
     ("crosstalk-relay", "crosstalk-store"),
     ("crosstalk-relay", "crosstalk-dns"),
 ];
@@ -34,6 +36,7 @@ const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-store", Reach::Inward(PROTOCOL)),
     ("crosstalk-dns", Reach::Inward(PROTOCOL)),
     ("crosstalk-relay", Reach::Inward(PROTOCOL)),
+    ("crosstalk-conform", Reach::Inward(PROTOCOL)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),
     (
@@ -44,6 +47,7 @@ const TABLE: &[(&str, Reach)] = &[
             "crosstalk-store",
             "crosstalk-dns",
             "crosstalk-relay",
+            "crosstalk-conform",
             "crosstalk-mcp",
             "crosstalk-email",
         ]),
@@ -174,6 +178,8 @@ mod tests {
             ("crosstalk-protocol", "crosstalk-envelope"),
             ("crosstalk-store", "crosstalk-protocol"),
             ("crosstalk-cli", "crosstalk-relay"),
+            ("crosstalk-cli", "crosstalk-conform"),
+            ("crosstalk-conformance", "crosstalk-conform"),
             ("crosstalk-wasm", "crosstalk-envelope"),
             ("crosstalk-bench", "crosstalk-cli"),
             ("crosstalk-bench", "crosstalk-fuzz-properties"),
@@ -189,6 +195,7 @@ mod tests {
             ("crosstalk-envelope", "crosstalk-protocol"),
             ("crosstalk-protocol", "crosstalk-store"),
             ("crosstalk-store", "crosstalk-relay"),
+            ("crosstalk-relay", "crosstalk-conform"),
             ("crosstalk-mcp", "crosstalk-store"),
             ("crosstalk-mcp", "crosstalk-dns"),
             ("crosstalk-wasm", "crosstalk-protocol"),
@@ -208,10 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_knows_its_adapters_in_tests_only() {
-        for to in ["crosstalk-store", "crosstalk-dns"] {
+    fn some_crates_are_for_the_tests_of_others_only() {
+        for (from, to) in [
+            ("crosstalk-relay", "crosstalk-store"),
+            ("crosstalk-relay", "crosstalk-dns"),
+            ("crosstalk-conform", "crosstalk-relay"),
+        ] {
             for (kind, allowed) in [(Some("dev"), true), (Some("build"), false), (None, false)] {
-                let found = problems(&[("crosstalk-relay", to, kind)]);
+                let found = problems(&[(from, to, kind)]);
                 assert_eq!(found.is_empty(), allowed, "{to} {kind:?}: {found:?}");
             }
         }

@@ -24,7 +24,7 @@ const SOURCES: &[(&str, &[&str])] = &[
 ];
 
 /// Suites whose cases are code, and where it stands: each case names its rule as `&rule::NAME`.
-const SUITES: &[(&str, &str)] = &[("relay", "crates/crosstalk-relay/src/conform/case")];
+const SUITES: &[(&str, &str)] = &[("relay", "crates/crosstalk-conform/src/relay/case")];
 
 /// What the checks found.
 #[derive(Default)]

@@ -108,6 +108,7 @@ const SLOW: &[(&str, &str)] = &[
     ("crosstalk-cli", "--test it"),
     ("crosstalk-relay", "--test it"),
     ("crosstalk-protocol", "--test it"),
+    ("crosstalk-conform", "--test it"),
     ("crosstalk-conformance", "--test it"),
     ("crosstalk-store", "--test it"),
     ("crosstalk-fuzz-properties", "--test it"),

@@ -90,7 +90,7 @@ pub(crate) const FSCK: &str = "crosstalk.fsck/1";
 /// The name and version of what `crosstalk serve --check --json` prints.
 pub(crate) const SERVE_CHECK: &str = "crosstalk.serve-check/1";
 /// The name and version of what `crosstalk conform --format json` prints.
-pub(crate) const CONFORM: &str = crosstalk_relay::conform::SCHEMA;
+pub(crate) const CONFORM: &str = crosstalk_conform::relay::SCHEMA;
 
 /// The name and version of what `crosstalk demo --json` prints.
 pub(crate) const DEMO: &str = "crosstalk.demo/1";

@@ -11,7 +11,6 @@
 
 pub mod client;
 pub mod config;
-pub mod conform;
 pub mod core;
 pub mod delivery;
 pub mod metrics;

@@ -123,7 +123,7 @@ fn a_rule_whose_cases_are_code() {
     tree.write("spec/http.md", "**HTP-001** x");
     tree.write("spec/registry/rules.toml", rule("relay"));
     let problems = |tree: &Scratch| check(tree.path()).unwrap().problems;
-    let folder = "crates/crosstalk-relay/src/conform/case";
+    let folder = "crates/crosstalk-conform/src/relay/case";
     let missing = format!("HTP-001 has no case with `&rule::HTTP_RECEIVE` in {folder}");
     assert_eq!(problems(&tree), std::slice::from_ref(&missing));
     tree.write(&format!("{folder}/a.rs"), "case(&rule::HTTP_RECEIVE_ALL)");

@@ -1,25 +1,26 @@
 //! Walks `conformance/` and runs every case; there is no list of them anywhere.
 
-use crate::case::{self, Case};
-use crate::implementation::Ours;
-use crate::judge::{Implementation, judge};
+use crate::case;
+use crosstalk_conform::judge::{Implementation, judge};
+use crosstalk_conform::{CaseFile, Fault};
+use crosstalk_conformance::Ours;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why an implementation fails a case; `None` if it passes.
-pub(crate) fn fault(case: &Case, tested: &dyn Implementation) -> Option<String> {
+pub(crate) fn fault(case: &CaseFile, tested: &dyn Implementation) -> Option<String> {
     // A panic is a failure of this case, not the end of the run.
     let judged = catch_unwind(AssertUnwindSafe(|| judge(case, tested)));
-    let judged = judged.unwrap_or_else(|_| Err("the implementation panicked".into()));
-    judged.err()
+    let judged = judged.unwrap_or_else(|_| Err(Fault::NoAnswer("it panicked".into())));
+    judged.err().map(|fault| fault.to_string())
 }
 
 /// The cases that an implementation fails, with the reason.
 pub(crate) fn failures<'c>(
-    cases: &'c [Case],
+    cases: &'c [CaseFile],
     tested: &dyn Implementation,
-) -> Vec<(&'c Case, String)> {
-    let failed = |case: &'c Case| Some((case, fault(case, tested)?));
+) -> Vec<(&'c CaseFile, String)> {
+    let failed = |case: &'c CaseFile| Some((case, fault(case, tested)?));
     cases.iter().filter_map(failed).collect()
 }
 
@@ -29,14 +30,14 @@ fn every_case_passes() {
     let failures = failures(&cases, &Ours);
     for (case, fault) in &failures {
         println!(
-            "--- conformance/{} ({}: {})",
-            case.name,
+            "--- conformance/{}.case ({}: {})",
+            case.id(),
             case.rule(),
             case.get("about")
         );
         println!("{fault}\n");
     }
-    let red: Vec<&str> = failures.iter().map(|(c, _)| c.name.as_str()).collect();
+    let red: Vec<&str> = failures.iter().map(|(c, _)| c.id()).collect();
     assert!(
         red.is_empty(),
         "{} of {} cases are red: {red:#?}",
@@ -74,8 +75,8 @@ fn no_two_cases_are_about_the_same() {
     let mut seen = std::collections::HashMap::new();
     for case in &cases {
         let about = case.get("about");
-        if let Some(other) = seen.insert(about, &case.name) {
-            panic!("{other} and {} are both about: {about}", case.name);
+        if let Some(other) = seen.insert(about, case.id()) {
+            panic!("{other} and {} are both about: {about}", case.id());
         }
     }
 }

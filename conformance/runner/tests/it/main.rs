@@ -13,11 +13,9 @@
 
 mod case;
 mod conformance;
-mod implementation;
-mod judge;
 mod levels;
 mod mutants;
+mod program;
 mod spec_examples;
-mod subset;
 mod tampering;
 mod vectors;

@@ -4,12 +4,14 @@ mod keys;
 mod lenient;
 mod redact;
 
-use crate::case::{self, Case};
+use crate::case;
 use crate::conformance::{failures, fault};
-use crate::implementation::Ours;
-use crate::judge::{
-    Audits, Circumstances, Consents, Count, HopBy, Implementation, Known, Outcome, Polls, Relays,
+use crosstalk_conform::CaseFile;
+use crosstalk_conform::judge::{
+    Audits, CollateRequest, ConsentSetting, Consents, HopRequest, Implementation, Outcome, Polls,
+    Relays, ResolveRequest,
 };
+use crosstalk_conformance::Ours;
 use crosstalk_testing::tier;
 use serde_json::{Value, json};
 use sha2::Digest as _;
@@ -95,7 +97,7 @@ impl Implementation for Mutant {
         Ours.address(text, schemes).map(self.answer)
     }
 
-    fn resolve(&self, text: &[u8], known: &Known<'_>) -> Value {
+    fn resolve(&self, text: &[u8], known: &ResolveRequest<'_>) -> Value {
         (self.answer)(Ours.resolve(text, known))
     }
 
@@ -138,7 +140,7 @@ impl Implementation for Mutant {
 }
 
 impl Consents for Mutant {
-    fn consent(&self, text: &[u8], circumstances: &Circumstances<'_>) -> Result<Value, Value> {
+    fn consent(&self, text: &[u8], circumstances: &ConsentSetting<'_>) -> Result<Value, Value> {
         // One that lets everything in says so in its answer.
         match Ours.consent(text, circumstances) {
             Err(findings) if (self.answer)(json!("consent")) == json!("consented") => Ok(findings),
@@ -148,7 +150,7 @@ impl Consents for Mutant {
 }
 
 impl Polls for Mutant {
-    fn collate(&self, text: &[u8], count: &Count<'_>) -> Result<(Value, Vec<u8>), Value> {
+    fn collate(&self, text: &[u8], count: &CollateRequest<'_>) -> Result<(Value, Vec<u8>), Value> {
         let (json, envelopes) = Ours.collate(&self.read(text), count)?;
         Ok(((self.answer)(json), (self.written)(text, envelopes)))
     }
@@ -169,7 +171,7 @@ impl Audits for Mutant {
 }
 
 impl Relays for Mutant {
-    fn hop(&self, text: &[u8], hop: &HopBy<'_>) -> Outcome {
+    fn hop(&self, text: &[u8], hop: &HopRequest<'_>) -> Outcome {
         self.write(text, Ours.hop(&self.read(text), hop))
     }
 
@@ -360,30 +362,32 @@ const MUTANTS: &[Mutant] = &[
 ];
 
 /// Whether a case needs keys.
-fn is_of_level_2(case: &Case) -> bool {
+fn is_of_level_2(case: &CaseFile) -> bool {
     ["signing/", "trust/"]
         .iter()
-        .any(|area| case.name.starts_with(area))
+        .any(|area| case.id().starts_with(area))
 }
 
-fn is_redaction(case: &Case) -> bool {
+fn is_redaction(case: &CaseFile) -> bool {
     case.op() == "redact"
 }
 
-fn is_of_level_1(case: &Case) -> bool {
+fn is_of_level_1(case: &CaseFile) -> bool {
     !is_of_level_2(case) && !is_redaction(case)
 }
 
 /// Runs mutants against some cases: what breaks signatures leaves the rest alone, and the other way round.
-fn notice(mutants: &[Mutant], chosen: fn(&Case) -> bool) {
+fn notice(mutants: &[Mutant], chosen: fn(&CaseFile) -> bool) {
     let mut cases = case::all();
     cases.retain(chosen);
     // What our own implementation gets wrong is told by another test.
     let known: Vec<String> = failures(&cases, &Ours)
         .into_iter()
-        .map(|(c, _)| c.name.clone())
+        .map(|(c, _)| c.id().to_owned())
         .collect();
-    cases.retain(|c| !known.contains(&c.name) && c.all("input").all(|input| input.len() < 4 << 20));
+    cases.retain(|c| {
+        !known.iter().any(|id| id == c.id()) && c.all("input").all(|input| input.len() < 4 << 20)
+    });
     // Short cases first: most defects show there.
     cases.sort_by_key(|c| c.all("input").map(<[u8]>::len).sum::<usize>());
     assert!(

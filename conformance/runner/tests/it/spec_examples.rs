@@ -1,9 +1,9 @@
 //! The examples in the documents behave as their fences say.
 
 use crate::case;
-use crate::implementation::Ours;
-use crate::judge::{Count, Implementation as _, Polls as _};
-use crate::subset::subset;
+use crosstalk_conform::judge::{CollateRequest, Implementation as _, Polls as _};
+use crosstalk_conform::subset;
+use crosstalk_conformance::Ours;
 
 /// A fenced block whose info string begins with `crosstalk`.
 struct Example {
@@ -159,7 +159,7 @@ fn the_worked_poll_comes_out_as_it_is_told() {
         .find(|t| t.starts_with("{\"outcome\""));
     let told = told.unwrap().split("```").next().unwrap();
     let told = serde_json::from_str(told).unwrap();
-    let count = Count {
+    let count = CollateRequest {
         poll: None,
         at: None,
     };

@@ -1,15 +1,15 @@
 //! Whatever is done to a signed message: what is shown as verified is what was signed.
 
 use crate::case;
-use crate::implementation::Ours;
-use crate::judge::{Asked, Keys as _};
+use crosstalk_conform::judge::{Keys as _, VerifyRequest};
+use crosstalk_conformance::Ours;
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_testing::tier;
 use serde_json::Value;
 
 /// The verdict with a key that the caller gives.
 fn verdict(text: &str, key: &str) -> Option<Value> {
-    let asked = Asked {
+    let asked = VerifyRequest {
         at: "2025-10-10T12:00:00Z",
         trust: "",
         key: Some(key),
@@ -99,17 +99,17 @@ fn what_is_shown_as_verified_is_what_was_signed() {
     let cases = case::all();
     for (name, record, step) in [
         (
-            "signing/sign-with-key.case",
+            "signing/sign-with-key",
             "ed25519:pk=A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=",
             tier::size(7, 1),
         ),
         (
-            "signing/sign-secp256r1.case",
+            "signing/sign-secp256r1",
             "secp256r1:pk=AnpZMYCGDEA3yDwSdJhFyO4UJN0pf63LiV41glXSx9Ky",
             tier::size(29, 11),
         ),
     ] {
-        let signed = cases.iter().find(|c| c.name == name).unwrap();
+        let signed = cases.iter().find(|c| c.id() == name).unwrap();
         let text = std::str::from_utf8(signed.section("output").unwrap()).unwrap();
         let (verified, damaged) = tamper(text, record, step);
         // Else the changes miss what is repaired, or what is only damaged.
@@ -130,7 +130,7 @@ fn vectors() -> Vec<(String, String, String)> {
             .map(|i| u8::from_str_radix(&c.get("seed")[2 * i..2 * i + 2], 16).unwrap())
             .collect();
         let key = PrivateKey::from_seed(algorithm, &seed.try_into().unwrap()).unwrap();
-        Some((c.name.clone(), text, key.public().record()))
+        Some((c.id().to_owned(), text, key.public().record()))
     });
     vectors.collect()
 }

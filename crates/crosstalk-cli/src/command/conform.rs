@@ -9,7 +9,7 @@ use crate::paragraph::wrap;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_relay::conform::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
+use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
 use serde_json::json;
 use std::path::PathBuf;
 

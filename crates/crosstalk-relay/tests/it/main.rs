@@ -11,7 +11,6 @@
     reason = "a test may fail, and say why it was skipped"
 )]
 
-mod conform;
 mod consent;
 mod core;
 mod delivery;

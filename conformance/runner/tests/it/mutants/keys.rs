@@ -2,8 +2,8 @@
 
 use super::lenient::{self, Laxness};
 use super::{Mutant, UNBROKEN};
-use crate::implementation::Ours;
-use crate::judge::{Asked, Keys, Outcome, Signed, Signer};
+use crosstalk_conform::judge::{Keys, Outcome, SignRequest, Signed, VerifyRequest};
+use crosstalk_conformance::Ours;
 use serde_json::{Value, json};
 
 type Verdicts = Result<Vec<Value>, Value>;
@@ -11,8 +11,8 @@ type Verdicts = Result<Vec<Value>, Value>;
 /// What is done instead; ours, where nothing is wrong.
 #[derive(Clone, Copy)]
 pub(super) struct Faults {
-    sign: fn(&[u8], &Signer<'_>) -> Result<Signed, Value>,
-    verify: fn(&[u8], &Asked<'_>) -> Verdicts,
+    sign: fn(&[u8], &SignRequest<'_>) -> Result<Signed, Value>,
+    verify: fn(&[u8], &VerifyRequest<'_>) -> Verdicts,
     key: fn(&str) -> Result<Value, Value>,
     learn: fn(&[u8], &str, &str) -> Outcome,
     trust_file: fn(&str) -> Outcome,
@@ -29,11 +29,11 @@ pub(super) const FAULTLESS: Faults = Faults {
 };
 
 impl Keys for Mutant {
-    fn sign(&self, text: &[u8], signer: &Signer<'_>) -> Result<Signed, Value> {
+    fn sign(&self, text: &[u8], signer: &SignRequest<'_>) -> Result<Signed, Value> {
         (self.keys.sign)(text, signer)
     }
 
-    fn verify(&self, text: &[u8], asked: &Asked<'_>) -> Verdicts {
+    fn verify(&self, text: &[u8], asked: &VerifyRequest<'_>) -> Verdicts {
         (self.keys.verify)(text, asked)
     }
 
@@ -55,7 +55,7 @@ impl Keys for Mutant {
 }
 
 /// Changes each verdict.
-fn each(text: &[u8], asked: &Asked<'_>, change: impl Fn(&mut Value)) -> Verdicts {
+fn each(text: &[u8], asked: &VerifyRequest<'_>, change: impl Fn(&mut Value)) -> Verdicts {
     let mut verdicts = Ours.verify(text, asked)?;
     verdicts.iter_mut().for_each(change);
     Ok(verdicts)
@@ -70,7 +70,7 @@ pub(super) fn accept(verdict: &mut Value, text: &[u8]) {
 }
 
 /// Takes what a rule decides against as verified.
-fn without(rule: &str, text: &[u8], asked: &Asked<'_>) -> Verdicts {
+fn without(rule: &str, text: &[u8], asked: &VerifyRequest<'_>) -> Verdicts {
     each(text, asked, |v| {
         if v["rule"] == rule {
             accept(v, text);
@@ -79,8 +79,11 @@ fn without(rule: &str, text: &[u8], asked: &Asked<'_>) -> Verdicts {
 }
 
 /// The question, changed.
-fn asked_so<'a>(asked: &'a Asked<'a>, change: impl FnOnce(&mut Asked<'a>)) -> Asked<'a> {
-    let mut other = Asked {
+fn asked_so<'a>(
+    asked: &'a VerifyRequest<'a>,
+    change: impl FnOnce(&mut VerifyRequest<'a>),
+) -> VerifyRequest<'a> {
+    let mut other = VerifyRequest {
         at: asked.at,
         trust: asked.trust,
         key: asked.key,
@@ -102,7 +105,7 @@ fn unmarked(trust: &str, mark: &str) -> String {
     kept.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn unmarking(mark: &str, text: &[u8], asked: &Asked<'_>) -> Verdicts {
+fn unmarking(mark: &str, text: &[u8], asked: &VerifyRequest<'_>) -> Verdicts {
     let trust = unmarked(asked.trust, mark);
     // The mark went, and with two entries of one id both count now: that is another fault.
     let other = asked_so(asked, |a| a.trust = &trust);
@@ -112,7 +115,7 @@ fn unmarking(mark: &str, text: &[u8], asked: &Asked<'_>) -> Verdicts {
 
 fn signed_text(
     text: &[u8],
-    signer: &Signer<'_>,
+    signer: &SignRequest<'_>,
     change: impl Fn(String) -> String,
 ) -> Result<Signed, Value> {
     let mut signed = Ours.sign(text, signer)?;
@@ -169,7 +172,7 @@ const fn mutant(name: &'static str, keys: Faults) -> Mutant {
     }
 }
 
-const fn verifier(name: &'static str, verify: fn(&[u8], &Asked<'_>) -> Verdicts) -> Mutant {
+const fn verifier(name: &'static str, verify: fn(&[u8], &VerifyRequest<'_>) -> Verdicts) -> Mutant {
     mutant(
         name,
         Faults {
@@ -231,10 +234,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("shortens fingerprints", Faults { key: |t| Ours.key(t).map(|mut k| { k["fingerprint"] = k["fingerprint"].as_str().unwrap()[..23].into(); k }), ..FAULTLESS }),
     mutant("drops leading zeros of a fingerprint", Faults { key: |t| Ours.key(t).map(|mut k| { k["fingerprint"] = k["fingerprint"].as_str().unwrap().replace(" 0", " ").into(); k }), ..FAULTLESS }),
     mutant("ignores the fragment of a did:key", Faults { key: |t| Ours.key(t.split('#').next().unwrap()), ..FAULTLESS }),
-    mutant("signs again what is signed", Faults { sign: |t, s| Ours.sign(t, &Signer { replace: true, ..*s }), ..FAULTLESS }),
+    mutant("signs again what is signed", Faults { sign: |t, s| Ours.sign(t, &SignRequest { replace: true, ..*s }), ..FAULTLESS }),
     mutant("makes s low", Faults { sign: |t, s| signed_text(t, s, with_low_s), ..FAULTLESS }),
-    mutant("never adds the key", Faults { sign: |t, s| Ours.sign(t, &Signer { with_key: false, ..*s }), ..FAULTLESS }),
-    mutant("signs with another nonce or key", Faults { sign: |t, s| Ours.sign(t, &Signer { seed: [7; 32], ..*s }), ..FAULTLESS }),
+    mutant("never adds the key", Faults { sign: |t, s| Ours.sign(t, &SignRequest { with_key: false, ..*s }), ..FAULTLESS }),
+    mutant("signs with another nonce or key", Faults { sign: |t, s| Ours.sign(t, &SignRequest { seed: [7; 32], ..*s }), ..FAULTLESS }),
     mutant("believes everybody's revocation", Faults { learn: |t, trust, at| Ours.learn(t, trust, at).or_else(|_| Ok(trust.as_bytes().to_vec())), ..FAULTLESS }),
     mutant("learns nothing", Faults { learn: |t, trust, at| Ours.learn(t, trust, at).map(|_| trust.as_bytes().to_vec()), ..FAULTLESS }),
     mutant("forgets why a key was revoked", Faults { learn: |t, trust, at| Ours.learn(t, trust, at).map(|f| String::from_utf8(f).unwrap().lines().filter(|l| !l.starts_with("reason")).flat_map(|l| [l, "\n"]).collect::<String>().into_bytes()), ..FAULTLESS }),

@@ -1,8 +1,8 @@
 //! A verifier that is lax in one way: it looks again at what ours does not verify.
 
 use super::keys::accept;
-use crate::implementation::Ours;
-use crate::judge::{Asked, Keys as _};
+use crosstalk_conform::judge::{Keys as _, VerifyRequest};
+use crosstalk_conformance::Ours;
 use crosstalk_envelope::{Document, Reading, base64, scan};
 use ed25519_dalek::Verifier as _;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) enum Laxness {
 /// The verdicts of ours, but `verified` where a lax look at the signature finds that it fits.
 pub(super) fn verify(
     text: &[u8],
-    asked: &Asked<'_>,
+    asked: &VerifyRequest<'_>,
     laxness: Laxness,
 ) -> Result<Vec<Value>, Value> {
     let ours = Ours.verify(text, asked);
@@ -50,7 +50,7 @@ pub(super) fn verify(
 }
 
 /// Every record in the text and in what is known besides.
-fn records(text: &[u8], asked: &Asked<'_>) -> Vec<String> {
+fn records(text: &[u8], asked: &VerifyRequest<'_>) -> Vec<String> {
     let dns = asked.dns.as_ref().map_or(String::new(), Value::to_string);
     let known = [
         &*String::from_utf8_lossy(text),
@@ -165,7 +165,7 @@ fn plain(der: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Refuses every secp256r1 signature with an s of the upper half.
-pub(super) fn low_s_only(text: &[u8], asked: &Asked<'_>) -> Result<Vec<Value>, Value> {
+pub(super) fn low_s_only(text: &[u8], asked: &VerifyRequest<'_>) -> Result<Vec<Value>, Value> {
     let mut verdicts = Ours.verify(text, asked)?;
     for verdict in &mut verdicts {
         let envelope = verdict["envelope"].as_str().unwrap_or_default();

@@ -1,17 +1,17 @@
 //! Implementations that are wrong about personal data.
 
 use super::{Mutant, UNBROKEN};
-use crate::implementation::Ours;
-use crate::judge::{Cleaned, Redact, Wanted};
+use crosstalk_conform::judge::{Redact, RedactRequest, RedactedText};
+use crosstalk_conformance::Ours;
 use serde_json::Value;
 
 /// What is done instead; ours, where nothing is wrong.
-pub(super) type Fault = fn(&[u8], &Wanted<'_>) -> Result<Cleaned, Value>;
+pub(super) type Fault = fn(&[u8], &RedactRequest<'_>) -> Result<RedactedText, Value>;
 
 pub(super) const FAULTLESS: Fault = |text, wanted| Ours.redact(text, wanted);
 
 impl Redact for Mutant {
-    fn redact(&self, text: &[u8], wanted: &Wanted<'_>) -> Result<Cleaned, Value> {
+    fn redact(&self, text: &[u8], wanted: &RedactRequest<'_>) -> Result<RedactedText, Value> {
         (self.redact)(text, wanted)
     }
 }
@@ -19,9 +19,9 @@ impl Redact for Mutant {
 /// Ours, with the text changed before it is read.
 fn reading(
     text: &[u8],
-    wanted: &Wanted<'_>,
+    wanted: &RedactRequest<'_>,
     change: impl Fn(&str) -> String,
-) -> Result<Cleaned, Value> {
+) -> Result<RedactedText, Value> {
     let text = change(std::str::from_utf8(text).unwrap());
     Ours.redact(text.as_bytes(), wanted)
 }
@@ -29,9 +29,9 @@ fn reading(
 /// Ours, with the text changed after it was written.
 fn writing(
     text: &[u8],
-    wanted: &Wanted<'_>,
+    wanted: &RedactRequest<'_>,
     change: impl Fn(&str) -> String,
-) -> Result<Cleaned, Value> {
+) -> Result<RedactedText, Value> {
     let mut cleaned = Ours.redact(text, wanted)?;
     let written = String::from_utf8(cleaned.text).unwrap();
     cleaned.text = change(&written).into_bytes();
@@ -39,15 +39,18 @@ fn writing(
 }
 
 /// Ours, without some kinds.
-fn blind(text: &[u8], wanted: &Wanted<'_>, kind: &str) -> Result<Cleaned, Value> {
+fn blind(text: &[u8], wanted: &RedactRequest<'_>, kind: &str) -> Result<RedactedText, Value> {
     let all = ["iban", "card", "nin", "email", "ip", "phone", "name"];
     let asked = |k: &&str| wanted.only.is_empty() || wanted.only.contains(k);
     let only = all.into_iter().filter(|k| *k != kind && asked(k)).collect();
     Ours.redact(text, &with(wanted, |w| w.only = only))
 }
 
-fn with<'c>(wanted: &Wanted<'c>, change: impl FnOnce(&mut Wanted<'c>)) -> Wanted<'c> {
-    let mut copy = Wanted {
+fn with<'c>(
+    wanted: &RedactRequest<'c>,
+    change: impl FnOnce(&mut RedactRequest<'c>),
+) -> RedactRequest<'c> {
+    let mut copy = RedactRequest {
         envelope: wanted.envelope,
         only: wanted.only.clone(),
         names: wanted.names.clone(),
@@ -67,7 +70,7 @@ fn without_card_digits(text: &str) -> String {
 }
 
 /// Digits as words, so that no placeholder protects them.
-fn without_placeholders(text: &[u8], wanted: &Wanted<'_>) -> Result<Cleaned, Value> {
+fn without_placeholders(text: &[u8], wanted: &RedactRequest<'_>) -> Result<RedactedText, Value> {
     reading(text, wanted, |t| {
         t.replace("[EMAIL]", "<EMAIL>").replace("[NAME]", "<NAME>")
     })

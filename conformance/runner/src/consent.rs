@@ -1,0 +1,126 @@
+//! Consent, by the crates under test; the ledger is a list.
+
+use super::{Ours, decoded};
+use crosstalk_conform::judge::{ConsentSetting, Consents};
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{Document, Reading, Timestamp};
+use crosstalk_protocol::consent::{
+    Assurance, Border, Claim, Grant, Party, Policy, Proof, Setting, Terms, check, check_leaving,
+    check_redacted, is_brief, judge, withdraw,
+};
+use crosstalk_protocol::relay::Pattern;
+use serde_json::{Value, json};
+
+fn proof(word: &str) -> Proof {
+    Proof {
+        assurance: Assurance::parse(word).unwrap_or(Assurance::Pinned),
+        is_firm: word == "firm",
+        is_same_key: false,
+    }
+}
+
+/// A message that comes in, and what the ledger has then.
+fn take(
+    text: &str,
+    proof: Proof,
+    (c, policy): (&ConsentSetting<'_>, &Policy),
+    ledger: &mut Vec<Grant>,
+) -> Result<(Terms, bool), Refusal> {
+    let document = Document::parse(text, Reading::Strict);
+    let at = Timestamp::parse(c.at).unwrap();
+    let claim = Claim::of(&document);
+    if let Some(claim) = &claim {
+        let assurance = proof.assurance;
+        check(
+            claim,
+            &Setting {
+                at,
+                policy,
+                assurance,
+            },
+        )?;
+    }
+    check_redacted(&document)?;
+    if let Some(to) = c.leaves {
+        check_leaving(&document, claim.as_ref(), policy, to)?;
+    }
+    let brief = is_brief(&document, claim.as_ref());
+    let Some(claim) = claim else {
+        return Ok((Terms::default(), brief));
+    };
+    let to = [document.receiver().to_owned()];
+    let party = Party {
+        sender: document.sender(),
+        speaker: document.sender(),
+        is_pasted: true,
+        pkid: None,
+        proof,
+        to: &to,
+        message: document.envelope().message.unwrap_or_default(),
+        digest: document.digest().unwrap(),
+        at,
+    };
+    let is_authority = policy.is_authority(document.sender());
+    let Some(withdrawal) = withdraw(&claim, &party, ledger, is_authority)? else {
+        let terms = judge(&claim, &party, ledger)?;
+        for grant in &terms.grants {
+            ledger.retain(|g| g.id != grant.id);
+            ledger.push(grant.clone());
+        }
+        return Ok((terms, brief));
+    };
+    let mut ended = withdrawal.consents.clone();
+    loop {
+        let goes_back = |g: &&Grant| g.originals.iter().any(|o| ended.contains(o));
+        let more = ledger.iter().filter(goes_back).map(|g| g.id.clone());
+        let more: Vec<String> = more.filter(|id| !ended.contains(id)).collect();
+        match more.is_empty() {
+            true => break,
+            false => ended.extend(more),
+        }
+    }
+    for id in &ended {
+        match ledger.iter_mut().find(|g| g.id == *id) {
+            Some(grant) => grant.revoked = Some(withdrawal.revocation.clone()),
+            None => ledger.push(Grant::unseen(id, &withdrawal.revocation)),
+        }
+    }
+    Ok((Terms::default(), brief))
+}
+
+impl Consents for Ours {
+    fn consent(&self, text: &[u8], c: &ConsentSetting<'_>) -> Result<Value, Value> {
+        let policy = Policy {
+            signed: c.signed.iter().map(|s| (*s).to_owned()).collect(),
+            border: match c.border {
+                true => Border::All,
+                false => Border::Sensitive,
+            },
+            authorities: c
+                .authority
+                .iter()
+                .map(|a| Pattern::parse(a).unwrap())
+                .collect(),
+            ..Policy::default()
+        };
+        let mut ledger = Vec::new();
+        let before = decoded(c.before)?;
+        for envelope in before.split_inclusive("[[END]]\n") {
+            take(envelope, proof(c.before_proof), (c, &policy), &mut ledger)
+                .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail));
+        }
+        let taken = take(decoded(text)?, proof(c.proof), (c, &policy), &mut ledger);
+        let (terms, brief) = taken.map_err(|refusal| {
+            json!([{"rule": refusal.rule.map(|(id, _)| id), "code": refusal.code.as_str(), "severity": "error",
+                "message": refusal.detail}])
+        })?;
+        let at = Timestamp::parse(c.at).unwrap();
+        let ledger = ledger.iter().map(|g| {
+            json!({"id": g.id, "granter": g.granter, "to": g.to, "scopes": g.scopes,
+                "assurance": g.assurance.as_str(), "standing": g.standing(at)})
+        });
+        let ledger: Vec<Value> = ledger.collect();
+        let expires = terms.expires.map(|t| t.to_string());
+        Ok(json!({"expires": expires, "brief": brief, "ledger": ledger}))
+    }
+}

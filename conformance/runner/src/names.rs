@@ -1,0 +1,82 @@
+//! Where simple names lead, by the crates under test.
+
+use crosstalk_conform::judge::ResolveRequest;
+use crosstalk_protocol::dns::{AddressAnswer, Dnssec, address_name};
+use crosstalk_protocol::{Names, Step, name_to_ask};
+use serde_json::{Value, json};
+
+pub(super) fn resolve(text: &str, known: &ResolveRequest<'_>) -> Value {
+    let mut names = Names::default();
+    for (name, address) in known.names.as_object().unwrap() {
+        names.add(name, address.as_str().unwrap()).unwrap();
+    }
+    let asked = name_to_ask(text, &names).zip(known.domain);
+    let asked = asked.map(|(name, domain)| address_name(name, domain));
+    let answer = match &asked {
+        None => None,
+        Some(Err(reason)) => Some(AddressAnswer::Unasked {
+            reason: reason.clone(),
+        }),
+        Some(Ok(at)) => Some(answer(at, known.dns.as_ref().unwrap())),
+    };
+    let answer = answer.map(|a| match known.requires_dnssec {
+        true => a.protected(),
+        false => a,
+    });
+    let resolution = crosstalk_protocol::resolve(text, &names, answer.as_ref());
+    let steps: Vec<Value> = resolution.steps.iter().map(step).collect();
+    json!({
+        "name": resolution.asked,
+        "result": resolution.result,
+        "resolved": resolution.is_resolved(),
+        "retry": resolution.is_retry(),
+        "asks": asked.and_then(Result::ok),
+        "steps": steps,
+    })
+}
+
+fn answer(at: &str, dns: &Value) -> AddressAnswer {
+    let word = dns["dnssec"].as_str().unwrap_or("indeterminate");
+    let dnssec = Dnssec::from_word(word).unwrap();
+    if let Some(records) = dns["records"].as_array() {
+        let records = records.iter().map(|r| Ok(r.as_str().unwrap().to_owned()));
+        let ttl = u32::try_from(dns["ttl"].as_u64().unwrap()).unwrap();
+        return AddressAnswer::of_records(at, records, ttl, dnssec);
+    }
+    let at = at.to_owned();
+    match dns["unavailable"].as_str() {
+        Some(reason) => AddressAnswer::Unavailable {
+            reason: reason.to_owned(),
+        },
+        None => AddressAnswer::Absent { at, dnssec },
+    }
+}
+
+fn step(step: &Step) -> Value {
+    let mut value = json!({"step": step.as_str()});
+    match step {
+        Step::Url { address } => value["address"] = json!(address),
+        Step::Table { name, address } => {
+            value["name"] = json!(name);
+            value["address"] = json!(address);
+        }
+        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+            value["name"] = json!(name);
+        }
+        Step::Dns {
+            address,
+            others,
+            wrong,
+            dnssec,
+            ..
+        } => {
+            value["address"] = json!(address);
+            value["others"] = json!(others);
+            value["wrong"] = json!(wrong.len());
+            value["dnssec"] = json!(dnssec.as_str());
+        }
+        Step::NotInDns { dnssec, .. } => value["dnssec"] = json!(dnssec.as_str()),
+        _ => {}
+    }
+    value
+}

@@ -1,0 +1,213 @@
+//! Consents on record, and their end (HTP-048, CON-030, CON-032, CON-034).
+
+use super::{case, who};
+use crate::relay::Case;
+use crate::relay::probe::{
+    Letter, Probe, Step, by, encoded, failed, from_now, need, object, refused, same, skipped, word,
+    words,
+};
+use crate::relay::wire::{Answer, Request};
+use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
+use serde_json::Value;
+
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    case!("consent-listed", &rule::HTTP_CONSENTS, "who gave a consent finds it in the list, as it was given", listed),
+    case!("consent-shown", &rule::HTTP_CONSENTS, "a consent has the messages under it; one that nobody gave is 404", shown),
+    case!("consent-unseen", &rule::HTTP_CONSENTS, "who neither gave nor got a consent does not see it", unseen),
+    case!("revoke-other", &rule::CONSENT_REVOKE_BY, "a REVOKE by somebody else is E-PERM, and the consent holds", other),
+    case!("revoke-ends", &rule::CONSENT_ERASED, "a REVOKE ends the consent, erases and cancels before it is acknowledged", ends),
+    case!("revoke-after", &rule::CONSENT_WITHDRAWN, "after a REVOKE nothing is taken under the consent", after),
+];
+
+fn path(id: &str) -> String {
+    format!("/crosstalk/consents/{}", encoded(id))
+}
+
+/// A message with a consent under a name.
+fn granted(p: &Probe, name: &str) -> Step<Letter> {
+    p.letter("REQUEST", &p.person("a"), &p.address("b"), |b| {
+        b.meta("privacy", "Consent", "explicit_yes")
+            .meta("privacy", "Scope", "medical")
+            .meta("privacy", "Consent-ID", name)
+    })
+}
+
+async fn get(p: &Probe, id: &str) -> Step<Answer> {
+    p.send(Request::get(path(id)).accept("application/json"))
+        .await
+}
+
+/// The consents that somebody gave, by name.
+async fn list(p: &Probe) -> Step<Vec<Value>> {
+    let path = format!("/crosstalk/consents?by={}", encoded(&p.person("a")));
+    let all = p.json(Request::get(path)).await?;
+    match all.get("consents").and_then(Value::as_array) {
+        Some(list) => Ok(list.clone()),
+        None => failed("an object with `consents`", all.to_string()),
+    }
+}
+
+fn need_holds(consent: &Value, name: &str, letter: &Letter, p: &Probe) -> Step {
+    same("id", name, word(consent, "id"))?;
+    same("granter", &p.person("a"), word(consent, "granter"))?;
+    same("standing", "holds", word(consent, "standing"))?;
+    same("message", &letter.id, word(consent, "message"))?;
+    let (scopes, to) = (words(consent, "scopes"), words(consent, "to"));
+    need(
+        scopes == ["medical"] && to == [p.address("b")],
+        "the scope and the recipient of the message",
+        consent.to_string(),
+    )
+}
+
+/// Whether the texts under a consent are there, by the ids of the messages.
+fn texts(consent: &Value) -> Vec<(String, bool)> {
+    let all = consent.get("messages").and_then(Value::as_array);
+    let one = |m: &Value| {
+        let has_text = m.get("has_text").and_then(Value::as_bool);
+        (word(m, "id").to_owned(), has_text.unwrap_or(false))
+    };
+    all.map_or(Vec::new(), |all| all.iter().map(one).collect())
+}
+
+async fn listed(p: &Probe) -> Step {
+    let name = p.word("listed");
+    let letter = granted(p, &name)?;
+    p.take(&letter).await?;
+    match list(p).await?.as_slice() {
+        [one] => need_holds(one, &name, &letter, p),
+        others => failed("one consent", format!("{others:?}")),
+    }
+}
+
+async fn shown(p: &Probe) -> Step {
+    let name = p.word("shown");
+    let letter = granted(p, &name)?;
+    p.take(&letter).await?;
+    let consent = object(&get(p, &name).await?, 200)?;
+    need_holds(&consent, &name, &letter, p)?;
+    need(
+        texts(&consent) == [(letter.id.clone(), true)],
+        "the message under it, with its text",
+        consent.to_string(),
+    )?;
+    let answer = get(p, &p.word("nobody")).await?;
+    need(answer.status == 404, "404", answer.shown())
+}
+
+async fn unseen(p: &Probe) -> Step {
+    let name = p.word("unseen");
+    p.take(&granted(p, &name)?).await?;
+    let (_, own) = who::make(p, "got", "agent", &p.address("b")).await?;
+    let (_, other) = who::make(p, "stranger", "agent", &p.address("c")).await?;
+    for (token, status) in [(own, 200), (other, 404)] {
+        let request = Request::get(path(&name)).accept("application/json");
+        let answer = p.send(by(&token, request)).await?;
+        need(answer.status == status, status.to_string(), answer.shown())?;
+    }
+    Ok(())
+}
+
+/// A REVOKE of a consent, which is to be signed.
+fn revoke(p: &Probe, from: &str, name: &str) -> Step<Letter> {
+    let letter = p.letter("BROADCAST", &p.person(from), &p.address("b"), |b| {
+        b.meta("revocation", "Consent-ID", name)
+    })?;
+    Ok(Letter {
+        text: letter
+            .text
+            .replacen("intent: BROADCAST", "intent: REVOKE", 1),
+        ..letter
+    })
+}
+
+fn new_key() -> Step<PrivateKey> {
+    PrivateKey::generate(Algorithm::Ed25519)
+        .or_else(|_| skipped("the system gives no random numbers"))
+}
+
+async fn other(p: &Probe) -> Step {
+    let name = p.word("other");
+    let letter = granted(p, &name)?;
+    p.take(&letter).await?;
+    let key = new_key()?;
+    let known = p.request(&p.person("x"), &p.address("y"))?;
+    p.take(&signed(p, &key, &known)?).await?;
+    let revoke = signed(p, &key, &revoke(p, "x", &name)?)?;
+    refused(&p.post(revoke.text).await?, 403, ErrorCode::Perm)?;
+    let consent = object(&get(p, &name).await?, 200)?;
+    need_holds(&consent, &name, &letter, p)?;
+    p.entry(&p.address("b"), &letter.id).await.map(drop)
+}
+
+/// Signs an envelope with a key that comes with it.
+fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
+    let pkid = p.word("key");
+    let block = [
+        ("Key-ID", pkid.clone()),
+        ("Public-Key", key.public().record()),
+    ];
+    let signer = Signer {
+        key,
+        pkid: &pkid,
+        at: from_now(0),
+        key_block: &block,
+    };
+    let document = Document::parse(&letter.text, Reading::Strict);
+    match signer.sign(&document) {
+        Ok(text) => Ok(Letter {
+            text,
+            ..letter.clone()
+        }),
+        Err(fault) => skipped(format!("the suite can't sign this: {fault:?}")),
+    }
+}
+
+/// Gives a consent, and withdraws it. The message under it.
+async fn withdrawn(p: &Probe, name: &str) -> Step<Letter> {
+    let key = new_key()?;
+    let letter = signed(p, &key, &granted(p, name)?)?;
+    p.take(&letter).await?;
+    let revoke = signed(p, &key, &revoke(p, "a", name)?)?;
+    let answer = p.post(revoke.text.clone()).await?;
+    match answer.status {
+        200 => Ok(letter),
+        403 => skipped("this relay does not believe a key that came with a message"),
+        _ => failed("200", answer.shown()),
+    }
+}
+
+async fn ends(p: &Probe) -> Step {
+    let name = p.word("ends");
+    let letter = withdrawn(p, &name).await?;
+    let consent = object(&get(p, &name).await?, 200)?;
+    same("standing", "revoked", word(&consent, "standing"))?;
+    need(
+        texts(&consent) == [(letter.id.clone(), false)],
+        "the message under it, without its text",
+        consent.to_string(),
+    )?;
+    let ids = p.inbox_ids(&p.address("b")).await?;
+    need(
+        !ids.contains(&letter.id),
+        "an inbox without the message",
+        format!("{ids:?}"),
+    )?;
+    let holding = format!(
+        "/crosstalk/consents?holding=true&by={}",
+        encoded(&p.person("a"))
+    );
+    let all = p.json(Request::get(holding)).await?;
+    let is_there = all.to_string().contains(&name);
+    need(!is_there, "no consent that holds", all.to_string())
+}
+
+async fn after(p: &Probe) -> Step {
+    let name = p.word("after");
+    withdrawn(p, &name).await?;
+    let again = granted(p, &name)?;
+    refused(&p.post(again.text).await?, 403, ErrorCode::Consent).map(drop)
+}

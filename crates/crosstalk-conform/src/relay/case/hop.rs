@@ -1,0 +1,205 @@
+//! Hops: what is handed out, and where it ends (HTP-071 to HTP-073).
+
+use super::case;
+use crate::relay::Case;
+use crate::relay::probe::{
+    Probe, Step, acked, failed, from_now, need, refused, same, strict, word,
+};
+use crosstalk_envelope::Document;
+use crosstalk_envelope::limit::HEADERS;
+use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_protocol::relay::{HOPS, add_hop, hops_of};
+
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    case!("handed-out-form", &rule::HTTP_HANDED_OUT, "what is handed out has the canonical form of what came", form),
+    case!("handed-out-bytes", &rule::HTTP_HANDED_OUT, "besides the hop no byte is changed", unchanged),
+    case!("handed-out-hop", &rule::HTTP_HANDED_OUT, "the last hop is that of the relay, and its digest is right", hop),
+    case!("handed-out-chain", &rule::HTTP_HANDED_OUT, "the hop follows the one before", chain),
+    case!("handed-out-full", &rule::HTTP_HANDED_OUT, "an envelope that has no room for a hop is handed out as it came", full),
+    case!("route-extended", &rule::HTTP_ROUTE_EXTENDED, "the relay stands at the end of X-Route", route),
+    case!("route-not-made", &rule::HTTP_ROUTE_EXTENDED, "where there is no X-Route, there is none after", no_route),
+    case!("hop-limit", &rule::HTTP_HOP_LIMIT, "25 hops are E-ROUTE", limit),
+    case!("hop-last", &rule::HTTP_HOP_LIMIT, "24 hops are taken", last),
+];
+
+fn with_hops(text: &str, number: usize) -> Step<String> {
+    let mut text = text.to_owned();
+    for _ in 0..number {
+        match add_hop(&text, from_now(-60), "conform.invalid", None) {
+            Ok(next) => text = next,
+            Err(fault) => {
+                return failed("a hop", format!("a fault of the suite: {}", fault.message));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// An envelope with more in it than most: unknown headers and META, odd spaces, an empty value.
+fn rich(p: &Probe) -> Step<(String, String)> {
+    let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
+        b.header("X-Mood", "curious")
+            .meta("custom-conform", "Ticket", "4711")
+            .body("Käse  und\tBrot\n\n    indented\n[[END]] quoted")
+    })?;
+    let text = letter
+        .text
+        .replace("X-Mood: curious", "X-Mood:    curious   ");
+    Ok((text, letter.id))
+}
+
+/// Hands a text in; the receipt, and what is handed out.
+async fn through(p: &Probe, text: &str, id: &str) -> Step<(Document<'static>, String)> {
+    let ack = acked(&p.post(text.to_owned()).await?)?;
+    let entry = p.entry(&p.address("b"), id).await?;
+    Ok((ack, word(&entry, "envelope").to_owned()))
+}
+
+fn digest(text: &str) -> Step<String> {
+    let document = strict(text)?;
+    Ok(document.digest().map(|d| d.to_string()).unwrap_or_default())
+}
+
+async fn form(p: &Probe) -> Step {
+    let (text, id) = rich(p)?;
+    let (ack, out) = through(p, &text, &id).await?;
+    same("digest", &digest(&text)?, &digest(&out)?)?;
+    same(
+        "Digest of the receipt",
+        &digest(&text)?,
+        ack.meta("receipt", "Digest").unwrap_or("none"),
+    )
+}
+
+/// The lines without those of audit blocks, and without blank ones above the body.
+fn rest(text: &str) -> String {
+    let (mut out, mut is_audit, mut is_body) = (String::new(), false, false);
+    for line in text.lines() {
+        is_body |= line.starts_with("body:");
+        if line.starts_with("meta:") || is_body {
+            is_audit = line == "meta: audit";
+        }
+        if !is_audit && (is_body || !line.trim().is_empty()) {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+async fn unchanged(p: &Probe) -> Step {
+    let (text, id) = rich(p)?;
+    let (_, out) = through(p, &text, &id).await?;
+    same("text without the hop", &rest(&text), &rest(&out))
+}
+
+/// Checks the last of so many hops.
+fn need_hop(ack: &Document<'_>, out: &str, number: usize) -> Step {
+    let document = strict(out)?;
+    let hops = hops_of(&document);
+    let Some(Some(last)) = hops.last().filter(|_| hops.len() == number) else {
+        return failed(
+            format!("{number} hops, the last one complete"),
+            format!("{hops:?}"),
+        );
+    };
+    same("Hop", &number.to_string(), &last.number.to_string())?;
+    same(
+        "Received-By",
+        ack.meta("receipt", "Received-By").unwrap_or("none"),
+        &last.received_by,
+    )?;
+    same(
+        "Received-At",
+        ack.meta("receipt", "Received-At").unwrap_or("none"),
+        &last.received_at.to_string(),
+    )?;
+    let Ok(message) = document.digest() else {
+        return failed("a digest", "none");
+    };
+    let blocks: Vec<_> = document
+        .blocks()
+        .filter(|b| b.namespace() == "audit")
+        .collect();
+    let written = |block: Option<&crosstalk_envelope::Block<'_>>| {
+        block
+            .and_then(|b| b.get("Hop-Digest"))
+            .unwrap_or("none")
+            .to_owned()
+    };
+    let before = match number {
+        1 => message.to_string(),
+        _ => written(blocks.iter().rev().nth(1)),
+    };
+    same("Previous-Digest", &before, &last.previous.to_string())?;
+    same(
+        "Hop-Digest",
+        &last.digest(message).to_string(),
+        &written(blocks.last()),
+    )
+}
+
+async fn hop(p: &Probe) -> Step {
+    let (text, id) = rich(p)?;
+    let (ack, out) = through(p, &text, &id).await?;
+    need_hop(&ack, &out, 1)
+}
+
+async fn chain(p: &Probe) -> Step {
+    let (text, id) = rich(p)?;
+    let (ack, out) = through(p, &with_hops(&text, 2)?, &id).await?;
+    need_hop(&ack, &out, 3)
+}
+
+async fn route(p: &Probe) -> Step {
+    let way = format!("{} → human://relay.invalid", p.address("a"));
+    let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
+        b.meta("routing", "X-Route", &way)
+    })?;
+    let (ack, out) = through(p, &letter.text, &letter.id).await?;
+    let by = ack.meta("receipt", "Received-By").unwrap_or("none");
+    let document = strict(&out)?;
+    same(
+        "X-Route",
+        &format!("{way} → {by}"),
+        document.meta("routing", "X-Route").unwrap_or("none"),
+    )
+}
+
+async fn no_route(p: &Probe) -> Step {
+    let (text, id) = rich(p)?;
+    let (_, out) = through(p, &text, &id).await?;
+    let came = strict(&out)?.meta("routing", "X-Route").map(str::to_owned);
+    need(came.is_none(), "no X-Route", format!("{came:?}"))
+}
+
+/// A message with so many hops that say nothing but their number: whole ones would be too many lines.
+fn far_travelled(p: &Probe, hops: usize) -> Step<String> {
+    let mut text = p.request(&p.address("a"), &p.address("b"))?.text;
+    for hop in 1..=hops {
+        text = text.replacen(
+            "\nbody: |\n",
+            &format!("\nmeta: audit\nHop: {hop}\nbody: |\n"),
+            1,
+        );
+    }
+    Ok(text)
+}
+
+async fn limit(p: &Probe) -> Step {
+    let answer = p.post(far_travelled(p, HOPS)?).await?;
+    refused(&answer, 404, ErrorCode::Route).map(drop)
+}
+
+async fn last(p: &Probe) -> Step {
+    acked(&p.post(far_travelled(p, HOPS - 1)?).await?).map(drop)
+}
+
+async fn full(p: &Probe) -> Step {
+    let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
+        (0..HEADERS - 6).fold(b, |b, n| b.header(format!("X-{n}"), "x"))
+    })?;
+    let (_, out) = through(p, &letter.text, &letter.id).await?;
+    same("digest", &digest(&letter.text)?, &digest(&out)?)
+}
