@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "it runs in tests alone; a case that is wrong ends it"
 )]
 
@@ -102,7 +103,8 @@ impl Implementation for Ours {
     }
 
     fn build(&self, json: &[u8]) -> Outcome {
-        let built = builders(decoded(json)?).map_err(|fault| json!([{"message": fault.message}]))?;
+        let built =
+            builders(decoded(json)?).map_err(|fault| json!([{"message": fault.message}]))?;
         let [builder] = built.as_slice() else {
             return Err(json!([{"message": "there is not one message"}]));
         };

@@ -91,6 +91,8 @@ pub(crate) const FSCK: &str = "crosstalk.fsck/1";
 pub(crate) const SERVE_CHECK: &str = "crosstalk.serve-check/1";
 /// The name and version of what `crosstalk conform --format json` prints.
 pub(crate) const CONFORM: &str = crosstalk_conform::relay::SCHEMA;
+/// The name and version of what `crosstalk conform --program CMD --json` prints.
+pub(crate) const CONFORM_PROGRAM: &str = crosstalk_conform::program::SCHEMA;
 
 /// The name and version of what `crosstalk demo --json` prints.
 pub(crate) const DEMO: &str = "crosstalk.demo/1";
@@ -174,8 +176,10 @@ pub(crate) enum Form {
     AuditLog,
     /// crosstalk.audit-verify/1: of `audit verify --json`
     AuditVerify,
-    /// crosstalk.conform/1: of `conform --format json`
+    /// crosstalk.conform/1: of `conform URL --json`
     Conform,
+    /// crosstalk.conform-program/1: of `conform --program CMD --json`
+    ConformProgram,
     /// crosstalk.demo/1: of `demo --json`
     Demo,
 }
@@ -223,6 +227,7 @@ impl Form {
             Self::AuditLog => audit::log(),
             Self::AuditVerify => audit::verify(),
             Self::Conform => conform(),
+            Self::ConformProgram => conform_program(),
             Self::Demo => relay::demo(),
         }
     }
@@ -313,6 +318,57 @@ fn conform() -> Value {
                     "title": {"type": "string"},
                     "outcome": {"enum": ["passed", "failed", "skipped"]},
                     "expected": text, "got": text, "reason": text,
+                    "seconds": seconds
+                },
+                "additionalProperties": false
+            }}
+        }
+    })
+}
+
+fn conform_program() -> Value {
+    let number = json!({"type": "integer", "minimum": 0});
+    let seconds = json!({"type": "number", "minimum": 0});
+    let text = json!({"type": ["string", "null"]});
+    let level =
+        json!({"enum": crosstalk_conform::Level::ALL.map(crosstalk_conform::Level::as_str)});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": CONFORM_PROGRAM,
+        "description": "What `crosstalk conform --program CMD --json` prints. `expected` and `received` are there if a case \
+            failed; without `expected`, `received` says why there is no answer to compare. `stopped` says why the run \
+            stopped before its end.",
+        "type": "object",
+        "required": ["schema", "program", "level", "conforms", "passed", "failed", "unsupported", "left_out", "not_run",
+            "stopped", "stderr", "seconds", "areas", "cases"],
+        "properties": {
+            "schema": {"const": CONFORM_PROGRAM},
+            "program": {"type": "string"},
+            "level": level,
+            "conforms": {"type": "boolean"},
+            "passed": number, "failed": number, "unsupported": number, "left_out": number, "not_run": number,
+            "stopped": text,
+            "stderr": {"type": "string"},
+            "seconds": seconds,
+            "areas": {"type": "array", "items": {
+                "type": "object",
+                "required": ["area", "passed", "failed", "unsupported", "left_out", "not_run"],
+                "properties": {
+                    "area": {"type": "string"},
+                    "passed": number, "failed": number, "unsupported": number, "left_out": number, "not_run": number
+                },
+                "additionalProperties": false
+            }},
+            "cases": {"type": "array", "items": {
+                "type": "object",
+                "required": ["id", "rule", "about", "level", "outcome", "expected", "received", "seconds"],
+                "properties": {
+                    "id": {"type": "string"},
+                    "rule": {"type": "string"},
+                    "about": {"type": "string"},
+                    "level": level,
+                    "outcome": {"enum": ["passed", "failed", "unsupported", "left-out", "not-run"]},
+                    "expected": text, "received": text,
                     "seconds": seconds
                 },
                 "additionalProperties": false

@@ -28,10 +28,11 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest answer to a small question; a large one may have an answer of eight times its size.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// After so many cases in a row without an answer, the run stops.
-const MAX_BREAKS_IN_A_ROW: usize = 3;
-/// After so many answers that did not come in time, the run stops.
-const MAX_TIMEOUTS: usize = 5;
+/// After so many cases in a row without an answer, the run stops. A mistake often shows in many cases that stand together, and
+/// to start a program again costs little.
+const MAX_BREAKS_IN_A_ROW: usize = 20;
+/// After so many answers that did not come in time, the run stops: each one costs the whole time limit.
+const MAX_TIMEOUTS: usize = 3;
 /// How much of a question or an answer is kept to be shown.
 const EXCHANGE_CHARS: usize = 2_000;
 
@@ -92,14 +93,15 @@ impl Program {
         let began = Instant::now();
         let mut stopped = None;
         let mut results = Vec::with_capacity(set.sources().len());
-        for source in set.sources() {
+        for (number, source) in set.sources().iter().enumerate() {
             let result = match &stopped {
                 None => self.run_case(source),
                 Some(_) => ProgramResult::new(source, ProgramOutcome::NotRun, Duration::ZERO),
             };
             tell(&result);
             results.push(result);
-            stopped = stopped.or_else(|| self.why_stop());
+            let is_last = number + 1 == set.sources().len();
+            stopped = stopped.or_else(|| self.why_stop().filter(|_| !is_last));
         }
         ProgramReport {
             program: self.command.clone(),
@@ -205,6 +207,10 @@ impl Program {
         let answer = Answer::read(&came, id)?;
         state.answered += 1;
         state.breaks_in_a_row = 0;
+        if let Some(process) = state.process.take_if(|process| !process.is_in_step()) {
+            // The rest of the question would be read as the next one.
+            self.runtime.block_on(process.end(false));
+        }
         Ok(answer)
     }
 

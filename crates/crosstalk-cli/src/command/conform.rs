@@ -1,4 +1,6 @@
-//! `crosstalk conform`: does a relay keep the HTTP binding of `spec/http.md`?
+//! `crosstalk conform`: does a relay keep the HTTP binding of `spec/http.md`, and does a program pass the case files?
+
+mod program;
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -7,36 +9,60 @@ use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::wrap;
 use clap::{Args, ValueEnum};
+use crosstalk_conform::Level;
+use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Check a relay against the specification, over the network
+/// Check a relay, or any program, against the specification
 ///
-/// Runs the relay suite (level L3) against any server that claims to be a relay, and reports by rule. It uses addresses
-/// of its own, below claude://conform/ and human://conform/, and simple names that begin with CONFORM-, so that it can
-/// run beside others; what it sends stays there. A relay that wants credentials needs a token that speaks for these
+/// With a URL, runs the relay suite (level L3) against any server that claims to be a relay, and reports by rule. It uses
+/// addresses of its own, below claude://conform/ and human://conform/, and simple names that begin with CONFORM-, so that it
+/// can run beside others; what it sends stays there. A relay that wants credentials needs a token that speaks for these
 /// addresses, best that of an administrator. The exit code is 0 only if a case was run and none failed.
+///
+/// With --program, runs the case files of a level against a program. It reads one JSON object per line from stdin and
+/// answers each with one JSON object per line: conformance/README.md defines the questions and the results. To the question
+/// {"id":1,"op":"id","input":"x"} the answer is {"id":1,"result":{"form":"opaque"}}, or {"id":1,"unsupported":true}. The exit
+/// code is 0 only if every case passes; a program may leave out redaction.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk conform http://127.0.0.1:8799\n  crosstalk conform https://relay.example --token-file admin.token --format junit > conform.xml\n  crosstalk conform http://127.0.0.1:8799 --only HTP-012 --only inbox-text\n  crosstalk conform --list"
+    after_help = "Examples:\n  crosstalk conform http://127.0.0.1:8799\n  crosstalk conform https://relay.example --token-file admin.token --format junit > conform.xml\n  crosstalk conform http://127.0.0.1:8799 --only HTP-012 --only inbox-text\n  crosstalk conform --list\n  crosstalk conform --program 'python3 my_crosstalk.py' --level L0\n  crosstalk conform --program ./my-crosstalk --case env/arrow-ascii\n  crosstalk conform --list --level L0"
 )]
 pub(crate) struct Conform {
     /// The base URL of the relay
-    #[arg(value_name = "URL", required_unless_present = "list", value_parser = Base::parse)]
+    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = Base::parse)]
     url: Option<Base>,
+    /// The command line of a program to check instead of a relay; the shell reads it
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["url", "token_file", "flood"])]
+    program: Option<String>,
+    /// Run the case files up to this level: L0, L1, L2 or L3 [default: L2, with --case L3]
+    #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
+    level: Option<Level>,
+    /// Run this case file alone, and show the questions and answers
+    #[arg(long, value_name = "ID", conflicts_with = "url")]
+    case: Vec<String>,
+    /// Read the case files of this folder instead of those in this program
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    cases: Option<PathBuf>,
+    /// How many seconds the program may take for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = program::TIMEOUT_SECONDS, conflicts_with = "url", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    timeout: u64,
     /// A file with the token to use, on its first line
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// How the result is printed
     #[arg(long, value_name = "FORM", value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    /// Print the result as JSON, as --format json does
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Run these rules, beginnings of rules or cases alone
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
-    /// List the cases and run none
+    /// List the cases and run none; with --level, --case or --cases, the case files
     #[arg(long)]
     list: bool,
     /// Run the heavy cases too: thousands of requests, and some that come slowly
@@ -49,14 +75,27 @@ pub(crate) struct Conform {
 enum ReportFormat {
     /// A line for each case, and what was wrong
     Text,
-    /// crosstalk.conform/1
+    /// crosstalk.conform/1, or crosstalk.conform-program/1 with --program
     Json,
     /// JUnit XML, for build servers
     Junit,
 }
 
 impl Conform {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
+        if self.json {
+            self.format = ReportFormat::Json;
+        }
+        let is_about_files = self.level.is_some() || self.cases.is_some() || !self.case.is_empty();
+        if self.program.is_some() || (self.list && is_about_files) {
+            return self.run_files(console);
+        }
+        if is_about_files {
+            return Err(Failure::Usage(
+                "--level, --case and --cases choose case files: add --program CMD to run them against a program, or --list"
+                    .into(),
+            ));
+        }
         let chosen = self
             .only
             .iter()

@@ -1,6 +1,7 @@
-//! `crosstalk conform` against servers that are no relays.
+//! `crosstalk conform` against servers that are no relays, and against programs.
 
 use crate::run::{Home, run};
+use crate::schema::{assert_valid, validator};
 use crosstalk_testing::relay::{Relay, Setup};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
@@ -193,4 +194,117 @@ fn our_relay_passes_with_the_token_of_an_administrator() {
     let skipped = skipped_by(&relay, &["--token-file", token.to_str().unwrap()]);
     // Where people have credentials of their own, keys are compared first.
     assert_eq!(skipped, ["revoke-after", "revoke-ends", "for-now"]);
+}
+
+/// Knows the form of a ULID, and nothing else.
+const ULIDS: &str = r#"while read -r line; do
+    id=${line#*\"id\":}; id=${id%%,*}
+    case $line in
+        *'"op":"id"'*) echo "{\"id\":$id,\"result\":{\"form\":\"ulid\"}}";;
+        *) echo "{\"id\":$id,\"unsupported\":true}";;
+    esac
+done"#;
+
+#[test]
+fn the_report_on_a_program_has_its_schema() {
+    let arguments = ["conform", "--program", ULIDS, "--level", "L1", "--json"];
+    let ended = run(
+        &[&arguments[..], &["--only", "ids,redact,TRN-004"]].concat(),
+        "",
+    );
+    assert_eq!(ended.code, 1, "{}", ended.err);
+    let report = assert_valid(&validator("conform-program"), &ended.out, "a program");
+    assert_eq!(report["conforms"], false);
+    let count = |key: &str| report[key].as_u64().unwrap();
+    assert!(count("passed") > 2 && count("failed") > 2, "{}", ended.out);
+    assert!(
+        count("unsupported") > 2 && count("left_out") > 100,
+        "{}",
+        ended.out
+    );
+    let areas: Vec<_> = report["areas"].as_array().unwrap().iter().collect();
+    assert!(
+        areas
+            .iter()
+            .any(|a| a["area"] == "redact" && a["passed"] == 0)
+    );
+    let junit = run(
+        &[
+            "conform",
+            "--program",
+            ULIDS,
+            "--only",
+            "ids",
+            "--format",
+            "junit",
+        ],
+        "",
+    );
+    assert!(
+        junit.out.contains("<testsuite name=\"crosstalk program\""),
+        "{}",
+        junit.out
+    );
+}
+
+#[test]
+fn a_program_that_breaks_off_is_reported_with_what_it_wrote() {
+    let broken = "echo '\u{1b}[2Jwrong' >&2; exit 7";
+    let ended = run(&["conform", "--program", broken, "--level", "L0"], "");
+    assert_eq!(ended.code, 1, "{}", ended.err);
+    for told in [
+        "the program ended before it answered (exit status: 7)",
+        "wrong",
+        "The program never answered. The other cases were not run.",
+        "The program does not conform to L0",
+        " --case ",
+    ] {
+        assert!(ended.out.contains(told), "{told}: {}", ended.out);
+    }
+    assert!(!ended.out.contains('\u{1b}'), "{}", ended.out);
+    let ended = run(
+        &["conform", "--program", broken, "--level", "L0", "--json"],
+        "",
+    );
+    let report = assert_valid(
+        &validator("conform-program"),
+        &ended.out,
+        "a broken program",
+    );
+    assert_eq!(
+        (&report["failed"], &report["conforms"]),
+        (&1.into(), &false.into())
+    );
+    assert!(report["stopped"].is_string());
+}
+
+#[test]
+fn case_files_of_a_folder_are_used_instead() {
+    let home = Home::new("cases");
+    let folder = home.path("cases");
+    std::fs::create_dir_all(folder.join("own")).unwrap();
+    let file = folder.join("own/form.case");
+    let case = "rule: IDS-001\nabout: A case of my own.\nop: id\nform: ulid\n=== input\nx\n";
+    std::fs::write(&file, case).unwrap();
+    let cases = folder.to_str().unwrap();
+    let arguments = ["conform", "--program", ULIDS, "--cases", cases];
+    let ended = run(&arguments, "");
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    assert!(
+        ended.out.contains("The program conforms to L2\n1 passed"),
+        "{}",
+        ended.out
+    );
+    std::fs::write(&file, case.replace("form:", "from:")).unwrap();
+    let ended = run(&arguments, "");
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.out.contains("`id` has no key `from`"),
+        "{}",
+        ended.out
+    );
+    std::fs::remove_file(&file).unwrap();
+    let ended = run(&arguments, "");
+    assert_eq!(ended.code, 1);
+    assert!(ended.err.contains("no case file"), "{}", ended.err);
 }

@@ -47,6 +47,8 @@ pub(super) struct Process {
     rest: Vec<u8>,
     stderr: Arc<Mutex<Vec<u8>>>,
     stderr_reader: JoinHandle<()>,
+    /// Whether it read every question to its end.
+    is_in_step: bool,
 }
 
 impl Process {
@@ -73,6 +75,7 @@ impl Process {
             rest: Vec::new(),
             stderr,
             stderr_reader,
+            is_in_step: true,
         })
     }
 
@@ -90,18 +93,16 @@ impl Process {
             let _ = stdin.flush().await;
         };
         let read = read_line(&mut self.stdout, &mut self.rest, max_bytes);
+        let is_in_step = &mut self.is_in_step;
         let exchange = async {
             tokio::pin!(write, read);
             tokio::select! {
                 biased;
-                // A line that comes before the question was read is judged when the question was.
-                answer = &mut read => match answer {
-                    Ok(line) => {
-                        write.await;
-                        Ok(line)
-                    }
-                    Err(why) => Err(why),
-                },
+                // It answers before it read the question to its end, and may never do so.
+                answer = &mut read => {
+                    *is_in_step = timeout(END, write).await.is_ok();
+                    answer
+                }
                 () = &mut write => read.await,
             }
         };
@@ -109,6 +110,11 @@ impl Process {
             answer = timeout(within, exchange) => answer.unwrap_or(Err(NoLine::Timeout)),
             _ = tokio::signal::ctrl_c() => Err(NoLine::Interrupted),
         }
+    }
+
+    /// Whether the next question can be asked: the program read all before it.
+    pub(super) const fn is_in_step(&self) -> bool {
+        self.is_in_step
     }
 
     /// Ends the program: closes its input, waits a moment for it to end by itself if `politely`, and kills what is left.
