@@ -7,11 +7,12 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
-use crosstalk_envelope::{ErrorCode, id};
+use crosstalk_envelope::{CoreHeader, ErrorCode, id};
 use crosstalk_protocol::store::{
     Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait,
 };
 use crosstalk_store::{Home, SqliteStore};
+use std::collections::BTreeSet;
 
 /// A person's workplace.
 #[derive(Debug)]
@@ -300,4 +301,25 @@ pub(crate) fn whole(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Fa
             return Ok(records);
         }
     }
+}
+
+/// The messages of other threads that messages belong to: by what their envelopes say, or because they were filed there
+/// before somebody moved them.
+pub(crate) fn elsewhere(store: &SqliteStore, records: &[Record]) -> Result<Vec<Record>, Failure> {
+    let mut threads: BTreeSet<String> = BTreeSet::new();
+    for record in records {
+        let document = record.document();
+        threads.extend(document.header(CoreHeader::Thread).map(str::to_owned));
+        if let Some(parent) = document.header(CoreHeader::Parent) {
+            threads.extend(store.message(parent)?.map(|question| question.thread));
+        }
+        threads.extend(store.first_thread(&record.id)?);
+    }
+    let mut all = Vec::new();
+    for thread in &threads {
+        if records.iter().all(|record| record.thread != *thread) {
+            all.extend(whole(store, thread)?);
+        }
+    }
+    Ok(all)
 }

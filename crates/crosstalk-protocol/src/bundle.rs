@@ -57,6 +57,9 @@ pub struct Bundle<'a> {
     pub note: Option<&'a str>,
     /// The most characters of the envelope before it is signed.
     pub limit: usize,
+    /// The messages of other threads that something in it belongs to: by what its envelope says, or because it was filed
+    /// there before somebody moved it. What they demand holds wherever it is filed.
+    pub elsewhere: &'a [Record],
 }
 
 /// A thread goes to a person.
@@ -157,6 +160,7 @@ impl std::error::Error for BundleError {}
 ///     capabilities: &[],
 ///     note: None,
 ///     limit: DEFAULT_LIMIT,
+///     elsewhere: &[],
 /// };
 /// let request = Escalation { bundle, reason: "above my limit", urgency: None };
 /// let refused = escalation(&[], &request).unwrap_err();
@@ -214,6 +218,7 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 ///     capabilities: &[],
 ///     note: None,
 ///     limit: DEFAULT_LIMIT,
+///     elsewhere: &[],
 /// };
 /// let refused = handoff(&[], &Handoff { bundle, approved: false }).unwrap_err();
 /// assert_eq!(refused.code, ErrorCode::Format);
@@ -259,6 +264,7 @@ pub fn handoff(thread: &[Record], request: &Handoff<'_>) -> Result<Builder, Bund
 ///     capabilities: &[],
 ///     note: Some("Do you agree?"),
 ///     limit: DEFAULT_LIMIT,
+///     elsewhere: &[],
 /// };
 /// let request = Forward { bundle, intent: Intent::Request, approved: false };
 /// assert!(forward(&[], &[], &request).unwrap_err().what.contains("no message"));
@@ -290,6 +296,7 @@ pub fn forward(
     };
     let mut carried = Carried::of(quoted);
     carried.no_third_party |= Carried::of(thread).no_third_party;
+    carried.no_third_party |= Carried::of(bundle.elsewhere).no_third_party;
     if carried.no_third_party && passing == Passing::Over(false, bundle.message) {
         return Err(no_third_party());
     }
@@ -381,11 +388,15 @@ fn finish(
     passing: Passing<'_>,
     mut opening: Vec<String>,
 ) -> Result<Builder, BundleError> {
-    let carried = Carried::of(thread);
+    let mut carried = Carried::of(thread);
+    let elsewhere = Carried::of(bundle.elsewhere).no_third_party;
     let unapproved = matches!(passing, Passing::Over(false, _));
-    if carried.no_third_party && unapproved && !is_party(thread, bundle.receiver) {
+    let keeps_out = (carried.no_third_party && !is_party(thread, bundle.receiver))
+        || (elsewhere && !is_party(bundle.elsewhere, bundle.receiver));
+    if keeps_out && unapproved {
         return Err(no_third_party());
     }
+    carried.no_third_party |= elsewhere;
     let builder = terms(builder, thread, bundle, passing, &carried)?;
     if !bundle.capabilities.is_empty() {
         let needed = one_line(&bundle.capabilities.join(", "));
@@ -419,7 +430,7 @@ fn terms(
     if carried.no_third_party {
         builder = builder.meta("routing", "X-Policy", "no_third_party");
     }
-    let state = consent_state(thread, bundle.at);
+    let state = consent_state(&[bundle.elsewhere, thread].concat(), bundle.at);
     Ok(carried.write(privacy(builder, &state, passing, bundle.at)?))
 }
 

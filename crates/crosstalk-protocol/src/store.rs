@@ -126,6 +126,12 @@ pub trait Store {
     /// If the store can't be written.
     fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError>;
 
+    /// The thread that a message was filed in before somebody moved it; nothing if nobody did.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn first_thread(&self, id: &str) -> Result<Option<String>, StoreError>;
+
     /// Erases a thread with all its messages, from the index too, so that nothing of it is left in the store's files.
     /// How many messages there were.
     ///

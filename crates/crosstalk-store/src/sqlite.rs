@@ -413,6 +413,10 @@ impl Store for SqliteStore {
         self.write(|db| relocate::relocate(db, id, answers))
     }
 
+    fn first_thread(&self, id: &str) -> Result<Option<String>, StoreError> {
+        self.read(|db| relocate::first_thread(db, id))
+    }
+
     fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {
         let count = self.write(|db| forget::forget(db, thread))?;
         self.empty_log("thread").map(|()| count)

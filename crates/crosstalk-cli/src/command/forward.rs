@@ -69,7 +69,6 @@ impl Forward {
             }
             false => Vec::new(),
         };
-        drop(store);
         let quoted = match quoted.is_empty() {
             true => {
                 desk::require_text(&message)?;
@@ -77,6 +76,8 @@ impl Forward {
             }
             false => quoted,
         };
+        let elsewhere = desk::elsewhere(&store, &quoted)?;
+        drop(store);
         let receivers = resolve_each(&desk.config, &self.to)?;
         let sender = match &self.from {
             Some(from) => resolve_typed(&desk.config, from),
@@ -99,6 +100,7 @@ impl Forward {
                     capabilities: &[],
                     note: note.as_deref(),
                     limit: self.limit,
+                    elsewhere: &elsewhere,
                 },
                 intent: match self.fyi {
                     true => Intent::Broadcast,

@@ -45,6 +45,8 @@ pub(super) struct Passed {
     all: Vec<Record>,
     /// Those with a text.
     records: Vec<Record>,
+    /// The messages of other threads that some of them belong to.
+    elsewhere: Vec<Record>,
     sender: String,
     receiver: String,
     user: String,
@@ -72,6 +74,7 @@ impl Passing {
         let records = desk::everything(&store, &thread.id)?.into_iter();
         Ok(Passed {
             records: records.filter(|r| !r.text.is_empty()).collect(),
+            elsewhere: desk::elsewhere(&store, &all)?,
             all,
             sender,
             receiver: resolve_typed(&desk.config, &self.to),
@@ -116,6 +119,7 @@ impl Passing {
             capabilities: &self.capability,
             note: self.note.as_deref(),
             limit: self.limit,
+            elsewhere: &passed.elsewhere,
         }
     }
 }

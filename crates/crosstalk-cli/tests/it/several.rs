@@ -398,6 +398,32 @@ fn a_forward_asks_for_the_same_consent_as_a_handoff() {
     let refused = kalle(&home, &["forward", id, "--to", "claude"], "");
     assert_eq!(refused.code, 11, "{}", refused.err);
     assert!(refused.err.contains("no_third_party"), "{}", refused.err);
+    // What a thread demands of its messages holds wherever they are filed.
+    answer(&home, "CHATGPT", &policy, "I keep it.");
+    let kept = json(&home, &["show", "last", "--json"]);
+    let kept = text(&kept, "/messages/0/id");
+    let free = json(&home, &["send", "gemini", "--json", "Anything else?"]);
+    let moved = json(
+        &home,
+        &[
+            "move",
+            kept,
+            "--answers",
+            text(&free, "/message/id"),
+            "--json",
+        ],
+    );
+    assert_eq!(moved["moved"], true);
+    let id = text(&moved, "/message/id");
+    for more in [&[][..], &["--thread"]] {
+        let forward = ["forward", id, "--to", "claude"];
+        let refused = kalle(&home, &[&forward[..], more].concat(), "");
+        assert_eq!(refused.code, 11, "{}{}", refused.out, refused.err);
+        assert!(refused.err.contains("no_third_party"), "{}", refused.err);
+    }
+    let thread = text(&free, "/message/thread");
+    let handoff = ["handoff", thread, "--to", "claude", "--note", "Go on."];
+    assert_eq!(kalle(&home, &handoff, "").code, 11);
 }
 
 #[test]

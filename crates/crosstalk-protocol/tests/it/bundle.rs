@@ -24,6 +24,7 @@ pub(crate) fn bundle() -> Bundle<'static> {
         capabilities: &[],
         note: Some("Please decide."),
         limit: DEFAULT_LIMIT,
+        elsewhere: &[],
     }
 }
 

@@ -95,6 +95,14 @@ fn first_filing(db: &Connection, seq: i64) -> Step<Option<(String, Option<String
         .optional()
 }
 
+/// The thread that a message was filed in before it was moved.
+pub(super) fn first_thread(db: &Connection, id: &str) -> Step<Option<String>> {
+    let Some(place) = by_id(db, id)? else {
+        return Ok(None);
+    };
+    Ok(first_filing(db, place.seq)?.map(|(thread, _)| thread))
+}
+
 /// The messages of a thread, each with the one that it answers.
 fn links(db: &Connection, thread: &str) -> Step<Vec<(String, Option<String>)>> {
     let mut find =
