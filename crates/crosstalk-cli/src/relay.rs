@@ -9,6 +9,7 @@ pub(crate) mod keyring;
 pub(crate) mod log;
 pub(crate) mod outbox;
 pub(crate) mod parcel;
+pub(crate) mod pause;
 pub(crate) mod progress;
 pub(crate) mod remote;
 pub(crate) mod resolver;

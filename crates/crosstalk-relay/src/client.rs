@@ -76,6 +76,8 @@ pub struct Sent {
     pub answer: String,
     /// What the relay says about the message, if it is its ACK.
     pub receipt: Option<Receipt>,
+    /// Whether the relay waited for the answer, as it was asked to.
+    pub has_waited: bool,
 }
 
 /// What a relay says about a message that it has.
@@ -111,6 +113,7 @@ impl Sent {
         Some(Self {
             answer: answer.to_owned(),
             receipt,
+            has_waited: false,
         })
     }
 }
@@ -185,7 +188,11 @@ impl Client {
         call.body = Bytes::copy_from_slice(text.as_bytes());
         let answer = self.run(call).await?;
         let sent = answer.text().and_then(Sent::of);
-        sent.ok_or_else(|| unreadable(&answer, "it is no envelope"))
+        let sent = sent.ok_or_else(|| unreadable(&answer, "it is no envelope"))?;
+        Ok(Sent {
+            has_waited: answer.headers.contains_key("preference-applied"),
+            ..sent
+        })
     }
 
     /// Sends several envelopes in one request. One answer for each, in their order: an ACK, or an ERROR.

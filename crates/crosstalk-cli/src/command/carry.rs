@@ -14,7 +14,6 @@ use crate::input::{Input, is_piped};
 use crate::lookup::Look;
 use crate::outgoing::with_primer;
 use crate::relay::answer::{Cause, envelope, takes_answer};
-use crate::relay::handing::hand;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::view;
 use clap::Args;
@@ -244,7 +243,7 @@ impl Courier<'_> {
         if exit == Exit::from(ErrorCode::Consent) {
             return Ok(exit);
         }
-        hand(self.remote, &answer.text, None)?;
+        self.remote.receive(&answer.text)?;
         match self.remote.carried(&waiting.id, &waiting.to, None) {
             // A NACK settled it at the relay when it came.
             Err(trouble) if trouble.is_unknown() => {}

@@ -14,6 +14,7 @@ use crate::paragraph::count;
 use crate::relay::answer::{Cause, envelope, hand_over, post, takes_answer};
 use crate::relay::outbox::Outbox;
 use crate::relay::parcel::is_kept;
+use crate::relay::pause::{Pause, random};
 use crate::relay::remote::{Delivered, Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
 use crate::schema::LISTEN;
@@ -103,7 +104,8 @@ impl Listen {
             view::line(remote.url())
         );
         console.talk(&styled(DIM, &sentence))?;
-        let (mut cursor, mut pause) = (None::<String>, Pause::default());
+        let mut cursor = None::<String>;
+        let mut pause = Pause::new(LONGEST_PAUSE, "it is tried again");
         let (mut repeats, mut retries) = (Repeats::default(), Retries::default());
         let ear = Ear {
             remote: &remote,
@@ -129,7 +131,7 @@ impl Listen {
             let page = match remote.inbox(&address, cursor.as_deref(), AT_ONCE, held) {
                 Ok(page) => page,
                 Err(trouble) if trouble.is_temporary() => {
-                    pause.take(console, &trouble)?;
+                    pause.take(console, &trouble, None)?;
                     continue;
                 }
                 Err(trouble) => return Err(trouble.into()),
@@ -449,42 +451,6 @@ impl Repeats {
         }
         Duration::from_secs(self.seconds)
     }
-}
-
-/// The pauses after trouble: each twice as long as the one before.
-#[derive(Debug, Default)]
-struct Pause {
-    seconds: u64,
-    said: Option<Trouble>,
-}
-
-impl Pause {
-    fn take(&mut self, console: &mut Console, trouble: &Trouble) -> Result<(), Failure> {
-        self.seconds = (self.seconds * 2).clamp(1, LONGEST_PAUSE);
-        if self.said.as_ref() != Some(trouble) {
-            console.note(&format!("{trouble}; it is tried again"))?;
-            self.said = Some(trouble.clone());
-        }
-        let asked = trouble.retry_after().unwrap_or(0).min(3600);
-        let seconds = self.seconds.max(asked);
-        // Not all who wait come back at the same moment.
-        let part = random() >> 24;
-        let pause = Duration::from_secs(seconds) / 2 + Duration::from_secs(seconds) * part / 512;
-        std::thread::sleep(pause);
-        Ok(())
-    }
-
-    fn over(&mut self, console: &mut Console) -> Result<(), Failure> {
-        if self.said.take().is_some() {
-            console.talk(&styled(DIM, "The relay is there again.\n"))?;
-        }
-        self.seconds = 0;
-        Ok(())
-    }
-}
-
-fn random() -> u32 {
-    getrandom::u32().unwrap_or(u32::MAX / 2)
 }
 
 #[cfg(test)]

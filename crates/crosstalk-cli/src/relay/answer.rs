@@ -5,7 +5,6 @@ use crate::console::Console;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::outgoing::{Delivery, keep, refused};
-use crate::relay::handing::hand;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
 use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
@@ -220,7 +219,7 @@ pub(crate) fn post(
 
 /// Hands an answer to the relay that is kept here.
 pub(crate) fn hand_over(desk: &Desk, remote: &Remote, id: &str, text: &str) -> Result<(), Failure> {
-    hand(remote, text, None).map_err(|trouble| {
+    remote.receive(text).map_err(|trouble| {
         let failure = Failure::from(trouble);
         match failure {
             Failure::Refused(code, message) => Failure::Refused(

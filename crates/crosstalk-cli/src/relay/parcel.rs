@@ -8,10 +8,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::lookup::Look;
-use crate::relay::handing::{Attached, Handed, hand, upload};
+use crate::relay::handing::{Attached, Handed, upload};
 use crate::relay::hint;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Through, Waiting};
+use crate::relay::trouble::Trouble;
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -73,15 +74,46 @@ pub(crate) struct Parcel<'p> {
 
 impl Parcel<'_> {
     /// Where it was meant to go is kept until it is there.
-    fn hand_over(&self, desk: &Desk, remote: &Remote) -> Result<Handed, Failure> {
+    fn hand_over(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+    ) -> Result<Handed, Failure> {
         let document = Document::parse(self.text, Reading::Strict);
         let id = document.header(CoreHeader::Message).unwrap_or_default();
         let outbox = Outbox::of(desk);
         outbox.add(&Due::new(id, remote, self.files))?;
         upload(remote, self.files)?;
-        let handed = hand(remote, self.text, self.wait)?;
-        outbox.remove(id)?;
+        let mut handed = Handed::over(remote, self.text);
+        if handed.is_taken {
+            outbox.remove(id)?;
+        }
+        if let Some(seconds) = self.wait
+            && (handed.is_taken || handed.is_unclear())
+        {
+            handed.wait(console, (remote, self.text), seconds)?;
+            if handed.is_taken {
+                outbox.remove(id)?;
+            }
+        }
         Ok(handed)
+    }
+
+    /// Why a message is not at the relay as far as it is known here, and what to do; `id` is how it is called here.
+    fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
+        let (what, more) = match handed.is_unclear() {
+            true => (
+                "the connection ended before the relay said whether it has the message",
+                "; a relay takes it once",
+            ),
+            false => ("not handed over", ""),
+        };
+        let fault = Failure::from(trouble);
+        let failure = Failure::Failed(format!(
+            "{what}: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again{more}"
+        ));
+        (failure, fault.exit())
     }
 
     /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
@@ -101,34 +133,60 @@ impl Parcel<'_> {
         }
         let document = Document::parse(self.text, Reading::Strict);
         let known = document.header(CoreHeader::Message).unwrap_or(id);
-        match self.hand_over(desk, remote) {
+        let handed = match self.hand_over(console, desk, remote) {
+            Ok(handed) => handed,
             Err(fault) => {
                 let failure = Failure::Failed(format!(
                     "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
                 ));
                 console.failure(&failure)?;
+                return Ok(fault.exit());
+            }
+        };
+        if let Some(answer) = &handed.answer {
+            let (exit, _) = file_answer(console, desk, remote, answer, false)?;
+            return Ok(exit);
+        }
+        if let Some(trouble) = handed.trouble.clone().filter(|_| !handed.is_taken) {
+            let (failure, exit) = Self::not_taken(&handed, trouble, id);
+            console.failure(&failure)?;
+            return Ok(exit);
+        }
+        let me = shell::word(document.sender());
+        let later = format!(
+            "`crosstalk relay deliver {id} --relay {url} --wait 60` waits on.\n`crosstalk inbox --relay {url} --for {me} --take` fetches \
+             the answer later.\n"
+        );
+        match (&handed.trouble, self.wait) {
+            (Some(trouble), _) if trouble.is_temporary() => {
+                console.talk(&format!(
+                    "No answer yet. The relay at {url} has the message, and can't be reached now.\n{later}"
+                ))?;
+                Ok(ErrorCode::Timeout.into())
+            }
+            (Some(trouble), _) => {
+                let fault = Failure::from(trouble.clone());
+                console.failure(&Failure::Failed(format!(
+                    "the relay at {url} has the message, and its answer can't be waited for: {fault}"
+                )))?;
                 Ok(fault.exit())
             }
-            Ok(Handed::Held) => {
+            (None, wait) if handed.is_held => {
                 console.talk(&format!(
                     "{} to {url}, where it waits for a person to approve it.\n`crosstalk status {id}` says how far it is.\n",
                     styled(YELLOW, "Handed")
                 ))?;
-                Ok(match self.wait {
+                Ok(match wait {
                     Some(_) => ErrorCode::Timeout.into(),
                     None => Exit::SUCCESS,
                 })
             }
-            Ok(Handed::Taken) if self.wait.is_some() => {
-                let me = shell::word(document.sender());
+            (None, Some(_)) => {
                 hint::tell(console, &desk.config, remote, known)?;
-                console.talk(&format!(
-                    "No answer yet; the message is at {url}.\n`crosstalk relay deliver {id} --wait 60` waits on.\n`crosstalk \
-                     inbox --relay {url} --for {me} --take` fetches the answer later.\n"
-                ))?;
+                console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
                 Ok(ErrorCode::Timeout.into())
             }
-            Ok(Handed::Taken) => {
+            (None, None) => {
                 let receiver = escape(document.receiver());
                 console.talk(&format!(
                     "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
@@ -136,10 +194,6 @@ impl Parcel<'_> {
                 ))?;
                 hint::tell(console, &desk.config, remote, known)?;
                 Ok(Exit::SUCCESS)
-            }
-            Ok(Handed::Answered(answer)) => {
-                let (exit, _) = file_answer(console, desk, remote, &answer, false)?;
-                Ok(exit)
             }
         }
     }
@@ -152,25 +206,35 @@ impl Parcel<'_> {
         remote: &Remote,
     ) -> Result<(Value, Exit), Failure> {
         let url = remote.url();
-        let handed = self.hand_over(desk, remote);
-        let held = matches!(handed, Ok(Handed::Held));
-        let (taken, answer, error, exit) = match handed {
+        let told = |exit: Exit, why: String| Some(json!({"exit": exit.code(), "message": why}));
+        let handed = match self.hand_over(console, desk, remote) {
+            Ok(handed) => handed,
             Err(fault) => {
-                let error = json!({"exit": fault.exit().code(), "message": fault.to_string()});
-                (false, None, Some(error), fault.exit())
-            }
-            Ok(Handed::Taken | Handed::Held) if self.wait.is_some() => {
-                (true, None, None, Exit::from(ErrorCode::Timeout))
-            }
-            Ok(Handed::Taken | Handed::Held) => (true, None, None, Exit::SUCCESS),
-            Ok(Handed::Answered(answer)) => {
-                let (exit, refusal) = file_answer(console, desk, remote, &answer, true)?;
-                let error = refusal.map(|why| json!({"exit": exit.code(), "message": why}));
-                (true, Some(answer), error, exit)
+                let error = told(fault.exit(), fault.to_string());
+                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "error": error});
+                return Ok((value, fault.exit()));
             }
         };
-        let value =
-            json!({"url": url, "taken": taken, "held": held, "answer": answer, "error": error});
+        let taken = (!handed.is_unclear()).then_some(handed.is_taken);
+        let (error, exit) = match (&handed.answer, &handed.trouble) {
+            (Some(answer), _) => {
+                let (exit, refusal) = file_answer(console, desk, remote, answer, true)?;
+                (refusal.and_then(|why| told(exit, why)), exit)
+            }
+            (None, Some(trouble)) => {
+                let fault = Failure::from(trouble.clone());
+                let exit = match handed.is_taken && trouble.is_temporary() {
+                    true => ErrorCode::Timeout.into(),
+                    false => fault.exit(),
+                };
+                (told(exit, fault.to_string()), exit)
+            }
+            (None, None) if self.wait.is_some() => (None, ErrorCode::Timeout.into()),
+            (None, None) => (None, Exit::SUCCESS),
+        };
+        let value = json!({
+            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "error": error,
+        });
         Ok((value, exit))
     }
 }

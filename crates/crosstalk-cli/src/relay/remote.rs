@@ -24,6 +24,8 @@ use crosstalk_relay::client::{Consent, ConsentRecord, Letter, Status, Verdict};
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
 /// The longest token file, in bytes.
 const TOKEN_FILE: u64 = 4096;
+/// How much longer than it was asked to a relay may take to say that there is no answer yet.
+const GRACE: Duration = Duration::from_secs(10);
 /// The largest file that is fetched, in bytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -165,10 +167,15 @@ impl Remote {
         })
     }
 
-    /// Hands a message over, and waits for the answer so many seconds.
-    pub(crate) fn receive(&self, text: &str, wait: Option<u64>) -> Result<Sent, Trouble> {
-        let wait = Duration::from_secs(wait.unwrap_or(0));
-        self.ask(async |c| c.ask(text, wait).await)
+    /// Hands a message over. When this returns, the relay has it on disk.
+    pub(crate) fn receive(&self, text: &str) -> Result<Sent, Trouble> {
+        self.ask(async |c| c.send(text).await)
+    }
+
+    /// Hands a message over, and waits for the answer so many seconds. A relay that is gone is noticed soon after.
+    pub(crate) fn receive_and_wait(&self, text: &str, seconds: u64) -> Result<Sent, Trouble> {
+        let wait = Duration::from_secs(seconds);
+        self.ask(async |c| c.clone().with_deadline(GRACE).ask(text, wait).await)
     }
 
     /// What an address has got and not acknowledged.

@@ -25,6 +25,15 @@ impl Trouble {
         self.fault.is_temporary()
     }
 
+    /// Whether what was handed over may be at the relay nevertheless: the connection ended before the relay said so.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        match &self.fault {
+            ClientError::Outbound(OutboundError::Broken { was_sent, .. }) => *was_sent,
+            ClientError::Outbound(OutboundError::Late(_)) | ClientError::Unreadable { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether the relay does not know what it was asked about.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)

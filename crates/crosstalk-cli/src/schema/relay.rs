@@ -18,11 +18,12 @@ fn states() -> Value {
     json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed", "held", "quarantined"]})
 }
 
-/// What became of a message at a relay, as part of crosstalk.sent/1.
+/// What became of a message at a relay, as part of crosstalk.sent/1. `taken` is null where the connection ended before the
+/// relay said whether it has the message.
 pub(super) fn handed() -> Value {
     maybe_object(json!({
         "url": text(),
-        "taken": {"type": "boolean"},
+        "taken": {"type": ["boolean", "null"]},
         "held": {"type": "boolean"},
         "answer": maybe(),
         "error": maybe_object(json!({"exit": number(), "message": text()})),

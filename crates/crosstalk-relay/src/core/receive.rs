@@ -483,12 +483,23 @@ impl Relay {
             let Some(question) = store.taken_as(&id)? else {
                 return Ok(None);
             };
+            // A delivery that was queued again may still be answered, whatever was said about it before.
+            let ways = store.deliveries(&id)?;
+            let queued_at = ways.iter().map(|way| way.queued_at).max();
             let listing = store.messages(&question.thread, Some(question.seq), 256)?;
-            Ok(listing.items.into_iter().find(|m| {
-                m.parent.as_deref() == Some(&id)
-                    && matches!(m.meaning, Some(Intent::Respond))
+            let is_answer = |m: &Record| {
+                let ends = match m.meaning {
+                    Some(Intent::Respond) => true,
+                    Some(Intent::Error | Intent::Nack) => queued_at.is_none_or(|at| at <= m.at),
+                    _ => false,
+                };
+                ends && m.parent.as_deref() == Some(&id)
                     && asked.is_answered_by(rules.routes.named(&m.sender), &m.receiver)
-            }))
+            };
+            let mut answers: Vec<Record> = listing.items.into_iter().filter(is_answer).collect();
+            let is_respond = |m: &Record| m.meaning == Some(Intent::Respond);
+            let place = answers.iter().position(is_respond).unwrap_or(0);
+            Ok((place < answers.len()).then(|| answers.swap_remove(place)))
         };
         // It may have come a moment ago.
         self.write_filed(|_| Ok(())).await.ok()?;

@@ -149,6 +149,7 @@ fn taken(job: &Job, answer: &Answer) -> Outcome {
         Some(Sent {
             receipt: None,
             answer,
+            ..
         }) => Outcome::Delivered {
             answer: Some(Reply::Envelope(answer)),
         },

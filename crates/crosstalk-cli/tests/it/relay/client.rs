@@ -214,6 +214,59 @@ fn a_program_that_fails_acknowledges_nothing() {
     relay.stop();
 }
 
+/// Whoever waits for an answer waits on when the relay restarts, however it ended.
+#[test]
+fn who_waits_goes_on_when_the_relay_restarts() {
+    for signal in ["TERM", "KILL"] {
+        let kalle = Person::new(&format!("restart-{signal}"), "kalle");
+        let agent = Person::new(&format!("restart-{signal}"), "agent");
+        let data = kalle.home.path("relay");
+        let serve = |listen: &str| {
+            let mut command = crate::run::binary();
+            command
+                .args(["serve", "--listen", listen, "--data"])
+                .arg(&data);
+            Relay::of(command, &data)
+        };
+        let mut relay = serve(&format!("{}:0", crosstalk_testing::loopback::own_ip()));
+        let url = relay.url.clone();
+        let mut waiting = kalle.starts(&[
+            "send", "BOT", "Ready?", "--relay", &url, "--wait", "600", "--json",
+        ]);
+        wait_until("the relay has it", || {
+            let inbox = agent.does(&["inbox", "--relay", &url, "--for", "BOT", "--json"]);
+            json(&inbox.out)["messages"].as_array().unwrap().len() == 1
+        });
+        relay.signal(signal);
+        relay.ended();
+        let talk = std::io::BufReader::new(waiting.stderr.take().unwrap());
+        let mut talk = std::io::BufRead::lines(talk).map(Result::unwrap);
+        let mut told = String::new();
+        while !told.contains("waiting for the relay to come back") {
+            told = format!("{told} {}", talk.next().unwrap());
+        }
+        // It is not called undelivered: the relay had said that it has it.
+        let due = kalle.does(&["relay", "deliver", "--all"]);
+        assert!(
+            due.err.contains("everything was handed over"),
+            "{}",
+            due.err
+        );
+        let relay = serve(url.strip_prefix("http://").unwrap());
+        agent.does(&[
+            "listen", "--relay", &url, "--for", "BOT", "--once", "--exec", "echo", "Yes.",
+        ]);
+        let rest: Vec<String> = talk.collect();
+        let ended = waiting.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{signal}: {rest:?}");
+        let sent = json(&String::from_utf8(ended.stdout).unwrap());
+        assert_eq!(sent["relay"]["taken"], true);
+        let answer = sent["relay"]["answer"].as_str().unwrap();
+        assert!(answer.contains("  Yes.\n"), "{answer}");
+        relay.stop();
+    }
+}
+
 #[test]
 fn who_listens_comes_back_after_the_relay_was_gone() {
     let kalle = Person::new("again", "kalle");

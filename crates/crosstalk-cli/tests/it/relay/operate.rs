@@ -214,7 +214,7 @@ fn a_signal_answers_those_who_wait() {
     let kalle = Person::new("drain", "kalle");
     let mut relay = Relay::start(&kalle.home, &[]);
     let waiting = kalle.starts(&[
-        "send", "BOT", "Slow?", "--relay", &relay.url, "--wait", "50",
+        "send", "BOT", "Slow?", "--relay", &relay.url, "--wait", "15",
     ]);
     wait_until("it is there", || {
         let inbox = kalle.does(&["inbox", "--relay", &relay.url, "--for", "BOT", "--json"]);
@@ -223,9 +223,16 @@ fn a_signal_answers_those_who_wait() {
     relay.signal("INT");
     let (code, log) = relay.ended();
     assert_eq!(code, Some(0), "{log}");
-    // The sender got its receipt, and no broken connection.
+    // The sender waits on until its time is over, and knows that the relay has the message.
     let (code, text) = super::output(waiting);
     assert_eq!(code, Some(i32::from(exit::TIMEOUT)), "{text}");
+    let text = text.replace('\n', " ");
+    for words in [
+        "waiting for the relay to come back",
+        "has the message, and can't be reached now",
+    ] {
+        assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+    }
     let relay = Relay::start(&kalle.home, &[]);
     let inbox = kalle.does(&["inbox", "--relay", &relay.url, "--for", "BOT"]);
     assert!(inbox.out.contains("Slow?"), "{}", inbox.out);
