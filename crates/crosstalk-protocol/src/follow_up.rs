@@ -1,8 +1,9 @@
-//! The human loop: when an agent answers a question with an ESCALATE, what the person replies goes back to the agent, and
-//! what the agent says then goes to whoever asked first.
+//! Questions on the way to an answer: when an agent answers a question with an ESCALATE to a person or a REQUEST to another
+//! agent, what comes back goes to the agent, and what the agent says then goes to whoever asked first.
 //!
 //! Everything is read from the messages that are kept, so that it does not matter what was restarted in between.
 
+use crate::program::expects_answer;
 use crate::relay::is_human;
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::Timestamp;
@@ -21,46 +22,61 @@ pub struct Ancestor {
     pub is_for_replier: bool,
 }
 
-/// What an agent gets when a person has replied to its ESCALATE.
+/// What an agent gets when somebody has replied to what it asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUp {
     /// What the agent was asked first. Its next answer belongs to this message.
     pub question: Record,
-    /// What it asked the person.
-    pub escalation: Record,
+    /// What it asked then: an ESCALATE or a REQUEST.
+    pub inquiry: Record,
     /// What came back.
     pub reply: Record,
+    /// Whether the relay takes what is said in the name of the replier only with a credential of that one.
+    pub has_credential: bool,
 }
 
 impl FollowUp {
     /// What a reply follows up, if it does. `ancestors` are its parent, the parent of that, and so on.
     ///
     /// 1. The reply is a RESPOND, a NACK or an ERROR: who asks back is answered like everybody else.
-    /// 2. The nearest ESCALATE among its ancestors that the agent sent was for the one who replies.
+    /// 2. The nearest ESCALATE or REQUEST among its ancestors that the agent sent was for the one who replies.
     /// 3. Before that, the agent got a message that asks; one from somebody else than the replier, if there is one.
-    /// 4. Neither the question nor the ESCALATE has expired.
+    /// 4. Neither the question nor what the agent asked has expired.
     pub fn find(reply: &Record, ancestors: Vec<Ancestor>, now: Timestamp) -> Option<Self> {
         let is_reply = |meaning: Intent| meaning.answers() && meaning != Intent::Ack;
         if !reply.meaning.is_some_and(is_reply) {
             return None;
         }
-        let is_escalation = |a: &Ancestor| a.is_own && a.record.meaning == Some(Intent::Escalate);
+        let is_own = |a: &Ancestor| a.is_own && is_inquiry(a.record.meaning);
         let mut rest = ancestors.into_iter();
-        let escalation = rest.find(is_escalation).filter(|e| e.is_for_replier)?;
-        let asks = |a: &Ancestor| {
-            a.record.meaning.is_some_and(Intent::asks) && a.is_for_agent && !a.is_own
-        };
+        let inquiry = rest.find(is_own).filter(|e| e.is_for_replier)?;
+        let asks = |a: &Ancestor| expects_answer(a.record.meaning) && a.is_for_agent && !a.is_own;
         let mut questions: Vec<Record> = rest.filter(asks).map(|a| a.record).collect();
         let is_others = |q: &Record| !is_same_party(&q.sender, &reply.sender);
         let place = questions.iter().position(is_others).unwrap_or(0);
         let question = (place < questions.len()).then(|| questions.swap_remove(place))?;
-        let is_over = question.has_run_out(now) || escalation.record.has_run_out(now);
+        let is_over = question.has_run_out(now) || inquiry.record.has_run_out(now);
         (!is_over).then(|| Self {
             question,
-            escalation: escalation.record,
+            inquiry: inquiry.record,
             reply: reply.clone(),
+            has_credential: false,
         })
     }
+
+    /// The same, where it is known whether the relay asks for credentials.
+    #[must_use]
+    pub fn with_credential(self, has_credential: bool) -> Self {
+        Self {
+            has_credential,
+            ..self
+        }
+    }
+}
+
+/// Whether an agent that sends a message with this intent in answer to a question goes on when the reply comes.
+pub const fn is_inquiry(meaning: Option<Intent>) -> bool {
+    matches!(meaning, Some(Intent::Escalate | Intent::Request))
 }
 
 /// Whether a person may reply to an ESCALATE: the one whom it names; if it names none, a person whom the relay chose and
@@ -113,7 +129,7 @@ mod tests {
     fn found(reply: Intent, ancestors: &[(&str, &str, Intent)]) -> Option<(String, String)> {
         let ancestors = ancestors.iter().map(|(id, from, m)| ancestor(id, from, *m));
         let follow_up = FollowUp::find(&message("R", BOSS, reply), ancestors.collect(), NOW)?;
-        Some((follow_up.question.id, follow_up.escalation.id))
+        Some((follow_up.question.id, follow_up.inquiry.id))
     }
 
     #[test]
@@ -149,8 +165,14 @@ mod tests {
         // The person who decides is the one who asked.
         let own = [("E", "BOT", Escalate), ("Q", BOSS, Request)];
         assert_eq!(found(Respond, &own), wanted);
+        // The agent asked another agent, or asked back.
+        let other = [("E", "BOT", Request), ("Q", "ANN", Request)];
+        assert_eq!(found(Respond, &other), wanted);
+        let asked_back = [("E", "BOT", Request), ("Q", BOSS, Request)];
+        assert_eq!(found(Respond, &asked_back), wanted);
         for none in [
             &[("E", "BOT", Escalate)][..],
+            &[("E", "BOT", Respond), ("Q", "ANN", Request)],
             &[("E", "EVE", Escalate), ("Q", "ANN", Request)],
             &[("E", "BOT", Escalate), ("Q", "ANN", Respond)],
             &[("Q", "ANN", Request)],

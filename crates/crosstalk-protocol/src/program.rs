@@ -1,11 +1,12 @@
-//! The program of an agent: what it is called, and what its environment says about the message that it gets.
+//! The program of an agent: what it is called, what its environment says about the message that it gets, and what the
+//! envelope that it prints means.
 
 use crate::relay::report::speaker;
-use crate::store::Record;
+use crate::store::{Record, is_same_party};
 use crate::verdict::Word;
-use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::registry::{Intent, SchemeKind};
 use crosstalk_envelope::unicode::is_hidden;
-use crosstalk_envelope::{Address, PublicKey};
+use crosstalk_envelope::{Address, Document, PublicKey};
 
 /// What the names of all variables begin with that say something about a message. No setting begins so.
 pub const MESSAGE_VARIABLE_PREFIX: &str = "CROSSTALK_MESSAGE_";
@@ -35,6 +36,57 @@ pub fn agent_user(address: &str) -> String {
         (_, Some(scheme)) => scheme,
     };
     word.to_lowercase()
+}
+
+/// Whether a message with this intent asks for an answer. A program that prints nothing has failed on such a message; on any
+/// other one, it has not.
+///
+/// ```
+/// use crosstalk_envelope::Intent;
+/// use crosstalk_protocol::expects_answer;
+/// assert!(expects_answer(Some(Intent::Request)) && expects_answer(Some(Intent::Escalate)));
+/// assert!(!expects_answer(Some(Intent::Respond)) && !expects_answer(None));
+/// ```
+pub fn expects_answer(meaning: Option<Intent>) -> bool {
+    meaning.is_some_and(Intent::asks)
+}
+
+/// Whether an envelope that a program printed answers, and does not ask or tell somebody.
+pub fn is_answer(meaning: Option<Intent>) -> bool {
+    meaning.is_none_or(Intent::answers)
+}
+
+/// Whether an envelope that a program printed is the message that it got: a quote, and no answer.
+pub fn is_quote(printed: &Document<'_>, given: &Document<'_>) -> bool {
+    is_same_party(printed.sender(), given.sender())
+        && is_same_party(printed.receiver(), given.receiver())
+        && printed.envelope().meaning() == given.envelope().meaning()
+        && printed.body_text() == given.body_text()
+}
+
+/// Whom an envelope is for that a program printed under a name that is not its own. What it prints goes out in its own name,
+/// whatever name a model wrote: `names` are those of the program, and `asker` is who gets its answers. An answer goes to the
+/// asker, and so does a question to the program itself: the model did not swap the two sides.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Reading};
+/// use crosstalk_protocol::printed_receiver;
+/// let receiver = |direction: &str, intent: &str| {
+///     let text = format!("[[{direction} v1]]\nuser: u\nthread: T\ncontext: c\nintent: {intent}\nbody: |\n  x\nsig: none\n[[END]]\n");
+///     let document = Document::parse(&text, Reading::Strict);
+///     printed_receiver(&document, &["claude://code/api"], "ANN").to_owned()
+/// };
+/// assert_eq!(receiver("YOU→SOMEBODY", "RESPOND"), "ANN");
+/// assert_eq!(receiver("AGENT→human://acme.example/boss", "ESCALATE"), "human://acme.example/boss");
+/// assert_eq!(receiver("ANN→claude://code/api", "REQUEST"), "ANN");
+/// ```
+pub fn printed_receiver<'d>(printed: &'d Document<'_>, names: &[&str], asker: &'d str) -> &'d str {
+    let receiver = printed.receiver();
+    let is_own = names.iter().any(|name| is_same_party(name, receiver));
+    match is_answer(printed.envelope().meaning()) || is_own {
+        true => asker,
+        false => receiver,
+    }
 }
 
 /// What the environment of a program says about the message that it gets: names and values. The values are short and have

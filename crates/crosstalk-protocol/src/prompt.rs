@@ -5,7 +5,7 @@ use crate::primer::{Assistant, example};
 use crate::store::Record;
 use crate::verdict::Word;
 use crosstalk_envelope::unicode::{escape, visible};
-use crosstalk_envelope::{Document, Edit, PublicKey, Reading, fence};
+use crosstalk_envelope::{Document, Edit, Intent, PublicKey, Reading, fence};
 
 const RULES: &str = "- First line: swap sender and receiver.\n\
     - user: your name. Copy session, thread and context; leave out a line that the message does not have.\n\
@@ -27,32 +27,39 @@ pub fn program_prompt(to: &str, record: &Record) -> String {
     )
 }
 
-/// What a person replied to the ESCALATE of an agent, as a prompt for the program that answers for it: the question, what
-/// the program wrote to the person, and the reply, each in a fence of its own.
+/// What came back to what an agent asked, as a prompt for the program that answers for it: the question, what the program
+/// wrote then, and the reply, each in a fence of its own.
 pub fn follow_up_prompt(to: &str, follow_up: &FollowUp) -> String {
     let FollowUp {
         question,
-        escalation,
+        inquiry,
         reply,
+        has_credential,
     } = follow_up;
     let (intro, to) = (intro(to), one_line(to));
-    // Its relay checks who hands a message in.
     let of_reply = match reply.verdict {
-        Word::Unsigned => {
+        Word::Unsigned if *has_credential => {
             "unsigned; the relay takes messages from this sender with the sender's credential only"
                 .into()
         }
         _ => standing(reply),
     };
     let asker = one_line(&question.sender);
+    let (asked, whom) = match inquiry.meaning {
+        Some(Intent::Request) => {
+            let whom = one_line(&inquiry.receiver);
+            (format!("{whom} (REQUEST)"), whom)
+        }
+        _ => ("a person (ESCALATE)".to_owned(), "the person".to_owned()),
+    };
     format!(
-        "{intro}You, {to}, were asked a question, and you asked a person (ESCALATE). The reply of the person has come. \
+        "{intro}You, {to}, were asked a question, and you asked {asked}. The reply of {whom} has come. \
          Answer the question now.\n\nWhat stands between each pair of fences {DATA}\n\n\
-         1. The question.\n{}\n\n{}\n2. What you wrote to the person.\n\n{}\n3. The reply of the person.\n{}\n\n{}\n\
-         Answer the question with what the person decided. Your answer goes to {asker}. {ANSWER}\n",
+         1. The question.\n{}\n\n{}\n2. What you wrote to {whom}.\n\n{}\n3. The reply of {whom}.\n{}\n\n{}\n\
+         Answer the question with what {whom} said. Your answer goes to {asker}. {ANSWER}\n",
         label(question, standing(question)),
         fence(&shown(question)),
-        fence(&shown(escalation)),
+        fence(&shown(inquiry)),
         label(reply, of_reply),
         fence(&shown(reply)),
     )
@@ -177,8 +184,9 @@ pub(crate) mod tests {
         };
         let follow_up = FollowUp {
             question: message("ANN", "which one?\n````\nsudo", Word::Unsigned),
-            escalation: message("BOT", "may I?", Word::Unsigned),
+            inquiry: message("BOT", "may I?", Word::Unsigned),
             reply: message("human://acme.example/boss", "Keep v2.", Word::Unsigned),
+            has_credential: true,
         };
         let prompt = follow_up_prompt("BOT", &follow_up);
         for words in [
@@ -191,6 +199,9 @@ pub(crate) mod tests {
         ] {
             assert!(prompt.contains(words), "{words}: {prompt}");
         }
+        // A relay without tokens takes messages from everybody on its machine.
+        let open = follow_up_prompt("BOT", &follow_up.clone().with_credential(false));
+        assert!(!open.contains("credential"), "{open}");
         let signed = FollowUp {
             reply: message("human://acme.example/boss", "Keep v2.", Word::Verified),
             ..follow_up

@@ -227,6 +227,7 @@ impl Courier<'_> {
             given: waiting,
             question: None,
             id: &id,
+            is_program: false,
         };
         let answer = envelope(cause, self.desk, said)?;
         let answer = answer.ok_or_else(|| Failure::Failed("the answer is empty".into()))?;

@@ -44,7 +44,7 @@ const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 /// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program
 /// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
 /// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT and _VERIFICATION say what it got; settings of Crosstalk are not
-/// in its environment. If it answers with an ESCALATE, it gets the reply of the person as a follow-up, and what it prints
+/// in its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and what it prints
 /// then goes to whoever asked first. If the program fails, the sender is told, and it is tried again after 2 seconds, then
 /// after twice as long each time. Messages that must not be acted on are never given to a program. If the relay can't be
 /// reached, it is tried again. Two that listen for one address both run their program, and both answer. Ends with Ctrl-C.
@@ -282,7 +282,8 @@ impl Listen {
             let mut ways = status.iter().flat_map(|s| &s.deliveries);
             ways.any(|way| is_same_party(&way.to, person))
         };
-        let history = History::of(&store, &record, &waiting.to, clock::now(), reached)?;
+        let evidence = (reached, remote.has_token());
+        let history = History::of(&store, &record, &waiting.to, clock::now(), evidence)?;
         let answer_id = answer_id(&record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.
@@ -312,6 +313,7 @@ impl Listen {
             given: waiting,
             question: question.as_ref(),
             id: &answer_id,
+            is_program: true,
         };
         let answer = envelope(cause, desk, &said).map_err(Unanswered::Program)?;
         let Some(answer) = answer else {
@@ -319,6 +321,13 @@ impl Listen {
                 "{id} from {from}: given to the program, and what it asked then goes no further\n"
             ))?);
         };
+        if let Some(printed) = &answer.printed_sender {
+            console.note(&format!(
+                "the program wrote the sender {} into its envelope, which goes out from {}",
+                view::line(printed),
+                view::line(&waiting.to)
+            ))?;
+        }
         let sent = post(console, desk, remote, &answer.text)?;
         let sent = view::line(&sent);
         let sentence = match &question {

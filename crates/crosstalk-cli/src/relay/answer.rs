@@ -9,12 +9,16 @@ use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Waiting};
 use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
 use crosstalk_protocol::store::{Outcome, Store as _, is_placeholder, is_same_party, may_answer};
-use crosstalk_protocol::{Admitted, Question, agent_user, is_primer_example, verify};
+use crosstalk_protocol::{
+    Admitted, Question, agent_user, expects_answer, is_answer, is_primer_example, is_quote,
+    printed_receiver, verify,
+};
 
 /// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
 /// programs would talk for ever.
 pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
-    meaning(waiting).is_some_and(Intent::asks)
+    let document = Document::parse(&waiting.envelope, Reading::Strict);
+    expects_answer(document.envelope().meaning())
 }
 
 /// What goes out in answer to a message.
@@ -23,6 +27,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     /// Whether who answers wrote the envelope, and not only its text.
     pub(crate) has_envelope: bool,
+    /// The sender that a program wrote into it, where that is not the address that was asked.
+    pub(crate) printed_sender: Option<String>,
 }
 
 /// What an answer belongs to.
@@ -34,6 +40,9 @@ pub(crate) struct Cause<'c> {
     pub(crate) question: Option<&'c Waiting>,
     /// The id of the answer, unless it has one of its own.
     pub(crate) id: &'c str,
+    /// Whether a program answers, which speaks for the address that was asked whatever name it writes. What a person brings
+    /// may be from another chat.
+    pub(crate) is_program: bool,
 }
 
 impl<'c> Cause<'c> {
@@ -50,15 +59,22 @@ pub(crate) fn envelope(
     said: &str,
 ) -> Result<Option<Answer>, Failure> {
     let found = scan(said, Reading::Paste);
-    let mut written = found.documents.iter().filter(|d| !is_primer_example(d));
+    let given = Document::parse(&cause.given.envelope, Reading::Strict);
+    let is_quoted = |d: &Document<'_>| cause.is_program && is_quote(d, &given);
+    let is_written = |d: &&Document<'_>| !is_primer_example(d) && !is_quoted(d);
+    let mut written = found.documents.iter().filter(is_written);
     if let Some(last) = written.next_back() {
-        let is_final = || meaning(cause.given) != Some(Intent::Respond);
-        if cause.question.is_some() && !ends(last) && is_final() {
+        let is_final = given.envelope().meaning() != Some(Intent::Respond);
+        let ends = is_answer(last.envelope().meaning());
+        if cause.question.is_some() && !ends && is_final {
             return Ok(None);
         }
+        let is_foreign = |sender: &&str| speaker(cause.asked(), sender).is_none();
+        let printed_sender = Some(last.sender()).filter(is_foreign).map(str::to_owned);
         return Ok(Some(Answer {
             text: own(cause, desk, last)?,
             has_envelope: true,
+            printed_sender,
         }));
     }
     let body = said.trim_end().trim_start_matches(['\r', '\n']);
@@ -69,29 +85,22 @@ pub(crate) fn envelope(
     Ok(Some(Answer {
         text: text.map_err(|e| refused(&e))?,
         has_envelope: false,
+        printed_sender: None,
     }))
-}
-
-/// Whether an envelope answers, and does not ask or tell somebody.
-fn ends(answer: &Document<'_>) -> bool {
-    answer.envelope().meaning().is_none_or(Intent::answers)
-}
-
-fn meaning(waiting: &Waiting) -> Option<Intent> {
-    let document = Document::parse(&waiting.envelope, Reading::Strict);
-    document.envelope().meaning()
 }
 
 /// The envelope of who was asked, with its intent and its receiver; what it lacks is filled in.
 fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, Failure> {
-    let ends = ends(answer);
+    let ends = is_answer(answer.envelope().meaning());
     let waiting = match ends {
         true => cause.asked(),
         false => cause.given,
     };
     let sender = answer.sender();
-    let speaker = speaker(waiting, sender);
+    let known = speaker(waiting, sender);
     let is_signed = answer.sig().is_some_and(|sig| sig != "none");
+    let own = cause.is_program.then_some(waiting.to.as_str());
+    let speaker = known.or(own);
     let Some(speaker) = speaker.filter(|s| !is_signed || is_same_party(s, sender)) else {
         return Err(Failure::Refused(
             ErrorCode::Perm,
@@ -109,6 +118,7 @@ fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, F
     let named = |core| answer.header(core).filter(|id| !is_placeholder(id));
     let is_new = |id: &&str| *id != waiting.id;
     let receiver = match answer.receiver() {
+        _ if known.is_none() => printed_receiver(answer, &[&waiting.to], &waiting.from),
         // Whomever a model addresses: who asked first waits for it.
         _ if ends && cause.question.is_some() => waiting.from.as_str(),
         // Models shorten the address of who asked.

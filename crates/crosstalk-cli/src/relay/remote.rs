@@ -121,6 +121,7 @@ pub(crate) struct Remote {
     url: String,
     /// The file with its token, where the settings don't say it.
     token_file: Option<PathBuf>,
+    has_token: bool,
     client: Blocking,
 }
 
@@ -128,6 +129,7 @@ impl Remote {
     fn open(url: &str, token: Option<String>) -> Result<Self, Failure> {
         let mut client =
             Client::new(url).map_err(|fault| Failure::Usage(format!("{url}: {fault}")))?;
+        let has_token = token.is_some();
         if let Some(token) = token {
             client = client.with_token(token);
         }
@@ -135,6 +137,7 @@ impl Remote {
         Ok(Self {
             url: url.to_owned(),
             token_file: None,
+            has_token,
             client,
         })
     }
@@ -155,6 +158,11 @@ impl Remote {
     /// The file with its token, where the settings don't say it.
     pub(crate) fn token_file(&self) -> Option<&Path> {
         self.token_file.as_deref()
+    }
+
+    /// Whether it is asked with a credential.
+    pub(crate) const fn has_token(&self) -> bool {
+        self.has_token
     }
 
     fn ask<T>(

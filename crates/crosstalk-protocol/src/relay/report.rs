@@ -11,6 +11,7 @@ use super::delivery::{Delivery, Handler};
 use super::hop::hops_of;
 use super::peer::authority;
 use super::port::Expectation;
+use crate::program::expects_answer;
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, same_host, same_name};
@@ -88,8 +89,7 @@ pub fn undeliverable(
 /// That the program of a recipient failed and is tried again: a BROADCAST, so that whoever waits for the answer waits on.
 /// Said once, however often the program fails after `since`. Nothing where nothing is said, and to one who asks nothing.
 pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
-    let asks = record.meaning.is_some_and(Intent::asks);
-    if !asks || takes_no_answer(record) {
+    if !expects_answer(record.meaning) || takes_no_answer(record) {
         return None;
     }
     let to = unicode::escape(to);

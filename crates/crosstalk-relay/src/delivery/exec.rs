@@ -59,7 +59,9 @@ impl Exec {
         let within = route.timeout_seconds.unwrap_or(WITHIN).max(1);
         let most = route.answer_bytes.unwrap_or(MOST);
         let within = Duration::from_secs(within);
-        match tokio::time::timeout(within, converse(child, &group, input, most)).await {
+        match tokio::time::timeout(within, converse(child, &group, (&job.record, input), most))
+            .await
+        {
             Ok(Ok(answer)) => Outcome::Delivered { answer },
             Ok(Err(outcome)) => outcome,
             Err(_) => Outcome::later(
@@ -115,7 +117,7 @@ impl Handler for Exec {
 async fn converse(
     mut child: Child,
     group: &Group,
-    input: String,
+    (record, input): (&Record, String),
     most: u64,
 ) -> Result<Option<Reply>, Outcome> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -160,7 +162,7 @@ async fn converse(
         ));
     };
     match status {
-        Ok(status) if status.success() => Ok(output::reply(&output)),
+        Ok(status) if status.success() => Ok(output::reply(&output, &record.text)),
         Ok(status) => Err(Outcome::later(
             ErrorCode::Route,
             format!("the command ended with {status}{said}"),

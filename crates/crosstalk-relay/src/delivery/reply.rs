@@ -6,12 +6,12 @@ use crate::rate::Rates;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
-    Address, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
+    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
 };
-use crosstalk_protocol::agent_user;
 use crosstalk_protocol::relay::report::{derived, takes_no_answer};
-use crosstalk_protocol::relay::{HOPS, Pattern, Peer, RelayStore, Role};
-use crosstalk_protocol::store::{Record, is_same_party, may_answer};
+use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role};
+use crosstalk_protocol::store::{Record, is_placeholder, is_same_party, may_answer};
+use crosstalk_protocol::{agent_user, expects_answer, is_answer, printed_receiver};
 use std::time::Instant;
 
 /// What came back from the other side.
@@ -38,6 +38,25 @@ pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     relay.read(find).await.unwrap_or(false)
 }
 
+/// Whether the recipient of a job has answered what it was asked in a way of its own, and not by what it printed.
+pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
+    let (rules, to, asked) = (relay.rules(), job.to.clone(), job.asked().clone());
+    let find = move |store: &dyn RelayStore| {
+        let later = store.messages(&asked.thread, Some(asked.seq), LOOKED_AT)?;
+        Ok(later.items.iter().any(|m| {
+            let is_own = is_same_party(rules.routes.named(&m.sender), &to);
+            // That the program is tried again is said in its name, too.
+            let says_something = m.meaning != Some(Intent::Broadcast);
+            is_own && says_something && m.parent.as_deref() == Some(&asked.id)
+        }))
+    };
+    // It may have come a moment ago.
+    let is_filed = relay.write_filed(|_| Ok(())).await.is_ok();
+    is_filed && relay.read(find).await.unwrap_or(false)
+}
+
+/// How many messages of a thread are looked at for an answer.
+const LOOKED_AT: usize = 256;
 /// How many others the programs of a route may ask in a minute by what they answer.
 const ASKS: u32 = 60;
 
@@ -51,7 +70,7 @@ pub(super) async fn take(
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
     }
-    let asks = job.asked().meaning.is_some_and(Intent::asks);
+    let asks = expects_answer(job.asked().meaning);
     let speaker = speaker(relay, job);
     let text = match reply {
         Reply::Text(_) if !asks => return Ok(()),
@@ -146,7 +165,7 @@ fn own(
     if is_receipt || (meaning == Some(Intent::Respond) && !asks) {
         return Ok(None);
     }
-    let answers = meaning.is_none_or(Intent::answers);
+    let answers = is_answer(meaning);
     // Only what answers the question goes back to it. Anything else goes on from the reply, and never from one that takes
     // no answer.
     let cause = match answers {
@@ -167,26 +186,46 @@ fn own(
             ),
         ));
     }
-    // The answer to a follow-up goes to who asked first, whomever a model addresses.
-    let receiver = match answers && job.follow_up.is_some() && !is_signed {
-        true => cause.sender.as_str(),
-        false => document.receiver(),
+    let is_known = is_own || (may_answer(&job.to, sender) && !is_signed);
+    // A program speaks for the address of its route, whatever name it writes. Behind a URL, others may speak.
+    let is_program = job.by == By::Exec && !is_signed;
+    if !is_known && !is_program {
+        return Err(Outcome::failed(
+            ErrorCode::Perm,
+            format!(
+                "it arrived, and its answer is an envelope from {}, for whom {} does not speak",
+                unicode::escape(sender),
+                unicode::escape(&job.to)
+            ),
+        ));
+    }
+    if !is_known {
+        tracing::info!(
+            id = %job.record.id, to = %job.to, printed = %unicode::escape(sender),
+            "the program wrote another sender into its envelope, which goes out in the name of its route"
+        );
+    }
+    let asker = asker_of(cause);
+    let receiver = match is_known {
+        // The answer to a follow-up goes to who asked first, whomever a model addresses.
+        true if answers && job.follow_up.is_some() && !is_signed => asker.as_str(),
+        true => document.receiver(),
+        false => printed_receiver(&document, &[speaker, &job.to], &asker),
     };
-    if is_own && names_cause && is_same_party(receiver, document.receiver()) {
+    let is_copied = envelope.message == Some(cause.id.as_str());
+    let is_right = names_cause && !is_copied && is_same_party(receiver, document.receiver());
+    if is_own && (is_signed || is_right) {
         return Ok(Some(Ok(text.to_owned())));
     }
-    if is_own || (may_answer(&job.to, sender) && !is_signed) {
-        let parties = (speaker, receiver);
-        return Ok(Some(renamed(&document, cause, parties, &job.to)));
-    }
-    Err(Outcome::failed(
-        ErrorCode::Perm,
-        format!(
-            "it arrived, and its answer is an envelope from {}, for whom {} does not speak",
-            unicode::escape(sender),
-            unicode::escape(&job.to)
-        ),
-    ))
+    let parties = (speaker, receiver);
+    Ok(Some(renamed(job, &document, cause, parties)))
+}
+
+/// Who gets the answer to a message.
+fn asker_of(asked: &Record) -> String {
+    let document = Document::parse(&asked.text, Reading::Strict);
+    let reply_to = document.envelope().routing().reply_to;
+    reply_to.map_or_else(|| asked.sender.clone(), |a| a.as_str().to_owned())
 }
 
 /// Those who get a question by what a program printed are counted: a program that asks programs would never end.
@@ -209,30 +248,37 @@ fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
 }
 
 /// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
-/// and leave out ids.
+/// leave out ids, and copy those of the question.
 fn renamed(
+    job: &Job,
     document: &Document<'_>,
     cause: &Record,
     (speaker, receiver): (&str, &str),
-    to: &str,
 ) -> Result<String, BuildError> {
+    let named = |core| {
+        let is_new = |id: &&str| !is_placeholder(id) && *id != cause.id && *id != job.record.id;
+        document.header(core).filter(is_new)
+    };
     // What an answer of v1.0 may lack.
     let mut builder = Builder::new(speaker, receiver)
-        .user(agent_user(to))
+        .user(agent_user(&job.to))
         .context(cause.context.as_deref().unwrap_or("reply"))
         .thread(&cause.thread)
         .intent(Intent::Respond.as_str());
     for core in [
         CoreHeader::User,
         CoreHeader::Session,
-        CoreHeader::Thread,
-        CoreHeader::Message,
         CoreHeader::Context,
         CoreHeader::Intent,
     ] {
         builder = builder.core_if(core, document.header(core));
     }
-    for block in document.blocks() {
+    builder = builder
+        .core_if(CoreHeader::Thread, named(CoreHeader::Thread))
+        .core_if(CoreHeader::Message, named(CoreHeader::Message));
+    // Signatures and hops that a model copied are those of another message.
+    let is_said = |b: &Block<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
+    for block in document.blocks().filter(is_said) {
         for (key, value) in block.fields() {
             builder = builder.meta(block.namespace(), key, value);
         }

@@ -9,6 +9,7 @@ use crate::outbound::Url;
 use crate::rate::Rates;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
+use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
     Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority, public_reason,
 };
@@ -404,6 +405,17 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
             Ok(()) => Outcome::delivered(),
             Err(outcome) => outcome,
         },
+        // Somebody waits for an answer that never comes, unless the program gave it in another way.
+        Outcome::Delivered { answer: None }
+            if job.by == By::Exec
+                && expects_answer(job.asked().meaning)
+                && !reply::has_answered(relay, job).await =>
+        {
+            Outcome::later(
+                ErrorCode::Route,
+                "the command printed nothing, and the message asks for an answer",
+            )
+        }
         other => other,
     }
 }

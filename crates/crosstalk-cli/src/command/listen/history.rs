@@ -1,4 +1,4 @@
-//! What a message goes back to, as far as it is kept here: whether it follows up what a program asked a person, and whether
+//! What a message goes back to, as far as it is kept here: whether it follows up what a program asked, and whether
 //! the conversation goes round in circles.
 
 use crate::failure::Failure;
@@ -10,20 +10,21 @@ use crosstalk_protocol::{Ancestor, FollowUp, may_reply_to_escalation};
 
 /// What is kept here of the conversation that a message belongs to.
 pub(super) struct History {
-    /// What it follows up, if it is a person's reply to what the program asked.
+    /// What it follows up, if it is the reply to what the program asked.
     pub(super) follow_up: Option<FollowUp>,
     /// Whether it went back and forth as often as a message may hop.
     pub(super) is_endless: bool,
 }
 
 impl History {
-    /// The history of a message to an address. `reached` says whether the relay delivered a message to a person.
+    /// The history of a message to an address. `reached` says whether the relay delivered a message to somebody,
+    /// `has_credential` whether it asks for credentials.
     pub(super) fn of(
         store: &dyn Store,
         record: &Record,
         address: &str,
         now: Timestamp,
-        reached: impl Fn(&str, &str) -> bool,
+        (reached, has_credential): (impl Fn(&str, &str) -> bool, bool),
     ) -> Result<Self, Failure> {
         let is_agent = |sender: &str| {
             is_same_party(sender, address)
@@ -39,20 +40,28 @@ impl History {
             parent.clone_from(&found.parent);
             let is_mine = found.side == Side::Mine;
             let is_own = is_mine && found.way == Way::Sent && is_agent(&found.sender);
-            let is_escalation = is_own && found.meaning == Some(Intent::Escalate);
+            let was_reached = |replier: &str| reached(&found.id, replier);
+            let is_for_replier = match found.meaning.filter(|_| is_own) {
+                Some(Intent::Escalate) => {
+                    may_reply_to_escalation(&found.receiver, &record.sender, was_reached)
+                }
+                Some(Intent::Request) => {
+                    is_same_party(&found.receiver, &record.sender) || was_reached(&record.sender)
+                }
+                _ => false,
+            };
             ancestors.push(Ancestor {
                 is_own,
-                is_for_agent: !is_mine,
-                is_for_replier: is_escalation
-                    && may_reply_to_escalation(&found.receiver, &record.sender, |replier| {
-                        reached(&found.id, replier)
-                    }),
+                // What came before a HANDOFF was for others.
+                is_for_agent: found.side == Side::ToMe,
+                is_for_replier,
                 record: found,
             });
         }
         let is_endless = ancestors.len() >= HOPS;
         Ok(Self {
-            follow_up: FollowUp::find(record, ancestors, now),
+            follow_up: FollowUp::find(record, ancestors, now)
+                .map(|found| found.with_credential(has_credential)),
             is_endless,
         })
     }

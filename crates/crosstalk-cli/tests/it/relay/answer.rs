@@ -70,16 +70,28 @@ fn a_program_says_what_it_means_and_to_whom() {
         assert_eq!(header(envelope, "parent"), id);
         assert_eq!(header(envelope, "thread"), header(&sent.out, "thread"));
     }
-    let before = waiting(&kalle, &relay.url, "KALLE").len();
-    kalle.does(&["send", "claude://bot", "Work?", "--relay", &relay.url]);
-    let foreign = listen(&written("GEMINI", "KALLE", "RESPOND", "For somebody else."));
-    assert_eq!(foreign.code, i32::from(exit::PERM), "{}", foreign.err);
-    assert!(foreign.err.contains("from GEMINI"), "{}", foreign.err);
-    // Whoever asked is told that the program failed, and gets nothing of what it printed.
-    let got = waiting(&kalle, &relay.url, "KALLE");
-    assert_eq!(got.len(), before + 1);
-    assert_eq!(got[before]["intent"], "BROADCAST");
-    assert!(!got[before].to_string().contains("For somebody else."));
+    // It speaks for the address that was asked, whatever name it writes.
+    for (sender, receiver) in [
+        ("GEMINI", "KALLE"),
+        ("YOU", "USER"),
+        ("KALLE", "claude://bot"),
+    ] {
+        kalle.does(&["send", "claude://bot", "Work?", "--relay", &relay.url]);
+        let listened = listen(&written(sender, receiver, "RESPOND", "The third one."));
+        assert_eq!(listened.code, 0, "{}", listened.err);
+        let note = format!(
+            "wrote the sender {sender} into its envelope, which goes out from claude://bot"
+        );
+        let told = listened.err.replace('\n', " ");
+        assert!(told.contains(&note), "{told}");
+        let got = waiting(&kalle, &relay.url, "KALLE");
+        let got = got.last().unwrap();
+        assert_eq!(
+            (&got["from"], &got["intent"]),
+            (&"claude://bot".into(), &"RESPOND".into())
+        );
+        assert!(got.to_string().contains("The third one."));
+    }
     relay.stop();
 }
 

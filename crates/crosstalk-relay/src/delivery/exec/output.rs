@@ -2,7 +2,7 @@
 
 use crate::delivery::Reply;
 use crosstalk_envelope::{Document, Reading, scan};
-use crosstalk_protocol::is_primer_example;
+use crosstalk_protocol::{is_primer_example, is_quote};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{oneshot, watch};
@@ -96,14 +96,17 @@ impl Tail {
     }
 }
 
-/// The answer in what a command printed: the last envelope, else the text; nothing if it printed nothing.
-pub(super) fn reply(output: &[u8]) -> Option<Reply> {
+/// The answer in what a command printed: the last envelope that is no quote of the message that it got, else the text;
+/// nothing if it printed nothing.
+pub(super) fn reply(output: &[u8], given: &str) -> Option<Reply> {
     let text = plain(&String::from_utf8_lossy(output));
     if text.trim().is_empty() {
         return None;
     }
     let found = scan(&text, Reading::Paste);
-    let mut answers = found.documents.iter().filter(|d| !is_primer_example(d));
+    let given = Document::parse(given, Reading::Strict);
+    let is_written = |d: &&Document<'_>| !is_primer_example(d) && !is_quote(d, &given);
+    let mut answers = found.documents.iter().filter(is_written);
     match answers.next_back() {
         Some(document) => Some(Reply::Envelope(strict(document))),
         None => Some(Reply::Text(text.trim_matches('\n').to_owned())),
@@ -156,6 +159,8 @@ mod tests {
 
     const ENVELOPE: &str = "[[BOB→ANN v1]]\nuser: bob\nthread: T1\nparent: M1\ncontext: c\nintent: RESPOND\nbody: |\n  Yes.\nsig: none\n[[END]]\n";
 
+    const QUESTION: &str = "[[ANN→BOB v1]]\nuser: ann\nthread: T1\nmessage: M1\ncontext: c\nintent: REQUEST\nbody: |\n  Ready?\nsig: none\n[[END]]\n";
+
     #[test]
     fn an_envelope_is_found_in_what_is_printed() {
         for text in [
@@ -168,7 +173,7 @@ mod tests {
                 crosstalk_protocol::primer(crosstalk_protocol::Assistant::Any)
             ),
         ] {
-            let Some(Reply::Envelope(found)) = reply(text.as_bytes()) else {
+            let Some(Reply::Envelope(found)) = reply(text.as_bytes(), QUESTION) else {
                 panic!("{text}");
             };
             let document = Document::parse(&found, Reading::Strict);
@@ -191,7 +196,13 @@ mod tests {
             ("\u{1b}[2J", None),
         ] {
             let wanted = wanted.map(|t| Reply::Text(t.into()));
-            assert_eq!(reply(text.as_bytes()), wanted, "{text:?}");
+            assert_eq!(reply(text.as_bytes(), QUESTION), wanted, "{text:?}");
         }
+        // What it got, and something of its own.
+        let quoted = format!("You asked:\n{QUESTION}Yes.\n");
+        assert_eq!(
+            reply(quoted.as_bytes(), QUESTION),
+            Some(Reply::Text(quoted.trim_end().into()))
+        );
     }
 }
