@@ -4,7 +4,7 @@ mod courier;
 mod decide;
 #[cfg(debug_assertions)]
 mod fault;
-mod follow_up;
+pub(crate) mod follow_up;
 mod inboxes;
 mod judge;
 mod notary;

@@ -199,6 +199,12 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Whether its recipient fetches it here and has neither read it nor given it up: then the recipient may say that it
+    /// failed on it.
+    pub const fn is_in_hand(&self) -> bool {
+        !self.by.is_active() && matches!(self.state, State::Queued | State::Delivered)
+    }
+
     /// Why the last attempt failed, for others than the operator: what a handler found out about programs, files and servers
     /// of this relay is not for them. What a recipient or a courier said is.
     ///

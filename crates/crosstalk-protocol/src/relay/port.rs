@@ -189,6 +189,12 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be read.
     fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError>;
 
+    /// Notes what the relay has to say by itself. It is said until it is settled, again after a crash.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn owe(&mut self, texts: &[String]) -> Result<(), StoreError>;
+
     /// Notes that this was said.
     ///
     /// # Errors

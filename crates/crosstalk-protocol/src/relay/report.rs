@@ -92,16 +92,22 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
     if !expects_answer(record.meaning) || takes_no_answer(record) {
         return None;
     }
-    let to = unicode::escape(to);
+    let (id, to) = (retried_id(record, to, since), unicode::escape(to));
     let detail = format!(
         "No answer yet: the program that answers for {to} failed and will be retried. If it keeps failing, you get an \
          ERROR.\nWhat to do: wait, or ask someone else. `crosstalk status {}` shows how often it was tried.",
         unicode::escape(&record.id)
     );
-    let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);
     let document = Document::parse(&record.text, Reading::Strict);
     let notice = reply::notice(&document.envelope(), &ids_of(record), SYSTEM_USER, &detail);
-    notice.message(derived(record.at, &seed)).build().ok()
+    notice.message(id).build().ok()
+}
+
+/// The id of the notice of [`retried`]. The notice is settled once the program has answered, or is given up.
+pub fn retried_id(record: &Record, to: &str, since: Timestamp) -> String {
+    let to = unicode::escape(to);
+    let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);
+    derived(record.at, &seed)
 }
 
 /// That nobody answered in time. Nothing where nothing is said, and about a poll: its result says who has not answered.

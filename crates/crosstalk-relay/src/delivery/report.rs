@@ -3,8 +3,8 @@
 use crate::core::Relay;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::relay::report;
-use crosstalk_protocol::store::Record;
+use crosstalk_protocol::relay::{RelayStore, Rules, State, report};
+use crosstalk_protocol::store::{Record, StoreError};
 
 /// Tells the sender that a message could not be delivered.
 pub(crate) async fn undeliverable(
@@ -24,4 +24,18 @@ pub(crate) async fn retried(relay: &Relay, record: &Record, to: &str, since: Tim
     if let Some(text) = report::retried(record, to, since) {
         relay.tell(&text).await;
     }
+}
+
+/// Settles the notice that a program is tried again: it has answered, or is given up. Nothing changes if nobody was told.
+pub(crate) fn settle_retried(
+    store: &mut dyn RelayStore,
+    rules: &Rules,
+    asked: &Record,
+    (to, since): (&str, Timestamp),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let notice = report::retried_id(asked, to, since);
+    let asker = rules.routes.named(&asked.sender);
+    let settled = store.mark(asker, &[notice], State::Acknowledged, at);
+    settled.map(drop)
 }

@@ -433,6 +433,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         Outcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
+            settle_retried(relay, job).await;
             settle(relay, id, to, Attempt::Delivered).await;
             return Effect::Works;
         }
@@ -478,9 +479,27 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     if let Some(follow_up) = &job.follow_up {
         report::undeliverable(relay, &follow_up.question, to, (code, public), since).await;
     }
+    settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());
     settle(relay, id, to, Attempt::Failed { reason }).await;
     effect
+}
+
+/// Settles what whoever asked was told while the program was tried again.
+async fn settle_retried(relay: &Relay, job: &Job) {
+    if job.by != By::Exec || job.attempts == 0 {
+        return;
+    }
+    let since = queued_at(relay, &job.record.id, &job.to).await;
+    let since = since.unwrap_or(job.record.at);
+    let (rules, now) = (relay.rules(), relay.now());
+    let (asked, to) = (job.asked().clone(), job.to.clone());
+    let change = move |store: &mut dyn RelayStore| {
+        report::settle_retried(store, &rules, &asked, (&to, since), now)
+    };
+    if let Err(error) = relay.write(change).await {
+        trouble(&error);
+    }
 }
 
 async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {

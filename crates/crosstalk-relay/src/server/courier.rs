@@ -7,10 +7,9 @@ use super::message::status_view;
 use super::query::{self, TEXT};
 use super::surface::Call;
 use super::view::{LetterView, MessageView};
-use crate::delivery::report;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Attempt, Delivery, RelayStore, State};
+use crosstalk_protocol::relay::{Attempt, Delivery, RelayStore, State, report};
 use crosstalk_protocol::store::is_same_party;
 use serde::Deserialize;
 use serde_json::json;
@@ -92,8 +91,16 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         // Who may is asked before anything changes.
         let is_errand = |d: &Delivery| rules.is_errand_of(&caller, &record, d);
-        let before = find(store)?.filter(is_errand);
-        if before.is_none() || !store.attempted(&id, to, &attempt, at)? {
+        let Some(before) = find(store)?.filter(is_errand) else {
+            return Ok(None);
+        };
+        if has_failed {
+            // Owed before the delivery changes: after a crash in between it is said again, under the same id.
+            let why = (ErrorCode::Route, NOT_CARRIED);
+            let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
+            store.owe(notice.as_slice())?;
+        }
+        if !store.attempted(&id, to, &attempt, at)? {
             return Ok(None);
         }
         Ok(find(store)?.map(|delivery| (record, delivery)))
@@ -101,10 +108,7 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let found = relay.write_filed(change).await?;
     let (record, delivery) =
         found.ok_or_else(|| Fault::missing("message that waits for you to carry it there"))?;
-    if has_failed {
-        let why = (ErrorCode::Route, NOT_CARRIED);
-        report::undeliverable(relay, &record, &carried.to, why, delivery.queued_at).await;
-    }
+    relay.say_owed().await?;
     Ok(status_view(&record, vec![delivery], is_operator))
 }
 

@@ -10,9 +10,12 @@ use super::sight::{self, Sight};
 use super::surface::Call;
 use super::view::MessageView;
 use super::{Site, stream};
+use crate::core::follow_up;
 use crate::delivery::report;
-use crosstalk_envelope::ErrorCode;
-use crosstalk_protocol::relay::{Entry, Handler, RelayStore, Role, State, public_reason};
+use crosstalk_envelope::{ErrorCode, Timestamp};
+use crosstalk_protocol::relay::{
+    Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report as notice,
+};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -324,7 +327,15 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (rules, at) = (relay.rules(), relay.now());
     let change = move |store: &mut dyn RelayStore| {
         let address = rules.routes.named(&ack.r#for);
+        let mut answered = Vec::new();
+        for id in &ack.ids {
+            // Nobody was told anything about one that never failed.
+            answered.extend(in_hand(store, &rules, (address, id), 1, at)?);
+        }
         let changed = store.mark(address, &ack.ids, state, at)?;
+        for (way, asked) in &answered {
+            settle_notices(store, &rules, way, asked, at)?;
+        }
         Ok::<_, StoreError>((changed, ack.ids))
     };
     let (changed, ids) = relay.write_filed(change).await?;
@@ -334,41 +345,82 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     ))
 }
 
-/// Notes that the program of a recipient failed on messages, and tells those who wait for it.
+/// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
+/// before the deliveries change: after a crash in between it is said again, under the same id.
 async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fault> {
     may_read(&call.caller, call.site, &ack.r#for)?;
     let relay = &call.site.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let address = rules.routes.named(&ack.r#for).to_owned();
     let change = move |store: &mut dyn RelayStore| {
-        let changed = store.note_failure(&address, &ack.ids, is_final, at)?;
-        let mut failed = Vec::new();
-        for id in &changed {
-            let mut ways = store.deliveries(id)?.into_iter();
-            let way = ways.find(|way| is_same_party(&way.to, &address));
-            failed.extend(store.taken_as(id)?.zip(way));
-        }
-        Ok::<_, StoreError>((changed, ack.ids, failed))
-    };
-    let (changed, ids, failed) = relay.write_filed(change).await?;
-    for (record, way) in failed {
-        let follow_up = relay.follow_up(&way.to, &record).await;
-        let question = follow_up.map(|f| f.question);
-        // Whoever asked first waits for it as well as the person who replied.
-        for asked in std::iter::once(record).chain(question) {
-            if is_final {
+        let (mut notices, mut failed) = (Vec::new(), Vec::new());
+        for id in &ack.ids {
+            let Some((way, asked)) = in_hand(store, &rules, (&address, id), 0, at)? else {
+                continue;
+            };
+            for asked in &asked {
                 let why = public_reason(Handler::Exec, ErrorCode::Route);
                 let why = (ErrorCode::Route, why);
-                report::undeliverable(relay, &asked, &way.to, why, way.queued_at).await;
-            } else {
-                report::retried(relay, &asked, &way.to, way.queued_at).await;
+                notices.extend(match is_final {
+                    true => notice::undeliverable(asked, &way.to, why, way.queued_at),
+                    false => notice::retried(asked, &way.to, way.queued_at),
+                });
             }
+            failed.push((way, asked));
         }
-    }
+        store.owe(&notices)?;
+        let changed = store.note_failure(&address, &ack.ids, is_final, at)?;
+        for (way, asked) in failed.iter().filter(|_| is_final) {
+            settle_notices(store, &rules, way, asked, at)?;
+        }
+        Ok::<_, StoreError>((changed, ack.ids))
+    };
+    let (changed, ids) = relay.write_filed(change).await?;
+    relay.say_owed().await?;
     let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
     Ok(answer::json(
         &json!({"changed": changed, "unknown": unknown}),
     ))
+}
+
+/// The delivery of a message that its recipient has fetched and not finished, if it failed so often at least, and those
+/// messages whose senders wait for it: the message, and the question that it follows up.
+fn in_hand(
+    store: &dyn RelayStore,
+    rules: &Rules,
+    (address, id): (&str, &str),
+    failures: u32,
+    now: Timestamp,
+) -> Result<Option<(Delivery, Vec<Record>)>, StoreError> {
+    let mut ways = store.deliveries(id)?.into_iter();
+    let is_it = |way: &Delivery| {
+        let failed = way.is_in_hand() && way.attempts >= failures;
+        failed && is_same_party(&way.to, address)
+    };
+    let Some(way) = ways.find(is_it) else {
+        return Ok(None);
+    };
+    let Some(record) = store.taken_as(id)? else {
+        return Ok(None);
+    };
+    let follow_up = follow_up::find(store, rules, &way.to, &record, now)?;
+    // Whoever asked first waits for it as well as whoever replied.
+    let asked = std::iter::once(record).chain(follow_up.map(|f| f.question));
+    Ok(Some((way, asked.collect())))
+}
+
+/// Settles what was said while a program was tried again.
+fn settle_notices(
+    store: &mut dyn RelayStore,
+    rules: &Rules,
+    way: &Delivery,
+    asked: &[Record],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let since = (way.to.as_str(), way.queued_at);
+    asked
+        .iter()
+        .try_for_each(|asked| report::settle_retried(store, rules, asked, since, at))
 }
 
 /// The JSON of a request.

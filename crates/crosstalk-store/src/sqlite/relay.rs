@@ -237,6 +237,10 @@ impl RelayStore for SqliteStore {
         self.read(|db| owed::owed(db, most))
     }
 
+    fn owe(&mut self, texts: &[String]) -> Result<(), StoreError> {
+        self.write(|db| owed::owe(db, texts.iter().cloned()))
+    }
+
     fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError> {
         self.write(|db| owed::settle(db, owed))
     }

@@ -241,7 +241,7 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
     );
     let told = waiting(&kalle, url, "KALLE");
     let error = told.last().unwrap();
-    assert_eq!((&error["intent"], told.len()), (&"ERROR".into(), 2));
+    assert_eq!((&error["intent"], told.len()), (&"ERROR".into(), 1));
     assert!(
         waiting(&kalle, url, BOT).is_empty(),
         "it is not handed out any more"

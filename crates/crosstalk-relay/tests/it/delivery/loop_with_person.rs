@@ -252,23 +252,32 @@ async fn program_that_fails_is_told_and_tried_again() {
     let script = "cat > /dev/null; echo x >> runs; [ $(wc -l < runs) -gt 2 ] || exit 3; echo Done.";
     let post = Post::start(&config(script));
     post.send(&request("M1", BOT)).await;
-    let inbox = post.gets("ANN", 2).await;
-    let said = answers(&inbox);
-    assert_eq!(said[0].0, "BROADCAST");
-    assert_eq!(said[0].1.as_deref(), Some("M1"));
-    assert!(
-        said[0].2.starts_with(
-            "No answer yet: the program that answers for bot://port failed and will be retried."
-        ),
-        "{said:?}"
-    );
-    assert_eq!(
-        (said[1].0.as_str(), said[1].2.as_str()),
-        ("RESPOND", "Done.")
-    );
     let way = post.is("M1", State::Delivered).await;
     assert_eq!(way.attempts, 3);
-    assert_eq!(post.inbox("ANN").await.len(), 2, "it is told once");
+    // The thread has what is filed.
+    post.count().await;
+    let thread = post.relay.read(|s| s.messages("T-M1", None, 9)).await;
+    let told = thread.unwrap().items;
+    let intents: Vec<&str> = told.iter().filter_map(|m| m.intent.as_deref()).collect();
+    assert_eq!(
+        intents,
+        ["REQUEST", "BROADCAST", "RESPOND"],
+        "it is told once"
+    );
+    assert_eq!(told[1].parent.as_deref(), Some("M1"));
+    assert!(
+        told[1].text.contains(
+            "No answer yet: the program that answers for bot://port failed and will be retried."
+        ),
+        "{told:?}"
+    );
+    // Once the answer is there, the notice has nothing to say any more.
+    let inbox = answers(&post.inbox("ANN").await);
+    assert_eq!(inbox.len(), 1, "{inbox:?}");
+    assert_eq!(
+        (inbox[0].0.as_str(), inbox[0].2.as_str()),
+        ("RESPOND", "Done.")
+    );
 }
 
 /// The program works until the person has replied: whoever asked gets the ERROR, not only the person.
@@ -285,10 +294,11 @@ async fn failure_on_the_reply_is_told_to_whoever_asked() {
         "Only port 8080.",
     ))
     .await;
-    let inbox = post.gets("ANN", 2).await;
+    post.is("R1", State::Failed).await;
+    let inbox = post.inbox("ANN").await;
     let said: Vec<String> = answers(&inbox).into_iter().map(|a| a.0).collect();
-    assert_eq!(said, ["BROADCAST", "ERROR"]);
-    let error = &inbox[1].record;
+    assert_eq!(said, ["ERROR"]);
+    let error = &inbox[0].record;
     assert_eq!(error.parent.as_deref(), Some("M1"));
     assert_eq!(
         meta(&error.text, "error", "Code").as_deref(),
