@@ -13,5 +13,6 @@ pub(crate) mod pause;
 pub(crate) mod progress;
 pub(crate) mod remote;
 pub(crate) mod resolver;
+pub(crate) mod secret;
 pub(crate) mod sound;
 pub(crate) mod trouble;

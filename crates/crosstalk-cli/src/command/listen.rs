@@ -16,6 +16,7 @@ use crate::relay::outbox::Outbox;
 use crate::relay::parcel::is_kept;
 use crate::relay::pause::{Pause, random};
 use crate::relay::remote::{Delivered, Remote, Through, Waiting};
+use crate::relay::secret;
 use crate::relay::trouble::Trouble;
 use crate::schema::LISTEN;
 use crate::view;
@@ -25,10 +26,13 @@ use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{Record, Store as _, is_same_party};
 use exec::Program;
 use history::{History, question_of};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// How many messages are fetched at once.
 const AT_ONCE: u32 = 50;
+/// How many pages of what is not acknowledged are looked through for messages that were queued again.
+const LOOKED_BACK: usize = 10;
 /// How long the relay holds a question for the next message, in seconds.
 const HELD: u64 = 30;
 /// The longest pause before the relay is asked again after trouble, in seconds.
@@ -107,6 +111,10 @@ impl Listen {
         let mut cursor = None::<String>;
         let mut pause = Pause::new(LONGEST_PAUSE, "it is tried again");
         let (mut repeats, mut retries) = (Repeats::default(), Retries::default());
+        // What is not acknowledged, and comes again when somebody listens again.
+        let mut left: HashSet<String> = HashSet::new();
+        // What was found by looking back.
+        let mut found: HashSet<String> = HashSet::new();
         let ear = Ear {
             remote: &remote,
             address: &address,
@@ -138,12 +146,27 @@ impl Listen {
             };
             pause.over(console)?;
             std::thread::sleep(repeats.pause(&page.messages));
-            for waiting in &page.messages {
+            // What was given up and is queued again stands where it stood, before the cursor.
+            let again = match cursor.is_some() {
+                true => requeued(&remote, &address),
+                false => Vec::new(),
+            };
+            let is_new = |w: &Waiting| page.messages.iter().all(|m| m.id != w.id);
+            let is_due = |w: &Waiting| is_new(w) && !left.contains(&w.id);
+            let again: Vec<Waiting> = again.into_iter().filter(is_due).collect();
+            // One that came after this page was asked for is in the next one, too.
+            let fresh = page.messages.iter().filter(|w| !found.contains(&w.id));
+            let all: Vec<&Waiting> = again.iter().chain(fresh).collect();
+            found.extend(again.iter().map(|w| w.id.clone()));
+            for waiting in all {
                 if retries.has(&waiting.id) {
                     continue;
                 }
                 let heard = self.one(console, &desk, ear, waiting)?;
                 retries.add(&waiting.id, heard.retry);
+                if heard.is_left {
+                    left.insert(waiting.id.clone());
+                }
                 console.flush()?;
                 if self.once {
                     return Ok(heard.exit);
@@ -179,7 +202,11 @@ impl Listen {
                  is not enough",
                 waiting.id
             ))?;
-            return Ok(Heard { exit, retry: None });
+            return Ok(Heard {
+                exit,
+                retry: None,
+                is_left: true,
+            });
         }
         if let Some(program) = program {
             if exit != Exit::SUCCESS {
@@ -188,11 +215,11 @@ impl Listen {
                     waiting.id
                 ))?;
             } else if let Err(unanswered) = self.answered(console, desk, remote, waiting, program) {
-                let (fault, retry) = match unanswered {
+                let (fault, retry, is_left) = match unanswered {
                     Unanswered::Program(fault) => {
                         console.failure(&fault)?;
                         let retry = self.failed(console, ear, waiting)?;
-                        (fault, retry)
+                        (fault, retry, false)
                     }
                     Unanswered::Other(fault) => {
                         console.failure(&fault)?;
@@ -200,21 +227,30 @@ impl Listen {
                             "{} is not acknowledged, and comes again when you listen again.\n",
                             view::line(&waiting.id)
                         ))?;
-                        (fault, None)
+                        (fault, None, true)
                     }
                 };
                 let exit = fault.exit();
-                return Ok(Heard { exit, retry });
+                return Ok(Heard {
+                    exit,
+                    retry,
+                    is_left,
+                });
             }
         }
         // It is here. If the relay can't be told now, it hands the message out once more.
-        if let Err(trouble) = remote.acknowledge(address, &waiting.id) {
+        let told = remote.acknowledge(address, &waiting.id);
+        if let Err(trouble) = &told {
             console.note(&format!(
                 "the relay was not told that {} came: {trouble}",
                 waiting.id
             ))?;
         }
-        Ok(Heard { exit, retry: None })
+        Ok(Heard {
+            exit,
+            retry: None,
+            is_left: told.is_err(),
+        })
     }
 
     /// Tells the relay that the program failed on a message, which tells the sender. After how long it is tried again;
@@ -284,7 +320,7 @@ impl Listen {
         };
         let evidence = (reached, remote.has_token());
         let history = History::of(&store, &record, &waiting.to, clock::now(), evidence)?;
-        let answer_id = answer_id(&record, &waiting.to);
+        let answer_id = answer_id(&secret::of(desk)?, &record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.
             if Outbox::of(desk).find(&answer.id).is_some() {
@@ -341,9 +377,10 @@ impl Listen {
     }
 }
 
-/// The id of the answer to a message: there is one, however often the program answers it.
-fn answer_id(record: &Record, address: &str) -> String {
-    let seed = format!("answer\n{}\n{address}\n", record.digest);
+/// The id of the answer to a message: there is one, however often the program answers it. Nobody else knows it before: whoever
+/// does could send a message with this id, which would take the place of the answer.
+fn answer_id(secret: &str, record: &Record, address: &str) -> String {
+    let seed = format!("answer\n{secret}\n{}\n{address}\n", record.digest);
     derived(record.at, &seed)
 }
 
@@ -366,6 +403,26 @@ struct Heard {
     exit: Exit,
     /// After how long it is tried again.
     retry: Option<Duration>,
+    /// Whether it is neither acknowledged nor given up.
+    is_left: bool,
+}
+
+/// Messages that were given up and that the operator of the relay has queued again: those that nobody has fetched since. A
+/// relay that can't be asked now is asked again after the next page.
+fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..LOOKED_BACK {
+        let Ok(page) = remote.inbox(address, cursor.as_deref(), AT_ONCE, 0) else {
+            break;
+        };
+        if page.messages.is_empty() {
+            break;
+        }
+        let is_queued = |w: &Waiting| w.state.as_deref() == Some("queued");
+        found.extend(page.messages.into_iter().filter(is_queued));
+        cursor = Some(page.cursor);
+    }
+    found
 }
 
 /// Whose inbox is followed, where, and for which program.
@@ -479,6 +536,24 @@ mod tests {
             history: Vec::new(),
             withheld: None,
         }
+    }
+
+    #[test]
+    fn the_id_of_an_answer_is_a_secret_and_stays() {
+        let envelope = "[[A→B v1]]\nuser: u\nthread: T\nmessage: M\ncontext: c\nintent: REQUEST\nbody: |\n  x\nsig: none\n[[END]]\n";
+        let home = tempfile::tempdir().unwrap();
+        let mut store = crosstalk_store::SqliteStore::open(home.path().join("s.db")).unwrap();
+        let document =
+            crosstalk_envelope::Document::parse(envelope, crosstalk_envelope::Reading::Strict);
+        let (arrival, _) = crate::outgoing::arrival(&document, None, clock::now());
+        store.accept(&[arrival]).unwrap();
+        let record = store.message("M").unwrap().unwrap();
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let id = |folder: &tempfile::TempDir| {
+            answer_id(&secret::in_folder(folder.path()).unwrap(), &record, "B")
+        };
+        assert_eq!(id(&one), id(&one));
+        assert_ne!(id(&one), id(&other));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::client::json;
 use super::{Person, Relay, header};
 use crosstalk_cli::exit;
+use crosstalk_testing::wait::wait_until;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -245,6 +246,83 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
     assert!(
         waiting(&kalle, url, BOT).is_empty(),
         "it is not handed out any more"
+    );
+    relay.stop();
+}
+
+/// An operator queues a message again that was given up: whoever listens gets it once more.
+#[test]
+fn listener_gets_what_was_queued_again() {
+    let kalle = Person::new("requeue", "kalle");
+    let agent = Person::new("requeue", "agent");
+    let relay = Relay::start(&kalle.home, &[]);
+    let url = relay.url.as_str();
+    let works = agent.home.path("works");
+    let text = format!(
+        "#!/bin/sh\ncat > /dev/null\n[ -e '{}' ] || exit 1\necho Done.\n",
+        works.display()
+    );
+    let program = script(&agent, "program.sh", &text);
+    let mut listener = agent.starts(&[
+        "listen",
+        "--relay",
+        url,
+        "--for",
+        BOT,
+        "--attempts",
+        "1",
+        "--exec",
+        &program,
+    ]);
+    let sent = kalle.does(&["send", BOT, "Deploy?", "--relay", url]);
+    let id = header(&sent.out, "message");
+    let state = || {
+        let status = kalle.run(&["status", &id, "--relay", url, "--json"]);
+        json(&status.out)["deliveries"][0]["state"].clone()
+    };
+    wait_until("it is given up", || state() == "failed");
+    std::fs::write(&works, "").unwrap();
+    kalle.does(&["dead", "requeue", &id, "--relay", url]);
+    // The next message that comes makes the listener look.
+    kalle.does(&["send", BOT, "And this?", "--relay", url]);
+    wait_until("it is answered", || state() == "acknowledged");
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    relay.stop();
+}
+
+/// An agent that asks another one answers whoever asked, when the reply has come.
+#[test]
+fn agent_that_listens_asks_another_and_answers_whoever_asked() {
+    let kalle = Person::new("two-agents", "kalle");
+    let agent = Person::new("two-agents", "agent");
+    let other = Person::new("two-agents", "other");
+    let asks = DEPLOYER
+        .replace(QUEUE, "agent://localhost/other")
+        .replace("ESCALATE", "REQUEST");
+    let deployer = script(&agent, "deployer.sh", &asks);
+    let relay = Relay::start(&kalle.home, &[]);
+    let url = relay.url.as_str();
+    let listen = |who: &Person, address: &str, program: &[&str]| {
+        let words = [
+            "listen", "--relay", url, "--for", address, "--once", "--exec",
+        ];
+        who.does(&[&words[..], program].concat())
+    };
+    let sent = kalle.does(&["send", BOT, "Deploy v2?", "--relay", url]);
+    let id = header(&sent.out, "message");
+    listen(&agent, BOT, &[&deployer]);
+    listen(
+        &other,
+        "agent://localhost/other",
+        &["echo", "Only before noon."],
+    );
+    listen(&agent, BOT, &[&deployer]);
+    let answered = kalle.does(&["relay", "deliver", &id, "--relay", url, "--wait", "60"]);
+    assert!(
+        answered.out.contains("The person says: Only before noon."),
+        "{}",
+        answered.out
     );
     relay.stop();
 }
