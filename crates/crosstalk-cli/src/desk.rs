@@ -7,9 +7,9 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
-use crosstalk_envelope::{CoreHeader, ErrorCode, id};
+use crosstalk_envelope::{CoreHeader, ErrorCode, Intent, id};
 use crosstalk_protocol::store::{
-    Found, Mine, Page, Record, Store as _, Thread, ThreadFilter, Wait,
+    Found, Mine, Page, Record, Side, Store as _, Thread, ThreadFilter, Wait, Way,
 };
 use crosstalk_store::{Home, SqliteStore};
 use std::collections::BTreeSet;
@@ -301,6 +301,30 @@ pub(crate) fn whole(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Fa
             return Ok(records);
         }
     }
+}
+
+/// How many messages before an ESCALATE or a HANDOFF are shown with it.
+const SHOWN_BEFORE: usize = 4;
+
+/// What an ESCALATE or a HANDOFF goes back to, the oldest first: nobody can answer it without the question.
+pub(crate) fn before(store: &SqliteStore, record: &Record) -> Result<Vec<Record>, Failure> {
+    let mut earlier: Vec<Record> = Vec::new();
+    let is_passed_on = matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff));
+    // One that was written here or pasted says in its text what came before.
+    if !is_passed_on || record.way != Way::Relayed || record.side != Side::ToMe {
+        return Ok(earlier);
+    }
+    let mut parent = record.parent.clone();
+    while let Some(id) = parent.take().filter(|_| earlier.len() < SHOWN_BEFORE) {
+        let is_known = earlier.iter().chain([record]).any(|r| r.id == id);
+        let Some(found) = store.message(&id)?.filter(|_| !is_known) else {
+            break;
+        };
+        parent.clone_from(&found.parent);
+        earlier.push(veiled(found));
+    }
+    earlier.reverse();
+    Ok(earlier)
 }
 
 /// The messages of other threads that messages belong to: by what their envelopes say, or because they were filed there

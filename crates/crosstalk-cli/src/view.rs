@@ -11,7 +11,7 @@ mod tree;
 pub(crate) use compare::{Compared, compare};
 pub(crate) use list::{asked, messages, threads};
 pub(crate) use message::message;
-pub(crate) use tree::tree;
+pub(crate) use tree::{before, tree};
 
 use crate::clock;
 use crate::console::{Console, DIM};

@@ -89,7 +89,9 @@ impl Inbox {
         match store {
             Some(store) if !items.is_empty() => {
                 let short = view::shortener(&store);
-                let shown = view::messages(&items, short, view::first_line, &Look::of(console));
+                let question = |record: &Record| desk::before(&store, record).ok()?.pop();
+                let of_text = (view::first_line, question);
+                let shown = view::messages(&items, short, of_text, &Look::of(console));
                 console.show(&shown)?;
                 self.paging.tell_more(console, more)?;
             }

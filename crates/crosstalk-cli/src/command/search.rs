@@ -62,7 +62,8 @@ impl Search {
             Some(kept) if !items.is_empty() => {
                 let look = Look::of(console);
                 let extract = |body: &str| view::around(body, &search, look.width);
-                let shown = view::messages(&items, view::shortener(&kept), extract, &look);
+                let shown =
+                    view::messages(&items, view::shortener(&kept), (extract, |_| None), &look);
                 console.show(&shown)?;
                 self.paging.tell_more(console, more)?;
             }

@@ -1,7 +1,7 @@
 //! `crosstalk show`: a message, or a thread as a tree.
 
 use super::reply::is_sound;
-use crate::console::Console;
+use crate::console::{BOLD, Console, styled};
 use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -154,9 +154,26 @@ impl Show {
         }
         for record in records {
             console.show(&view::message(record, &short, &look))?;
+            show_before(console, store, record, &look)?;
         }
         Ok(())
     }
+}
+
+/// Shows what an ESCALATE or a HANDOFF goes back to.
+pub(in crate::command) fn show_before(
+    console: &mut Console,
+    store: &SqliteStore,
+    record: &Record,
+    look: &Look,
+) -> Result<(), Failure> {
+    let earlier = desk::before(store, record)?;
+    if earlier.is_empty() {
+        return Ok(());
+    }
+    let title = styled(BOLD, "What came before:");
+    let shown = view::before(&earlier, view::shortener(store), look);
+    console.show(&format!("\n{title}\n{shown}"))
 }
 
 /// Says what was meant for a relay and is not there.

@@ -126,11 +126,11 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(cells(text))))
 }
 
-/// Messages, each with the beginning of its text, or with the place that was found.
+/// Messages, each with the beginning of its text, or with the place that was found. `question` is what a message goes back to.
 pub(crate) fn messages(
     records: &[Record],
     short: impl Fn(&str) -> String,
-    extract: impl Fn(&str) -> String,
+    (extract, question): (impl Fn(&str) -> String, impl Fn(&Record) -> Option<Record>),
     look: &Look,
 ) -> String {
     let mut out = String::new();
@@ -173,6 +173,11 @@ pub(crate) fn messages(
             out.push_str(&format!("  {}\n", styled(DIM, &clip_cells(&context, room))));
         }
         out.push_str(&format!("  {}\n", clip_cells(&text, room)));
+        if let Some(question) = question(record) {
+            let words = self::extract(&question, super::first_line);
+            let line = format!("{} asked: {words}", party(&question.sender));
+            out.push_str(&format!("  {}\n", styled(DIM, &clip_cells(&line, room))));
+        }
     }
     out
 }

@@ -32,6 +32,16 @@ pub(crate) fn tree(
     out
 }
 
+/// What came before a message, each with as much of its text as a tree shows.
+pub(crate) fn before(earlier: &[Record], short: impl Fn(&str) -> String, look: &Look) -> String {
+    let mut out = String::new();
+    for record in earlier {
+        out.push('\n');
+        node(&mut out, &[record], &short, 0, look);
+    }
+    out
+}
+
 fn head(thread: &Thread, id: &str, look: &Look) -> String {
     let title = escape(thread.context.as_deref().unwrap_or("(no context)")).into_owned();
     let right = format!("thread {id}");

@@ -13,8 +13,8 @@ use crate::relay::parcel::is_kept;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::schema::RELAY_INBOX;
 use crate::view;
-use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::store::Way;
+use crosstalk_envelope::{CoreHeader, Document, Reading};
+use crosstalk_protocol::store::{Store as _, Wait, Way};
 use serde_json::{Value, json};
 
 /// How many messages are fetched at once.
@@ -129,6 +129,7 @@ pub(in crate::command) fn keep(
     (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
     let look = Look::default();
+    keep_history(console, desk, &look, waiting)?;
     let mut keeper = Keeper::new(desk, &look, false);
     keeper.way = Way::Relayed;
     keeper.quiet = quiet;
@@ -136,18 +137,59 @@ pub(in crate::command) fn keep(
     keeper.keep(console, &Input::of_text("relay", waiting.envelope.clone()))
 }
 
+/// Keeps what came before an ESCALATE or a HANDOFF, so that it can be shown with it. Nobody has to do anything about it.
+fn keep_history(
+    console: &mut Console,
+    desk: &Desk,
+    look: &Look,
+    waiting: &Waiting,
+) -> Result<(), Failure> {
+    for text in &waiting.history {
+        let mut keeper = Keeper::new(desk, look, false);
+        keeper.way = Way::Relayed;
+        keeper.quiet = true;
+        // One that can't be kept is not shown, and the message itself is.
+        let _ = keeper.keep(console, &Input::of_text("relay", text.clone()))?;
+        let carried = keeper.kept.iter().filter(|r| r.wait == Wait::Carry);
+        for record in carried {
+            desk.kept(console)?.dismiss(&record.id)?;
+        }
+    }
+    Ok(())
+}
+
+/// The question that an ESCALATE or a HANDOFF goes back to, in a line.
+fn question(waiting: &Waiting) -> Option<String> {
+    let own = Document::parse(&waiting.envelope, Reading::Strict);
+    let parent = own.header(CoreHeader::Parent)?;
+    let mut earlier = waiting.history.iter().rev();
+    earlier.find_map(|text| {
+        let document = Document::parse(text, Reading::Strict);
+        let is_it = document.header(CoreHeader::Message) == Some(parent);
+        is_it.then(|| {
+            format!(
+                "{} asked: {}",
+                view::party(document.sender()),
+                view::first_line(&document.body_text())
+            )
+        })
+    })
+}
+
 /// A message in a line or two.
 pub(super) fn line(waiting: &Waiting) -> String {
     let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
     let state = waiting.state.as_deref().unwrap_or("queued");
     let more = format!("{state}, {}", waiting.received_at);
+    let question = question(waiting).map(|q| format!("  {}\n", styled(DIM, &q)));
     format!(
-        "{}  {} → {}  {}  {}\n  {}\n",
+        "{}  {} → {}  {}  {}\n  {}\n{}",
         styled(BOLD, &view::line(&waiting.id)),
         view::line(&waiting.from),
         view::line(&waiting.to),
         view::line(waiting.intent.as_deref().unwrap_or("")),
         styled(DIM, &view::line(&more)),
-        view::first_line(&body)
+        view::first_line(&body),
+        question.unwrap_or_default()
     )
 }

@@ -1,6 +1,7 @@
 //! What is told about a message that was pasted.
 
 use crate::command::relocate;
+use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::incoming::Taken;
@@ -74,6 +75,7 @@ impl Told<'_> {
                     return Ok(());
                 };
                 console.show(&view::message(record, &short, &look))?;
+                show_before(console, store, record, &look)?;
                 self.repairs(console)?;
                 self.verdict(console)?;
                 self.remarks(console, store, record)?;

@@ -81,6 +81,13 @@ fn agent_that_listens_asks_a_person_and_answers_whoever_asked() {
         "{}",
         asked.out
     );
+    // The person sees what it is about, wherever the ESCALATE is shown.
+    let local = boss.does(&["inbox", "--local"]);
+    let shown = boss.does(&["show", "last"]);
+    for text in [&asked.out, &shown.out, &local.out] {
+        assert!(text.contains("Deploy v2?"), "{text}");
+    }
+    assert!(!local.out.contains("carry it"), "{}", local.out);
     relay.stop();
 
     let relay = Relay::start_at(&data, &[]);
