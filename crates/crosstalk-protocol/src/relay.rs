@@ -40,8 +40,8 @@ pub use listed::Listed;
 pub use pattern::{Pattern, PatternError};
 pub use peer::{Peer, Role, authority, is_human, is_system};
 pub use port::{
-    BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Expectation, Filing,
-    HandedOut, Inbox, MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired,
+    BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Errand, Expectation,
+    Filing, HandedOut, Inbox, MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired,
     StoreGauges, TokenCounts, TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};

@@ -3,6 +3,7 @@
 use super::admit::Rules;
 use super::delivery::{Delivery, Handler, State};
 use super::peer::{Peer, is_human};
+use super::port::Errand;
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::{Document, Envelope, Reading, Signature};
@@ -16,6 +17,16 @@ impl Rules {
         caller.is_person()
             && !self.routes.is_bound(to)
             && (caller.is_admin() || self.lets_speak(caller, sender) || is_assigned())
+    }
+
+    /// Whether a message is listed for a caller who may carry it. An answer to whoever asked here themselves waits in their
+    /// inbox; only a chat that a person carries for, and that asked back, needs it brought.
+    pub fn offers_errand(&self, caller: &Peer, errand: &Errand) -> bool {
+        let is_own_answer = errand.asker.as_deref().is_some_and(|asker| {
+            is_same_party(self.routes.named(asker), self.routes.named(&errand.to))
+        });
+        let is_fetched = is_own_answer && !errand.asker_is_carried;
+        !is_fetched && self.lets_carry(caller, &errand.sender, &errand.to)
     }
 
     /// Whether a delivery waits for a caller to carry it.

@@ -152,14 +152,14 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
 
-    /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about whose sender and
-    /// destination `lets_carry` says so.
+    /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about which `lets_carry`
+    /// says so.
     ///
     /// # Errors
     /// If the store can't be read.
     fn courier(
         &self,
-        lets_carry: &dyn Fn(&str, &str) -> bool,
+        lets_carry: &dyn Fn(&Errand) -> bool,
         most: usize,
     ) -> Result<Vec<Courier>, StoreError>;
 
@@ -452,6 +452,19 @@ pub struct Due {
     pub priority: Priority,
     /// The message.
     pub record: Record,
+}
+
+/// What is known about a message that waits for a person to carry it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// From whom.
+    pub sender: String,
+    /// Where to.
+    pub to: String,
+    /// Who sent the message that it answers.
+    pub asker: Option<String>,
+    /// Whether that message answers one that was carried to the same destination: the chat there asked back.
+    pub asker_is_carried: bool,
 }
 
 /// A message that waits for a person to carry it.

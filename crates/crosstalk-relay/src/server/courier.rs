@@ -9,7 +9,7 @@ use super::surface::Call;
 use super::view::{LetterView, MessageView};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Attempt, Delivery, RelayStore, State, report};
+use crosstalk_protocol::relay::{Attempt, Delivery, Errand, RelayStore, State, report};
 use crosstalk_protocol::store::is_same_party;
 use serde::Deserialize;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let relay = &call.site.relay;
     let (rules, peer) = (relay.rules(), Arc::clone(&call.caller.peer));
     let find = move |store: &dyn RelayStore| {
-        let lets_carry = |sender: &str, to: &str| rules.lets_carry(&peer, sender, to);
+        let lets_carry = |errand: &Errand| rules.offers_errand(&peer, errand);
         store.courier(&lets_carry, limit)
     };
     let waiting = relay.read(find).await?;

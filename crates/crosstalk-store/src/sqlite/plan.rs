@@ -180,7 +180,7 @@ fn use_relay(store: &mut SqliteStore) {
     store.taken(&[1, 2]).unwrap();
     store.taken_as("R1").unwrap().unwrap();
     assert_eq!(store.due(now, now, 5).unwrap().len(), 2);
-    store.courier(&|_, _| true, 5).unwrap();
+    store.courier(&|_| true, 5).unwrap();
     for (id, attempt) in [
         (
             "R1",

@@ -26,8 +26,8 @@ pub(super) mod take;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, DuePoll, Entry, Filing,
-    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
+    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, DuePoll, Entry, Errand,
+    Filing, HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
     TokenCounts, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
@@ -211,7 +211,7 @@ impl RelayStore for SqliteStore {
 
     fn courier(
         &self,
-        lets_carry: &dyn Fn(&str, &str) -> bool,
+        lets_carry: &dyn Fn(&Errand) -> bool,
         most: usize,
     ) -> Result<Vec<Courier>, StoreError> {
         self.read(|db| due::courier(db, lets_carry, most))

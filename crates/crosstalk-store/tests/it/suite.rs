@@ -185,6 +185,8 @@ macro_rules! relay_suite {
             a_delivery_that_is_over_is_not_attempted
             dead_letters_are_queued_again
             failures_of_a_recipient_are_counted
+            notices_are_owed_until_they_are_said
+            errands_say_whose_question_they_answer
             an_inbox_that_was_read_is_known
             a_person_carries_the_most_urgent_first
             questions_run_out_once

@@ -151,11 +151,7 @@ async fn answers_on_every_way_are_one_poll() {
     ));
     // By a person who carries it: what waits, and the answer of the chat, pasted.
     let waits = eventually("a letter", async || {
-        let letters = post
-            .relay
-            .read(|s| s.courier(&|_, _| true, 10))
-            .await
-            .unwrap();
+        let letters = post.relay.read(|s| s.courier(&|_| true, 10)).await.unwrap();
         letters.into_iter().next()
     })
     .await;

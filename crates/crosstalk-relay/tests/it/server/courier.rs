@@ -120,6 +120,35 @@ fn address_of_a_token_is_an_inbox_and_no_errand() {
     assert_eq!(office.state("M5"), "queued");
 }
 
+/// Without tokens, everybody is offered what is to be carried: not an answer to somebody who asked here, which waits in the
+/// inbox of that one. A chat that asked back has no inbox.
+#[test]
+fn answer_to_whoever_asked_here_is_no_errand() {
+    let house = House::local();
+    let queue = || {
+        let listed = house.ask(&Ask::get("/crosstalk/courier").accept("application/json"));
+        ids(&listed.json()["messages"])
+    };
+    house.take(&text("KALLE", "claude://code/api", "M1"));
+    house.take(
+        &answer("claude://code/api", "KALLE", "A1", "M1")
+            .build()
+            .unwrap(),
+    );
+    assert_eq!(queue(), [""; 0]);
+    let inbox = house.ask(&Ask::get("/crosstalk/inbox?for=KALLE").accept("application/json"));
+    assert_eq!(ids(&inbox.json()["messages"]), ["A1"]);
+    house.take(&text("KALLE", "CHATGPT", "M2"));
+    let back = letter("CHATGPT", "claude://code/api", "M3").parent("M2");
+    house.take(&back.build().unwrap());
+    house.take(
+        &answer("claude://code/api", "CHATGPT", "A3", "M3")
+            .build()
+            .unwrap(),
+    );
+    assert_eq!(queue(), ["M2", "A3"]);
+}
+
 /// A person carries their own messages, and those of others where the operator said so.
 #[test]
 fn person_carries_only_own_messages_or_what_the_operator_assigned() {

@@ -1,7 +1,7 @@
 //! What has to be done at which time: deliveries of active handlers, what waits to be carried, questions that run out.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Courier, Due, Expectation, Priority, report};
+use crosstalk_protocol::relay::{Courier, Due, Errand, Expectation, Priority, report};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{inbox, owed, route};
@@ -73,12 +73,14 @@ pub(super) fn next_due(db: &Connection) -> Step<Option<Timestamp>> {
 
 pub(super) fn courier(
     db: &Connection,
-    lets_carry: &dyn Fn(&str, &str) -> bool,
+    lets_carry: &dyn Fn(&Errand) -> bool,
     most: usize,
 ) -> Step<Vec<Courier>> {
     let mut find = db.prepare_cached(
-        "SELECT d.seq, d.address, m.sender FROM delivery d INDEXED BY delivery_courier \
-         CROSS JOIN message m ON m.seq = d.seq WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
+        "SELECT d.seq, d.address, m.sender, q.sender, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
+         ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
+         FROM delivery d INDEXED BY delivery_courier CROSS JOIN message m ON m.seq = d.seq \
+         LEFT JOIN message q ON q.id = m.parent WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
          LIMIT ?1",
     )?;
     let mut rows = find.query(params![super::number(LOOKED_AT)])?;
@@ -86,10 +88,16 @@ pub(super) fn courier(
     while carried.len() < most
         && let Some(row) = rows.next()?
     {
-        let (to, sender): (String, String) = (row.get(1)?, row.get(2)?);
-        if lets_carry(&sender, &to)
+        let errand = Errand {
+            to: row.get(1)?,
+            sender: row.get(2)?,
+            asker: row.get(3)?,
+            asker_is_carried: row.get(4)?,
+        };
+        if lets_carry(&errand)
             && let Some(record) = inbox::at(db, row.get(0)?)?
         {
+            let to = errand.to;
             carried.push(Courier { to, record });
         }
     }

@@ -3,7 +3,7 @@
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, inbox, parcel, take_and_file, take_new};
-use crosstalk_protocol::relay::{Admission, Attempt, Handler, Priority, RelayStore, State};
+use crosstalk_protocol::relay::{Admission, Attempt, Errand, Handler, Priority, RelayStore, State};
 
 fn posted(id: &str, seconds: i64) -> Admission {
     parcel(letter(id).thread("T1").at(seconds)).to(&[("CLAUDE", Handler::Http)])
@@ -211,7 +211,7 @@ pub(crate) fn a_person_carries_the_most_urgent_first(store: &mut dyn RelayStore)
         ],
     );
     let ids = |store: &dyn RelayStore, most| {
-        let waiting = store.courier(&|_, _| true, most).unwrap();
+        let waiting = store.courier(&|_| true, most).unwrap();
         assert!(waiting.iter().all(|c| c.to == "CLAUDE"));
         waiting.into_iter().map(|c| c.record.id).collect::<Vec<_>>()
     };
@@ -279,6 +279,48 @@ pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
     let owed = store.owed(9).unwrap();
     assert!(owed[0].1.contains("parent: M2\n"), "{owed:?}");
     assert_eq!(store.next_deadline().unwrap(), None);
+}
+
+/// What the relay has to say is kept until it was said.
+pub(crate) fn notices_are_owed_until_they_are_said(store: &mut dyn RelayStore) {
+    let texts = ["one", "two"].map(str::to_owned);
+    store.owe(&texts).unwrap();
+    store.owe(&[]).unwrap();
+    let owed = store.owed(9).unwrap();
+    let said: Vec<&str> = owed.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(said, ["one", "two"]);
+    store.settle(&[owed[0].0]).unwrap();
+    assert_eq!(store.owed(9).unwrap(), owed[1..]);
+}
+
+/// An answer says whose question it answers, and whether that one is a chat that a person carries for.
+pub(crate) fn errands_say_whose_question_they_answer(store: &mut dyn RelayStore) {
+    let carried = |id: &str, from: &str, to: &str, parent: Option<&str>| {
+        let mut one = letter(id).thread("T1").at(1).between(from, to);
+        if let Some(parent) = parent {
+            one = one.parent(parent);
+        }
+        parcel(one).to(&[(to, Handler::CopyPaste)])
+    };
+    take_and_file(
+        store,
+        &[
+            carried("M1", "KALLE", "CHATGPT", None),
+            carried("M2", "CHATGPT", "KALLE", Some("M1")),
+            carried("M3", "KALLE", "CHATGPT", Some("M2")),
+        ],
+    );
+    let seen = std::cell::RefCell::new(Vec::new());
+    let note = |errand: &Errand| {
+        seen.borrow_mut().push(errand.clone());
+        errand.asker_is_carried
+    };
+    let listed = store.courier(&note, 9).unwrap();
+    let ids: Vec<&str> = listed.iter().map(|c| c.record.id.as_str()).collect();
+    assert_eq!(ids, ["M3"]);
+    let seen = seen.into_inner();
+    let askers: Vec<Option<&str>> = seen.iter().map(|e| e.asker.as_deref()).collect();
+    assert_eq!(askers, [None, Some("KALLE"), Some("CHATGPT")]);
 }
 
 /// Only what a recipient fetched from its inbox and has not done with.

@@ -62,7 +62,7 @@ fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
         || !found.items.is_empty()
         || !unfiled.is_empty()
         || by_place.iter().any(|r| r.id == id)
-        || !store.courier(&|_, _| true, 10).unwrap().is_empty()
+        || !store.courier(&|_| true, 10).unwrap().is_empty()
         || !store.deliveries(id).unwrap().is_empty()
         || !store.dead(10).unwrap().is_empty()
         || store.next_due().unwrap().is_some()
@@ -103,7 +103,7 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
     file_all(store);
     assert!(is_seen(store, "M1", "plums"));
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
-    assert_eq!(store.courier(&|_, _| true, 9).unwrap().len(), 1);
+    assert_eq!(store.courier(&|_| true, 9).unwrap().len(), 1);
     assert_eq!(store.due(at(60), at(90), 9).unwrap().len(), 1);
     assert!(store.waiting(9).unwrap().is_empty());
     assert_eq!(store.overdue(at(900), 9).unwrap(), 1);
