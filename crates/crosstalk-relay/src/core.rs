@@ -24,13 +24,14 @@ pub use readers::Open;
 pub use receive::{Received, unread};
 
 use crate::config::{Config, Reload};
+use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Binding, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient, RelayStore,
-    Rules, State, add_logged_hop,
+    Admission, Binding, Delivery, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient,
+    RelayStore, Rules, State, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use inboxes::ReadInboxes;
@@ -39,7 +40,7 @@ use pending::Pending;
 use readers::Readers;
 use refusal::Refusals;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
@@ -91,6 +92,8 @@ pub(crate) struct Shared {
     answers: Answers,
     polls: poll::Polls,
     inboxes: ReadInboxes,
+    /// What waits for which destination, and which of them are left alone.
+    lanes: Mutex<Lanes>,
     /// Refusals that are not in the log yet.
     refusals: Refusals,
     /// Something was filed: there may be work for handlers.
@@ -179,6 +182,7 @@ impl Relay {
         })?;
         let rules = rules_of(&setup.config, setup.writer.as_ref(), &believed.now())?;
         let filing = setup.writer.filing()?;
+        let lanes = Lanes::new(&setup.config.retry);
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: RwLock::new(Arc::new(setup.config)),
@@ -194,6 +198,7 @@ impl Relay {
             answers: Answers::default(),
             polls: poll::Polls::default(),
             inboxes: ReadInboxes::default(),
+            lanes: Mutex::new(lanes),
             refusals: Refusals::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
@@ -265,6 +270,18 @@ impl Relay {
         let rules = self.shared.rules.write();
         let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut rules));
+    }
+
+    /// What waits for which destination.
+    pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        let lanes = self.shared.lanes.lock();
+        lanes.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a delivery is tried next.
+    pub(crate) fn next_attempt(&self, id: &str, delivery: &Delivery) -> Option<Timestamp> {
+        let lane = lane::name(&self.config(), &delivery.to, delivery.by);
+        self.lanes().next_attempt(&lane, id, delivery)
     }
 
     /// What was counted.

@@ -13,7 +13,7 @@
 mod exec;
 mod file;
 mod http;
-mod lane;
+pub(crate) mod lane;
 mod poll;
 mod relay;
 mod reply;

@@ -1,8 +1,9 @@
 //! Lanes: what waits for which destination, how much of it goes at once, and when a destination is left alone.
 
-use crate::config::Retry;
+use crate::config::{Config, Retry, RouteEntry};
+use crate::outbound::Url;
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Handler, Priority};
+use crosstalk_protocol::relay::{Delivery, Handler, Priority, State, authority};
 use crosstalk_protocol::store::Record;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,19 +12,43 @@ use std::collections::{BTreeMap, HashMap};
 const LANES: usize = 4096;
 
 /// A delivery: a message and a recipient.
-pub(super) type Key = (String, String);
+pub(crate) type Key = (String, String);
 
 /// A delivery that waits in its lane.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) id: String,
-    pub(super) to: String,
-    pub(super) by: Handler,
-    pub(super) attempts: u32,
-    pub(super) priority: Priority,
-    pub(super) seq: u64,
+pub(crate) struct Waiting {
+    pub(crate) id: String,
+    pub(crate) to: String,
+    pub(crate) by: Handler,
+    pub(crate) attempts: u32,
+    pub(crate) priority: Priority,
+    pub(crate) seq: u64,
     /// The message; where many wait, it is read again when it is its turn.
-    pub(super) record: Option<Record>,
+    pub(crate) record: Option<Record>,
+}
+
+/// The line of the table of routes that leads to a delivery.
+pub(crate) fn route<'c>(config: &'c Config, to: &str, by: Handler) -> Option<&'c RouteEntry> {
+    let fits =
+        |r: &&RouteEntry| r.handler() == Some(by) && r.pattern().is_some_and(|p| p.matches(to));
+    config.routes.iter().find(fits)
+}
+
+/// What a delivery shares its fate with: the server, the folder, the command, the domain.
+pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
+    let route = route(config, to, by);
+    let url = route.and_then(|r| r.url.as_deref());
+    let origin = url.and_then(|u| Url::parse(u).ok()).map(|u| u.origin());
+    let place = match by {
+        Handler::Http => origin,
+        Handler::Relay => origin.or_else(|| authority(to).map(str::to_ascii_lowercase)),
+        Handler::File => route
+            .and_then(|r| r.folder.as_ref())
+            .map(|f| f.display().to_string()),
+        Handler::Exec => route.map(|r| r.to.clone()),
+        Handler::Inbox | Handler::CopyPaste => None,
+    };
+    format!("{} {}", by.as_str(), place.unwrap_or_default())
 }
 
 /// What comes first: the most urgent, then the oldest.
@@ -38,7 +63,7 @@ struct Lane {
 }
 
 /// All lanes.
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     lanes: HashMap<String, Lane>,
     at_once: usize,
     failures: u32,
@@ -47,7 +72,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new(retry: &Retry) -> Self {
+    pub(crate) fn new(retry: &Retry) -> Self {
         let pause = i64::try_from(retry.pause_seconds).unwrap_or(i64::MAX);
         Self {
             lanes: HashMap::new(),
@@ -59,12 +84,12 @@ impl Lanes {
     }
 
     /// How many wait in a lane.
-    pub(super) fn waiting(&self, lane: &str) -> usize {
+    pub(crate) fn waiting(&self, lane: &str) -> usize {
         self.lanes.get(lane).map_or(0, |l| l.queue.len())
     }
 
     /// Puts a delivery into its lane. Where many wait already, its text is not kept.
-    pub(super) fn push(&mut self, lane: String, mut waiting: Waiting) {
+    pub(crate) fn push(&mut self, lane: String, mut waiting: Waiting) {
         if self.lanes.len() > LANES {
             self.lanes
                 .retain(|_, l| !l.queue.is_empty() || l.running > 0);
@@ -80,7 +105,7 @@ impl Lanes {
     }
 
     /// The most urgent delivery whose destination has room for it.
-    pub(super) fn next(&mut self, now: Timestamp) -> Option<(String, Waiting)> {
+    pub(crate) fn next(&mut self, now: Timestamp) -> Option<(String, Waiting)> {
         let (at_once, failures) = (self.at_once, self.failures);
         let may_go = |lane: &Lane| match lane.failures >= failures {
             // One at a time finds out whether it works again.
@@ -101,7 +126,7 @@ impl Lanes {
     }
 
     /// An attempt has ended; whether the destination works.
-    pub(super) fn ended(&mut self, lane: &str, works: bool, now: Timestamp) {
+    pub(crate) fn ended(&mut self, lane: &str, works: bool, now: Timestamp) {
         let Some(state) = self.lanes.get_mut(lane) else {
             return;
         };
@@ -121,8 +146,30 @@ impl Lanes {
         }
     }
 
+    /// When a delivery is tried next, as far as its lane knows better than the store: what waits in a lane is leased there,
+    /// and a destination that is left alone is tried at the end of its pause.
+    pub(crate) fn next_attempt(
+        &self,
+        lane: &str,
+        id: &str,
+        delivery: &Delivery,
+    ) -> Option<Timestamp> {
+        let planned = delivery.next_at?;
+        let lane = self.lanes.get(lane);
+        let paused =
+            lane.filter(|l| l.failures >= self.failures && delivery.state == State::Queued);
+        let Some((lane, end)) = paused.and_then(|l| Some((l, l.alone_until?))) else {
+            return Some(planned);
+        };
+        let is_it = |w: &Waiting| w.id == id && w.to == delivery.to;
+        Some(match lane.queue.values().any(is_it) {
+            true => end,
+            false => planned.max(end),
+        })
+    }
+
     /// When the next destination with something in its lane may be tried again.
-    pub(super) fn next_trial(&self) -> Option<Timestamp> {
+    pub(crate) fn next_trial(&self) -> Option<Timestamp> {
         let waiting = self.lanes.values();
         let waiting = waiting.filter(|l| !l.queue.is_empty() && l.running == 0);
         waiting.filter_map(|l| l.alone_until).min()
@@ -217,6 +264,37 @@ mod tests {
         lanes.ended("x", true, at(61));
         assert_eq!(next(&mut lanes, 61).as_deref(), Some("m5"));
         assert_eq!(next(&mut lanes, 61).as_deref(), Some("m6"));
+    }
+
+    #[test]
+    fn the_next_attempt_is_after_the_pause() {
+        let mut lanes = lanes(1, 1);
+        let delivery = |to: &str, next| Delivery {
+            to: to.into(),
+            by: Handler::Http,
+            state: State::Queued,
+            attempts: 1,
+            queued_at: at(0),
+            delivered_at: None,
+            read_at: None,
+            acknowledged_at: None,
+            failed_at: None,
+            reason: None,
+            next_at: Some(at(next)),
+        };
+        for (id, seq) in [("m1", 1), ("m2", 2)] {
+            lanes.push("x".into(), waiting(id, seq, Priority::Normal));
+        }
+        let next_of = |lanes: &Lanes, id: &str, next| {
+            lanes.next_attempt("x", id, &delivery("B", next)).unwrap()
+        };
+        assert_eq!(next_of(&lanes, "m1", 120), at(120));
+        assert!(next(&mut lanes, 0).is_some());
+        lanes.ended("x", false, at(0));
+        // One waits in the lane and is leased for two minutes, the other is planned for before the pause is over.
+        assert_eq!(next_of(&lanes, "m2", 120), at(30));
+        assert_eq!(next_of(&lanes, "m1", 2), at(30));
+        assert_eq!(next_of(&lanes, "m1", 40), at(40));
     }
 
     #[test]

@@ -1,22 +1,21 @@
 //! The dispatcher: one task that leases, starts attempts, and hears how they ended.
 
-use super::lane::{Key, Lanes, Waiting};
+use super::lane::{self, Key, Lanes, Waiting};
 use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply, report};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
-use crate::outbound::Url;
 use crate::rate::Rates;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, authority, public_reason,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, public_reason,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch as signal;
 use tokio::task::{Id, JoinSet};
@@ -49,7 +48,6 @@ enum Effect {
 struct Dispatcher {
     relay: Relay,
     handlers: Arc<Handlers>,
-    lanes: Lanes,
     /// What is leased, and how often it was tried before.
     held: HashMap<Key, u32>,
     /// What was leased anew before it was seen that the attempt before had ended.
@@ -89,7 +87,6 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
         relay: federation::Federation::new(relay.clone(), setup.outbound),
     };
     let mut dispatcher = Dispatcher {
-        lanes: Lanes::new(&relay.config().retry),
         handlers: Arc::new(handlers),
         held: HashMap::new(),
         again: HashMap::new(),
@@ -150,8 +147,8 @@ impl Dispatcher {
                     }
                     continue;
                 }
-                let lane = self.lane_of(&due);
-                if self.held.len() >= HELD && self.lanes.waiting(&lane) > LONG {
+                let lane = lane::name(&self.relay.config(), &due.to, due.by);
+                if self.held.len() >= HELD && self.lanes().waiting(&lane) > LONG {
                     surplus.push(key);
                     continue;
                 }
@@ -168,44 +165,25 @@ impl Dispatcher {
 
     fn hold(&mut self, key: Key, lane: String, due: Due) {
         self.held.insert(key, due.attempts);
-        self.lanes.push(lane, waiting(due));
+        self.lanes().push(lane, waiting(due));
     }
 
-    /// The line of the table that leads to a delivery.
-    fn route(&self, to: &str, by: By) -> Option<Arc<RouteEntry>> {
-        let fits =
-            |r: &&RouteEntry| r.handler() == Some(by) && r.pattern().is_some_and(|p| p.matches(to));
-        let config = self.relay.config();
-        config.routes.iter().find(fits).cloned().map(Arc::new)
-    }
-
-    /// What a delivery shares its fate with: the server, the folder, the command, the domain.
-    fn lane_of(&self, due: &Due) -> String {
-        let route = self.route(&due.to, due.by);
-        let by = due.by.as_str();
-        let route = route.as_deref();
-        let url = route.and_then(|r| r.url.as_deref());
-        let origin = url.and_then(|u| Url::parse(u).ok()).map(|u| u.origin());
-        let place = match due.by {
-            By::Http => origin,
-            By::Relay => origin.or_else(|| authority(&due.to).map(str::to_ascii_lowercase)),
-            By::File => route
-                .and_then(|r| r.folder.as_ref())
-                .map(|f| f.display().to_string()),
-            By::Exec => route.map(|r| r.to.clone()),
-            By::Inbox | By::CopyPaste => None,
-        };
-        format!("{by} {}", place.unwrap_or_default())
+    /// The lanes, while somebody looks at them.
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.relay.lanes()
     }
 
     /// Starts what there is room for.
     fn begin(&mut self) {
         let now = self.relay.now();
-        while self.running.len() < RUNNING
-            && let Some((lane, waiting)) = self.lanes.next(now)
-        {
+        let config = self.relay.config();
+        while self.running.len() < RUNNING {
+            let Some((lane, waiting)) = self.relay.lanes().next(now) else {
+                break;
+            };
             let key = (waiting.id.clone(), waiting.to.clone());
-            let route = self.route(&waiting.to, waiting.by);
+            let route = lane::route(&config, &waiting.to, waiting.by);
+            let route = route.cloned().map(Arc::new);
             let (relay, handlers) = (self.relay.clone(), Arc::clone(&self.handlers));
             let task = self
                 .running
@@ -226,7 +204,7 @@ impl Dispatcher {
         };
         if let Some((key, lane)) = self.tasks.remove(&id) {
             self.held.remove(&key);
-            self.lanes.ended(&lane, works, self.relay.now());
+            self.lanes().ended(&lane, works, self.relay.now());
             if let Some(due) = self.again.remove(&key) {
                 self.hold(key, lane, due);
             }
@@ -281,7 +259,7 @@ impl Dispatcher {
         };
         let (due, deadline) = self.relay.read(find).await.unwrap_or_default();
         // What is leased by this dispatcher is due again later, and begun already.
-        let next = [due, deadline, self.lanes.next_trial()];
+        let next = [due, deadline, self.lanes().next_trial()];
         let next = next.into_iter().flatten().min();
         let now = self.relay.now().as_millis();
         next.map_or(LOOK, |at| {

@@ -80,7 +80,8 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let found = call.site.relay.read(ask).await?;
     let (record, deliveries, never_read) = found.ok_or_else(|| Fault::missing("such message"))?;
     let peer = &call.caller.peer;
-    let view = |delivery: Delivery| {
+    let view = |mut delivery: Delivery| {
+        delivery.next_at = call.site.relay.next_attempt(&record.id, &delivery);
         let is_never_read = never_read.contains(&delivery.to);
         let similar = || call.site.relay.similar_address(peer, &delivery.to);
         let did_you_mean = is_never_read.then(similar).flatten();
