@@ -13,6 +13,7 @@ pub mod client;
 pub mod config;
 pub mod core;
 pub mod delivery;
+pub mod file;
 pub mod metrics;
 pub mod outbound;
 pub mod port;

@@ -27,13 +27,13 @@ pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> Result<Zeroizing<St
         io::ErrorKind::NotFound => Unread::Missing,
         _ => Unread::Disk(DiskError::new(Action::Read, path, source)),
     };
-    // Opening a pipe would wait for a writer.
-    if !std::fs::metadata(path).map_err(fault)?.is_file() {
-        return Err(fault(io::Error::other("it is no file")));
+    let file = open_for_reading(path).map_err(fault)?;
+    let metadata = file.metadata().map_err(fault)?;
+    if !metadata.is_file() {
+        return Err(fault(io::Error::other("it is not a regular file")));
     }
-    let file = File::open(path).map_err(fault)?;
     guard.check(&file, path).map_err(Unread::Exposed)?;
-    let length = file.metadata().map_err(fault)?.len();
+    let length = metadata.len();
     if length > limit {
         return Err(Unread::TooLarge(limit));
     }
@@ -42,6 +42,19 @@ pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> Result<Zeroizing<St
     let mut text = Zeroizing::new(String::with_capacity(room));
     file.take(limit).read_to_string(&mut text).map_err(fault)?;
     Ok(text)
+}
+
+/// Opens a file, and does not wait if a pipe without a writer is in its place.
+fn open_for_reading(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        let flags = i32::try_from(flags).unwrap_or(0);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    options.open(path)
 }
 
 /// Makes a folder, and those above it, for the owner alone.

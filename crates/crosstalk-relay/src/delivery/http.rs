@@ -3,6 +3,7 @@
 use super::{Handler, Job, Outcome, Reply};
 use crate::client::{Refused, one_line, refusal};
 use crate::config::RouteEntry;
+use crate::file::{open_regular, read_bounded};
 use crate::outbound::{Answer, Call, Outbound, Url};
 use crate::port::Later;
 use bytes::Bytes;
@@ -18,8 +19,8 @@ use std::time::Duration;
 const WITHIN: u64 = 30;
 /// How many bytes of an answer are read, if nothing is configured: an envelope.
 const MOST: u64 = 1 << 20;
-/// How large a file with a token may be.
-const TOKEN: usize = 4096;
+/// The largest file with a token, in bytes.
+const MAX_TOKEN_BYTES: u64 = 4096;
 
 /// Posts messages.
 pub(super) struct Http {
@@ -87,19 +88,21 @@ pub(super) async fn call(
 
 /// The token in a file; read each time, so that it can be changed.
 async fn token(path: &Path) -> Result<String, Outcome> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || read_token(&path)).await;
+    let read = read.unwrap_or_else(|e| Err(e.to_string()));
+    read.map_err(|reason| Outcome::later(ErrorCode::Route, reason))
+}
+
+/// The token in a file, or why there is none.
+pub(super) fn read_token(path: &Path) -> Result<String, String> {
     let shown = path.display();
-    let text = tokio::fs::read_to_string(path).await.map_err(|e| {
-        Outcome::later(
-            ErrorCode::Route,
-            format!("the token in {shown} can't be read: {e}"),
-        )
-    })?;
+    let read = open_regular(path).and_then(|file| read_bounded(&file, MAX_TOKEN_BYTES));
+    let read = read.map_err(|e| format!("the token in {shown} can't be read: {e}"))?;
+    let text = String::from_utf8(read).unwrap_or_default();
     let token = text.trim();
-    match token.is_empty() || token.len() > TOKEN || token.contains(char::is_whitespace) {
-        true => Err(Outcome::later(
-            ErrorCode::Route,
-            format!("what is in {shown} is no token"),
-        )),
+    match token.is_empty() || token.contains(char::is_whitespace) {
+        true => Err(format!("{shown} does not hold a token")),
         false => Ok(token.to_owned()),
     }
 }

@@ -1,17 +1,14 @@
 //! TLS from files. Certificate and key can be replaced while the server runs.
 
 use crate::config::Tls;
+use crate::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_envelope::Timestamp;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-
-/// The largest file of certificates, or with a key, that is read.
-const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Why TLS can't be set up: the file and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,13 +97,9 @@ fn read(
     check: impl FnOnce(&File) -> Result<(), TlsError>,
 ) -> Result<Vec<u8>, TlsError> {
     let at = |e: std::io::Error| TlsError(format!("{}: {e}", path.display()));
-    let file = File::open(path).map_err(at)?;
+    let file = open_regular(path).map_err(at)?;
     check(&file)?;
-    let mut text = Vec::new();
-    file.take(MAX_FILE_BYTES)
-        .read_to_end(&mut text)
-        .map_err(at)?;
-    Ok(text)
+    read_bounded(&file, MAX_FILE_BYTES).map_err(at)
 }
 
 /// Refuses a key that others on the machine can reach.
