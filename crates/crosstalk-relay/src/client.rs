@@ -53,8 +53,12 @@ use tokio::time::Instant;
 
 /// How long a request may take, besides what it is told to wait.
 const WITHIN: Duration = Duration::from_secs(30);
-/// The longest listing.
-const LISTING: u64 = 1 << 30;
+/// The largest answer about one message: the envelope and the messages before it (HTP-031), as JSON.
+const MESSAGE_BYTES: u64 = 8 << 20;
+/// The largest page of a listing (HTP-038).
+const PAGE_BYTES: u64 = 32 << 20;
+/// The largest thread: what this program reads as one file (ENV-063).
+const THREAD_BYTES: u64 = limit::PASTE_BYTES as u64;
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const BATCH: &str = "application/vnd.crosstalk.batch";
@@ -185,6 +189,7 @@ impl Client {
             call = call.header(prefer, &format!("wait={}", wait.as_secs()))?;
         }
         call.within += wait;
+        call.most = MESSAGE_BYTES;
         call.body = Bytes::copy_from_slice(text.as_bytes());
         let answer = self.run(call).await?;
         let sent = answer.text().and_then(Sent::of);
@@ -332,7 +337,10 @@ impl Client {
     /// # Errors
     /// What the relay says against it, or why it can't be reached.
     pub async fn thread(&self, id: &str) -> Result<ThreadTree, ClientError> {
-        self.get(Path::new("crosstalk/threads").part(id)).await
+        let path = Path::new("crosstalk/threads").part(id);
+        let mut call = self.call(Method::GET, &path.text)?;
+        call.most = THREAD_BYTES;
+        self.json(call).await
     }
 
     /// A conversation as a file of envelopes.
@@ -341,7 +349,8 @@ impl Client {
     /// What the relay says against it, or why it can't be reached.
     pub async fn export(&self, id: &str) -> Result<String, ClientError> {
         let path = Path::new("crosstalk/threads").part(id);
-        let call = self.call(Method::GET, &path.text)?;
+        let mut call = self.call(Method::GET, &path.text)?;
+        call.most = THREAD_BYTES;
         let answer = self.run(call.header(ACCEPT, "text/plain")?).await?;
         let text = answer.text().map(str::to_owned);
         text.ok_or_else(|| unreadable(&answer, "it is not UTF-8"))
@@ -471,6 +480,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let mut call = self.call(method, path)?.header(CONTENT_TYPE, JSON)?;
+        call.most = MESSAGE_BYTES;
         call.body = serde_json::to_vec(body)
             .map_err(|e| OutboundError::Refused(e.to_string()))?
             .into();
@@ -487,7 +497,7 @@ impl Client {
             // Who uses a client chose the relay.
             allow_private: true,
             within: self.within,
-            most: LISTING,
+            most: PAGE_BYTES,
             ..Call::new(method, self.base.below(path))
         };
         Ok(call.bearer(self.token.as_deref())?)

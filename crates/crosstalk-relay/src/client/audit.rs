@@ -46,7 +46,8 @@ impl Client {
         path: Path,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, ClientError> {
-        let call = self.call(Method::GET, &path.text)?;
+        let mut call = self.call(Method::GET, &path.text)?;
+        call.most = super::MESSAGE_BYTES;
         let answer = self.run(call.header(ACCEPT, "text/plain")?).await?;
         let found = answer.text().and_then(read);
         found.ok_or_else(|| unreadable(&answer, "it is not what was asked for"))

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// How long nothing may come, not even a comment.
 const QUIET: Duration = Duration::from_secs(120);
-/// The longest event.
-const EVENT: usize = 80 << 20;
+/// The largest event: one message.
+const EVENT_BYTES: usize = super::MESSAGE_BYTES as usize;
 
 /// Messages as they come. It ends when the relay ends it; [`Stream::cursor`] says where to go on.
 pub struct Stream {
@@ -59,7 +59,7 @@ impl Stream {
             if let Some(data) = frame.data_ref() {
                 self.events.feed(data);
             }
-            if self.events.buffer.len() > EVENT {
+            if self.events.pending_bytes() > EVENT_BYTES {
                 return Err(unreadable("an event is too large".into()));
             }
         }
@@ -98,6 +98,11 @@ impl Events {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// How many bytes wait for the end of their event.
+    fn pending_bytes(&self) -> usize {
+        self.buffer.len() + self.current.data.len()
+    }
+
     /// The next whole event.
     fn next(&mut self) -> Option<Event> {
         loop {
@@ -134,6 +139,17 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_an_event_that_never_ends_count_together() {
+        let mut events = Events::default();
+        for _ in 0..10 {
+            events.feed(b"data: 12345\n");
+            assert!(events.next().is_none());
+        }
+        events.feed(b"data: 1");
+        assert!(events.pending_bytes() > 60, "{}", events.pending_bytes());
+    }
 
     #[test]
     fn events_are_read_however_they_are_cut() {

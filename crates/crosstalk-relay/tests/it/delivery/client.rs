@@ -211,3 +211,37 @@ fn a_program_without_a_runtime_can_use_it() {
         .unwrap();
     assert_eq!(inbox.messages.len(), 1);
 }
+
+/// A relay that never comes to an end is cut off at what one answer can hold, whatever it is asked for.
+#[test]
+fn an_endless_answer_is_cut_off() {
+    use crosstalk_relay::outbound::OutboundError;
+    use std::io::{Read as _, Write as _};
+    const MIB: u64 = 1 << 20;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+            let part = vec![b' '; 1 << 20];
+            while stream.write_all(&part).is_ok() {}
+        }
+    });
+    let client = Blocking::new(Client::new(&url).unwrap()).unwrap();
+    let cut_at = |error: ClientError| match error {
+        ClientError::Outbound(OutboundError::TooLarge { most, .. }) => most / MIB,
+        other => panic!("{other:?}"),
+    };
+    let inbox = client.run(async |c| c.inbox("BOT", None, 500, Duration::ZERO).await);
+    assert_eq!(cut_at(inbox.unwrap_err()), 32);
+    let tokens = client.run(async |c| c.tokens().await);
+    assert_eq!(cut_at(tokens.unwrap_err()), 32);
+    let thread = client.run(async |c| c.thread("T1").await);
+    assert_eq!(cut_at(thread.unwrap_err()), 64);
+    let acked = client.run(async |c| c.acknowledge("BOT", &["M1"]).await);
+    assert_eq!(cut_at(acked.unwrap_err()), 8);
+    let note = client.run(async |c| c.checkpoint().await);
+    assert_eq!(cut_at(note.unwrap_err()), 8);
+}
