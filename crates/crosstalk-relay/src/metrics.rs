@@ -64,17 +64,12 @@ impl Metrics {
         }
     }
 
-    /// Writes everything that was counted. Where a number has two names, the second is the one of older versions.
+    /// Writes everything that was counted.
     pub(crate) fn write(&self, out: &mut Exposition) {
         let counters = [
             (
                 "messages_accepted_total",
                 "Messages accepted: on disk",
-                &self.taken,
-            ),
-            (
-                "messages_taken_total",
-                "Older name of crosstalk_messages_accepted_total",
                 &self.taken,
             ),
             (
@@ -85,11 +80,6 @@ impl Metrics {
             (
                 "messages_indexed_total",
                 "Messages indexed into threads and inboxes",
-                &self.filed,
-            ),
-            (
-                "messages_filed_total",
-                "Older name of crosstalk_messages_indexed_total",
                 &self.filed,
             ),
             (
@@ -134,7 +124,6 @@ impl Metrics {
                 "Messages accepted and not indexed yet",
                 backlog,
             ),
-            ("backlog", "Older name of crosstalk_index_backlog", backlog),
             (
                 "quarantined_messages",
                 "Messages that could not be indexed",
@@ -146,21 +135,11 @@ impl Metrics {
         }
         let connections = self.connections.load(Ordering::Relaxed);
         out.gauge("connections", "Open connections", connections);
-        for (name, help) in [
-            (
-                "messages_rejected_total",
-                "Messages rejected, by error code",
-            ),
-            (
-                "messages_refused_total",
-                "Older name of crosstalk_messages_rejected_total",
-            ),
-        ] {
-            out.family(name, "counter", help);
-            for (code, counter) in ErrorCode::ALL.iter().zip(&self.refused) {
-                let count = counter.load(Ordering::Relaxed);
-                out.sample(name, &[("code", code.as_str())], count);
-            }
+        let name = "messages_rejected_total";
+        out.family(name, "counter", "Messages rejected, by error code");
+        for (code, counter) in ErrorCode::ALL.iter().zip(&self.refused) {
+            let count = counter.load(Ordering::Relaxed);
+            out.sample(name, &[("code", code.as_str())], count);
         }
         let name = "http_requests_total";
         out.family(name, "counter", "Requests, by class of status");
@@ -354,33 +333,79 @@ fn write_store(store: &StoreGauges, now: Timestamp, out: &mut Exposition) {
     }
 }
 
+/// Names that older versions had, and the names of today. Whoever watches a relay by an old one sees the same numbers.
+pub(crate) const DEPRECATED: [(&str, &str); 4] = [
+    ("messages_taken_total", "messages_accepted_total"),
+    ("messages_refused_total", "messages_rejected_total"),
+    ("messages_filed_total", "messages_indexed_total"),
+    ("backlog", "index_backlog"),
+];
+
 /// A text in the format of Prometheus. Every name gets the prefix `crosstalk_`.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
-    text: String,
+    families: Vec<Family>,
+}
+
+/// The samples of one metric.
+#[derive(Debug)]
+struct Family {
+    name: String,
+    kind: String,
+    help: String,
+    /// What follows the name in each line.
+    samples: Vec<String>,
+}
+
+impl Family {
+    fn write(&self, name: &str, help: &str, out: &mut String) {
+        let kind = &self.kind;
+        let _ = write!(
+            out,
+            "# HELP crosstalk_{name} {help}\n# TYPE crosstalk_{name} {kind}\n"
+        );
+        for sample in &self.samples {
+            let _ = writeln!(out, "crosstalk_{name}{sample}");
+        }
+    }
 }
 
 impl Exposition {
+    /// Everything, and under deprecated names again.
     pub(crate) fn into_text(self) -> String {
-        self.text
+        let mut out = String::new();
+        for family in &self.families {
+            family.write(&family.name, &family.help, &mut out);
+            for (old, new) in DEPRECATED.iter().filter(|(_, new)| *new == family.name) {
+                family.write(old, &format!("Deprecated: use crosstalk_{new}"), &mut out);
+            }
+        }
+        out
     }
 
     /// Begins a family of samples.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(
-            self.text,
-            "# HELP crosstalk_{name} {help}\n# TYPE crosstalk_{name} {kind}\n"
-        );
+        self.families.push(Family {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            help: help.to_owned(),
+            samples: Vec::new(),
+        });
     }
 
+    /// Adds a sample to the family that began last, whose name is the beginning of this one.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let _ = write!(self.text, "crosstalk_{name}");
+        let Some(family) = self.families.last_mut() else {
+            return;
+        };
+        let mut sample = name.strip_prefix(&family.name).unwrap_or(name).to_owned();
         for (place, (label, word)) in labels.iter().enumerate() {
             let before = if place == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{before}{label}=\"{word}\"");
+            let _ = write!(sample, "{before}{label}=\"{word}\"");
         }
         let after = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.text, "{after} {value}");
+        let _ = write!(sample, "{after} {value}");
+        family.samples.push(sample);
     }
 
     /// A gauge without labels.
@@ -393,6 +418,29 @@ impl Exposition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deprecated_names_have_the_samples_of_the_new_ones() {
+        let metrics = Metrics::default();
+        metrics.refuse(ErrorCode::Format);
+        let mut out = Exposition::default();
+        metrics.write(&mut out);
+        let text = out.into_text();
+        let samples = |name: &str| {
+            let name = format!("crosstalk_{name}");
+            let lines = text.lines().filter(|l| !l.starts_with('#'));
+            let rest = lines.filter_map(|l| l.strip_prefix(&name));
+            rest.filter(|r| r.starts_with(['{', ' ']))
+                .collect::<Vec<_>>()
+        };
+        for (old, new) in DEPRECATED {
+            assert!(!samples(new).is_empty(), "{new}");
+            assert_eq!(samples(old), samples(new), "{old}");
+            assert!(text.contains(&format!(
+                "# HELP crosstalk_{old} Deprecated: use crosstalk_{new}\n"
+            )));
+        }
+    }
 
     #[test]
     fn buckets_of_a_histogram_add_up() {

@@ -64,7 +64,9 @@ fn filled() {
     // First of all, what it has accepted is indexed: that must not take the room for good.
     wait_until("everything to be indexed", || {
         let metrics = connection.get("/metrics").unwrap().text();
-        metrics.lines().any(|line| line == "crosstalk_backlog 0")
+        metrics
+            .lines()
+            .any(|line| line == "crosstalk_index_backlog 0")
     });
     for id in &refused {
         wait_for_ok(|| {

@@ -19,8 +19,8 @@ fn it_says_how_it_is() {
     house.ask(&Ask::send("x"));
     let metrics = house.get("/metrics");
     for line in [
-        "crosstalk_messages_taken_total 1",
-        "crosstalk_messages_refused_total{code=\"E-FORMAT\"} 1",
+        "crosstalk_messages_accepted_total 1",
+        "crosstalk_messages_rejected_total{code=\"E-FORMAT\"} 1",
         "crosstalk_http_requests_total{class=\"4xx\"} 1",
     ] {
         assert!(metrics.text().contains(line), "{line}\n{}", metrics.text());
