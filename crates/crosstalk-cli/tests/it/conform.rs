@@ -175,6 +175,7 @@ fn our_relay_passes_without_credentials() {
         "rate-told",
         "rate-flood",
         "for-now",
+        "metrics-monitor",
     ];
     assert_eq!(skipped, wanted);
 }

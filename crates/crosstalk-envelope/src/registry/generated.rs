@@ -3820,6 +3820,14 @@ pub mod rule {
         help: "send the whole request at once",
         drops: false,
     };
+    /// HTP-067: A monitor reads the metrics and nothing else; others but an administrator do not read them.
+    pub static HTTP_METRICS: Rule = Rule {
+        id: "HTP-067",
+        code: Some(ErrorCode::Perm),
+        title: "A monitor reads the metrics and nothing else; others but an administrator do not read them",
+        help: "use the token of a monitor or an administrator",
+        drops: false,
+    };
     /// HTP-070: A hop is a meta: audit block with chained digests and a signature.
     pub static HTTP_HOP: Rule = Rule {
         id: "HTP-070",
@@ -4694,6 +4702,7 @@ pub mod rule {
         &HTTP_RATE,
         &HTTP_FOR_NOW,
         &HTTP_SLOW,
+        &HTTP_METRICS,
         &HTTP_HOP,
         &HTTP_HANDED_OUT,
         &HTTP_ROUTE_EXTENDED,

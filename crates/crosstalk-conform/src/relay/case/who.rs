@@ -1,4 +1,4 @@
-//! Who may do what, and how much (HTP-060 to HTP-066).
+//! Who may do what, and how much (HTP-060 to HTP-067).
 
 use super::case;
 use crate::relay::Case;
@@ -29,6 +29,7 @@ pub(super) const CASES: &[Case] = &[
     case!("for-now", &rule::HTTP_FOR_NOW, "each 503 of this run has E-RATE and Retry-After", for_now),
     case!(heavy "slow-head", &rule::HTTP_SLOW, "a head that does not come is not waited for", slow_head),
     case!(heavy "slow-body", &rule::HTTP_SLOW, "a body that does not come is 408", slow_body),
+    case!("metrics-monitor", &rule::HTTP_METRICS, "a monitor reads the metrics, and nothing else", metrics),
 ];
 
 /// A request that needs a credential wherever any does.
@@ -70,12 +71,17 @@ pub(super) async fn make(
     role: &str,
     address: &str,
 ) -> Step<(String, String)> {
+    make_for(p, what, role, &[address]).await
+}
+
+/// A new token for some addresses; the name and the secret.
+async fn make_for(p: &Probe, what: &str, role: &str, addresses: &[&str]) -> Step<(String, String)> {
     if !p.wire.has_token() {
         // The first token of a relay that needs none would lock its owner out.
         return skipped("it makes tokens, which it does only with a token of an administrator");
     }
     let name = p.word(what);
-    let wanted = json!({"name": name, "role": role, "addresses": [address]});
+    let wanted = json!({"name": name, "role": role, "addresses": addresses});
     let request = Request::new("POST", "/crosstalk/tokens").json(&wanted);
     let answer = p.send(request.accept("application/json")).await?;
     allowed(&answer, "make tokens")?;
@@ -187,6 +193,35 @@ async fn life(p: &Probe) -> Step {
     )?;
     need(ended.status == 204, "204", ended.shown())?;
     need_challenge(&after)
+}
+
+async fn metrics(p: &Probe) -> Step {
+    let path = || Request::get("/metrics");
+    let (name, token) = make_for(p, "monitor", "monitor", &[]).await?;
+    let read = p.send(by(&token, path())).await?;
+    // Any other credential may ask for this.
+    let agents = p
+        .send(by(&token, Request::get("/crosstalk/agents")))
+        .await?;
+    let letter = p.request(&p.address("a"), &p.address("b"))?;
+    let sent = p.send(by(&token, receive(letter.text))).await?;
+    let admin = p.send(path()).await?;
+    end(p, &name).await?;
+    if admin.status == 404 {
+        return skipped("this relay has no metrics");
+    }
+    for (who, answer) in [("a monitor", read), ("an administrator", admin)] {
+        need(
+            answer.status == 200,
+            format!("200 for {who}"),
+            answer.shown(),
+        )?;
+        let kind = answer.header("content-type");
+        let is_metrics = kind.starts_with("text/plain") && kind.contains("version=0.0.4");
+        need(is_metrics, "text/plain; version=0.0.4", kind)?;
+    }
+    refused(&agents, 403, ErrorCode::Perm)?;
+    refused(&sent, 403, ErrorCode::Perm).map(drop)
 }
 
 /// The limit that an answer tells: requests and seconds.

@@ -415,6 +415,7 @@ impl Server {
             ["tokens"] => "GET, POST",
             ["tokens", _] => "DELETE",
             ["blobs", _] => "GET, HEAD, PUT",
+            ["", "metrics"] => "GET",
             _ => return Err(fault(ErrorCode::Route, "There is no such path")),
         };
         if !allow.split(", ").any(|m| m == asked.method) {
@@ -425,7 +426,16 @@ impl Server {
                 allow,
             ));
         }
+        let is_metrics = path.as_slice() == ["", "metrics"];
+        if asked.peer.is_monitor() && !is_metrics && !self.has(Defect::MonitorsRead) {
+            return Err(fault(ErrorCode::Perm, "A monitor reads the metrics alone"));
+        }
         match path.as_slice() {
+            ["", "metrics"] if asked.peer.is_monitor() || asked.peer.is_admin() => {
+                let text = b"crosstalk_build_info{version=\"0\"} 1\n".to_vec();
+                Ok(Reply::new(200, "text/plain; version=0.0.4", text))
+            }
+            ["", "metrics"] => Err(fault(ErrorCode::Perm, "Only a monitor")),
             ["receive"] => self.receive(asked).await,
             ["inbox"] => self.inbox(asked).await,
             ["blobs", name] => self.blob(asked, name),

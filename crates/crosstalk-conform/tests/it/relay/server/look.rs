@@ -60,7 +60,8 @@ impl Server {
                     wanted["name"].as_str().unwrap(),
                     wanted["role"].as_str().unwrap(),
                 );
-                let addresses = texts(&wanted["addresses"], 1, 64)?;
+                let least = usize::from(role != "monitor");
+                let addresses = texts(&wanted["addresses"], least, 64)?;
                 let addresses = addresses
                     .iter()
                     .map(|a| Pattern::parse(a).unwrap())
