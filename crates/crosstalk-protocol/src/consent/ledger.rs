@@ -469,7 +469,7 @@ pub fn withdraw(
                     shown(&grant.granter),
                     shown(party.sender)
                 ),
-                "let who gave it withdraw it, or an authority that the relay names",
+                "ask whoever gave it to revoke it, or an authority that the relay names",
             ));
         }
     }
@@ -480,7 +480,8 @@ pub fn withdraw(
                 "Only an authority withdraws a permission, and {} is none here",
                 shown(party.sender)
             ),
-            "let who runs the relay end it (`crosstalk token revoke NAME`), or name the sender among the authorities",
+            "ask the relay operator to revoke the token (`crosstalk token revoke NAME --data DIR`), or to name the sender among the \
+             authorities",
         ));
     }
     Ok(Some(Withdrawal {

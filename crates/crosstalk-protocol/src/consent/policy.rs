@@ -239,7 +239,7 @@ pub fn check_leaving(
                 "`X-Policy: no_third_party` forbids to pass the message on to {}, which is outside of the organisation",
                 shown(to)
             ),
-            "take the policy out, bring it there yourself, or let who runs the relay say that this route stays inside \
+            "take the policy out, bring it there yourself, or ask the relay operator to say that this route stays inside \
              (`inside = true`) or that the domain is its own (`domains`)",
         ));
     }

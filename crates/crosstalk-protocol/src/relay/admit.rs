@@ -360,8 +360,8 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
         Word::Unsigned => ("is not signed", "sign it (`crosstalk sign`)"),
         _ => (
             "is signed with a key that nobody vouches for",
-            "let who runs the relay compare the key and pin it for this sender (`crosstalk trust pin ID --key FILE --sender \
-             ADDRESS`), and send it again",
+            "ask the relay operator to compare the key and pin it for this sender (`CROSSTALK_HOME=DIR crosstalk trust pin ID \
+             --key FILE --sender ADDRESS`, where DIR is the data folder), and send it again",
         ),
     };
     Err(refuse(

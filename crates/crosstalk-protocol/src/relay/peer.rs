@@ -18,7 +18,7 @@ pub enum Role {
     Agent,
     /// A person.
     Person,
-    /// Who runs the relay: sees and may do everything, but speaks for nobody whose address it has not.
+    /// The operator: sees and may do everything, but speaks for nobody whose address it has not.
     Admin,
     /// A program that watches the relay: it reads the metrics, and nothing else.
     Monitor,

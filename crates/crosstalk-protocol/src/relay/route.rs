@@ -177,7 +177,7 @@ impl Routes {
                         ErrorCode::Route,
                         format!(
                             "`X-Delivery: {word}` is asked for, and this relay has no such route to {}.\nWhat to do: \
-                             leave X-Delivery out, or let who runs the relay add a route.",
+                             leave X-Delivery out, or ask the relay operator to add a route.",
                             shown(address)
                         ),
                     )
@@ -230,8 +230,8 @@ impl Routes {
             return Err(refuse(
                 ErrorCode::Route,
                 format!(
-                    "Nobody is known here as {}.\nWhat to do: check the address, or let who runs the relay add a route \
-                     or a name for it.",
+                    "Nobody is known here as {}.\nWhat to do: check the address, or ask the relay operator to add a \
+                     route or a name for it.",
                     shown(address)
                 ),
             ));

@@ -520,7 +520,7 @@ fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
         && document.envelope().hops().next().is_none()
 }
 
-/// Who may close a poll besides who runs the relay.
+/// Who may close a poll besides the operator.
 pub(crate) fn initiator(standing: &Standing) -> &str {
     let call: &Call = standing.collation.call();
     &call.initiator

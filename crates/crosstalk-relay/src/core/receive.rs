@@ -533,7 +533,8 @@ impl Shared {
             Refusal::new(
                 ErrorCode::Perm,
                 format!(
-                    "{}\nWhat to do: let who runs the relay pin this key (`crosstalk trust pin ID --key FILE --sender ADDRESS`).",
+                    "{}\nWhat to do: ask the relay operator to pin this key (`CROSSTALK_HOME=DIR crosstalk trust pin ID --key FILE \
+                     --sender ADDRESS`, where DIR is the data folder).",
                     verdict.sentence()
                 ),
             )

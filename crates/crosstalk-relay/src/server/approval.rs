@@ -20,7 +20,7 @@ const BYTES: usize = 4 << 20;
 /// How many are looked at for somebody who does not decide about all of them.
 const LOOKED_AT: usize = 5_000;
 
-/// Whether somebody sees what waits: those who decide, and who runs the relay.
+/// Whether a caller sees what waits: those who decide, and the operator.
 fn sees(sight: &Sight, held: &HeldMessage) -> bool {
     sight.is_admin() || sight.may_decide(held).is_ok()
 }

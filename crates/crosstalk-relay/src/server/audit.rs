@@ -1,4 +1,4 @@
-//! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for who runs it.
+//! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for the operator.
 
 use super::answer::{self, Answer, Fault};
 use super::housekeeping;
@@ -41,8 +41,8 @@ async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
 fn unsigned() -> Fault {
     Fault::new(
         ErrorCode::Unsupported,
-        "This relay has no ed25519 key, so that it signs no checkpoints.\nWhat to do: ask who runs it to give it one \
-         (`crosstalk serve` makes one where there is none).",
+        "This relay has no ed25519 key, so that it signs no checkpoints.\nWhat to do: ask the relay operator to \
+         give it one (`crosstalk serve` makes one where there is none).",
     )
 }
 

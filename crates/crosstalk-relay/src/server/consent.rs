@@ -24,7 +24,7 @@ struct View {
     told: Vec<DeliveryView>,
 }
 
-/// Whether somebody sees a consent: who gave it, who got it, and who runs the relay.
+/// Whether a caller sees a consent: who gave it, who got it, and the operator.
 fn sees(sight: &Sight, grant: &Grant) -> bool {
     sight.is_admin() || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
 }

@@ -5,7 +5,9 @@ use crate::core::Relay;
 use crate::rate::Whose;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{Binding, Pattern, Peer, RelayStore, TokenCounts, TokenRecord};
+use crosstalk_protocol::relay::{
+    Binding, Pattern, Peer, RelayStore, Role, TokenCounts, TokenRecord,
+};
 use crosstalk_protocol::store::StoreError;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -72,17 +74,14 @@ struct Token {
 }
 
 impl Token {
-    fn fault(&self, now: Timestamp) -> Option<Fault> {
+    /// Why it does not count.
+    fn fault(&self, now: Timestamp) -> Option<String> {
         let name = &self.peer.name;
-        let why = match (self.revoked_at, self.expires_at) {
-            (Some(at), _) => format!("The token `{name}` was revoked at {at}"),
-            (None, Some(at)) if at <= now => format!("The token `{name}` expired at {at}"),
-            _ => return None,
-        };
-        Some(Fault::unknown_peer(&format!(
-            "{why}.\nWhat to do: let who runs the relay make a new one \
-             (`crosstalk token create NAME --role person --for ADDRESS`)."
-        )))
+        match (self.revoked_at, self.expires_at) {
+            (Some(at), _) => Some(format!("The token `{name}` was revoked at {at}")),
+            (None, Some(at)) if at <= now => Some(format!("The token `{name}` expired at {at}")),
+            _ => None,
+        }
     }
 }
 
@@ -166,6 +165,7 @@ impl Credentials {
         headers: &HeaderMap,
         from: IpAddr,
         now: Timestamp,
+        wanted: impl Fn() -> Role,
     ) -> Result<Caller, Fault> {
         let known = self.known()?;
         let Some(value) = headers.get(AUTHORIZATION) else {
@@ -184,12 +184,12 @@ impl Credentials {
         // What is looked up is the hash: how long that takes says nothing about the secrets of others.
         let hash = Digest::of(secret.as_bytes()).0;
         let Some(token) = known.get(&hash) else {
-            return Err(Fault::unknown_peer(
-                "The token is not one of this relay.\nWhat to do: check it, or let who runs the relay make one \
-                 (`crosstalk token create NAME --role person --for ADDRESS`).",
-            ));
+            return Err(Fault::unknown_peer(&format!(
+                "The token is not one of this relay.\nWhat to do: check it, or {}.",
+                ask_for_token(wanted())
+            )));
         };
-        match token.fault(now) {
+        match token.fault(now).map(|why| rejected(&why, wanted())) {
             Some(fault) => Err(fault),
             None => {
                 self.note_use(hash, now);
@@ -226,20 +226,42 @@ impl Credentials {
         let known = self.known()?;
         match caller.whose {
             Whose::Token(hash) => match known.get(&hash) {
-                Some(token) => token.fault(now).map_or(Ok(()), Err),
-                None => Err(needed()),
+                Some(token) => match token.fault(now) {
+                    Some(why) => Err(rejected(&why, token.peer.role)),
+                    None => Ok(()),
+                },
+                None => Err(needed(Role::Agent)),
             },
-            Whose::Peer(_) if caller.peer.is_local && !known.is_empty() => Err(needed()),
+            Whose::Peer(_) if caller.peer.is_local && !known.is_empty() => Err(needed(Role::Agent)),
             Whose::Peer(_) => Ok(()),
         }
     }
 }
 
 /// The refusal of somebody without a credential.
-pub(super) fn needed() -> Fault {
-    Fault::unknown_peer(
-        "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, which who runs the relay \
-         makes with `crosstalk token create NAME --role person --for ADDRESS`.",
+pub(super) fn needed(wanted: Role) -> Fault {
+    Fault::unknown_peer(&format!(
+        "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, or {}.",
+        ask_for_token(wanted)
+    ))
+}
+
+/// The refusal of somebody whose token does not count.
+fn rejected(why: &str, wanted: Role) -> Fault {
+    Fault::unknown_peer(&format!("{why}.\nWhat to do: {}.", ask_for_token(wanted)))
+}
+
+/// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is
+/// for the operator to know.
+fn ask_for_token(wanted: Role) -> String {
+    let options = match wanted {
+        Role::Monitor => "monitor",
+        Role::Admin => "admin",
+        Role::Person => "person --for ADDRESS",
+        Role::Agent | Role::Signer => "agent --for ADDRESS",
+    };
+    format!(
+        "ask the relay operator for one (`crosstalk token create NAME --role {options} --data DIR`)"
     )
 }
 

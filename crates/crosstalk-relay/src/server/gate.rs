@@ -57,7 +57,7 @@ impl Gate {
         if !self.is_host(&host, here) || named != Some(true) {
             return Err(Fault::forbidden(
                 "The `Host` of the request is none of the names of this relay.\nWhat to do: use one of its names, or \
-                 let who runs it add this one to `hosts` in its configuration.",
+                 ask the relay operator to add this one to `hosts` in the configuration.",
             ));
         }
         let is_foreign = |value: &str| !self.is_origin(value, &host);
@@ -75,7 +75,7 @@ impl Gate {
             || origins.any(|o| o.to_str().map_or(true, is_foreign))
         {
             return Err(Fault::forbidden(
-                "The request comes from a page of another site.\nWhat to do: let who runs the relay add its host to \
+                "The request comes from a page of another site.\nWhat to do: ask the relay operator to add its host to \
                  `hosts` in the configuration.",
             ));
         }

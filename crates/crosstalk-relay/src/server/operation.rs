@@ -1,4 +1,4 @@
-//! What who runs the relay looks at: is it up, is it ready, what has it done, what is it.
+//! What the operator looks at: is the relay up, is it ready, what has it done, what is it.
 
 use super::answer::{self, Answer, Fault};
 use super::body::Body;

@@ -1,6 +1,6 @@
 //! Polls: a list of them, how one stands, live if that is wanted, and the end of one.
 //!
-//! Parties of a poll see how it stands: who asked, who is asked, and who runs the relay. What somebody wrote besides the
+//! Parties of a poll see how it stands: who asked, who is asked, and the operator. What somebody wrote besides the
 //! choice was written to who asked, and is seen by nobody else.
 
 use super::Site;
@@ -188,8 +188,8 @@ pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let standing = find(call.site, &sight, &id).await?;
     if !sight.is_admin() && !sight.reads(initiator(&standing)) {
         return Err(Fault::forbidden(
-            "Only who asked closes a poll, or who runs the relay.\nWhat to do: use the credential of who asked, or wait for \
-             the deadline.",
+            "Only whoever asked closes a poll, or the relay operator.\nWhat to do: use the credential of whoever asked, or wait \
+             for the deadline.",
         ));
     }
     let relay = &call.site.relay;

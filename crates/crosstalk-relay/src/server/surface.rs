@@ -10,8 +10,9 @@ use super::{
 };
 use crate::metrics::Endpoint;
 use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::relay::{Role, is_human};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
-use http::{HeaderMap, Method, Request, request::Parts};
+use http::{Method, Request, request::Parts};
 use hyper::body::Incoming;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -28,13 +29,13 @@ enum Right {
     Named,
     /// The same; what a stranger sends has to prove itself by its signature.
     Stranger,
-    /// Everybody on the same machine as a loopback listener, else a monitor or who runs the relay.
+    /// Everybody on the same machine as a loopback listener, else a monitor or the operator.
     Monitor,
     /// Whoever has a credential.
     Known,
     /// A person.
     Person,
-    /// Who runs the relay.
+    /// The operator.
     Admin,
 }
 
@@ -427,10 +428,10 @@ async fn respond(
     };
     let caller = match is_open {
         true => site.credentials.nobody(line.from.ip()),
-        false => identify(site, line, parts)?,
+        false => identify(site, line, parts, *right)?,
     };
     let caller = &*seen.caller.insert(caller);
-    may(site, caller, *right, &parts.headers)?;
+    may(site, caller, *right, parts)?;
     let mut call = Call {
         site,
         parts,
@@ -508,9 +509,10 @@ fn find(path: &str) -> Result<(Methods, Option<&str>), Fault> {
 }
 
 /// Whoever does not prove to be somebody is counted by address, so that nobody can try out tokens.
-fn identify(site: &Site, line: &Line, parts: &Parts) -> Result<Caller, Fault> {
+fn identify(site: &Site, line: &Line, parts: &Parts, right: Right) -> Result<Caller, Fault> {
     let (from, now) = (line.from.ip(), site.relay.now());
-    match site.credentials.identify(&parts.headers, from, now) {
+    let wanted = || wanted_role(right, parts);
+    match site.credentials.identify(&parts.headers, from, now, wanted) {
         Ok(caller) => {
             site.allow(&caller)?;
             Ok(caller)
@@ -522,15 +524,28 @@ fn identify(site: &Site, line: &Line, parts: &Parts) -> Result<Caller, Fault> {
     }
 }
 
-fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Result<(), Fault> {
-    let peer = &caller.peer;
+/// The narrowest role whose token allows a request. Only a person speaks and reads for a `human://` address.
+fn wanted_role(right: Right, parts: &Parts) -> Role {
+    let asked = query::Query::parse(parts.uri.query()).ok();
+    let address = asked.as_ref().and_then(|q| q.needed("for").ok());
+    match right {
+        Right::Monitor => Role::Monitor,
+        Right::Admin => Role::Admin,
+        Right::Person => Role::Person,
+        _ if address.is_some_and(is_human) => Role::Person,
+        Right::Open | Right::Named | Right::Stranger | Right::Known => Role::Agent,
+    }
+}
+
+fn may(site: &Site, caller: &Caller, right: Right, parts: &Parts) -> Result<(), Fault> {
+    let (peer, headers) = (&caller.peer, &parts.headers);
     let may = match right {
         Right::Open | Right::Named => return Ok(()),
         // It reads the metrics, and nothing else.
         _ if peer.is_monitor() => right == Right::Monitor,
         Right::Stranger => return Ok(()),
         Right::Monitor if site.credentials.is_at_home(headers) => return Ok(()),
-        _ if caller.is_stranger() => return Err(credential::needed()),
+        _ if caller.is_stranger() => return Err(credential::needed(wanted_role(right, parts))),
         Right::Known => true,
         Right::Person => peer.is_person(),
         Right::Admin | Right::Monitor => peer.is_admin(),
@@ -544,9 +559,9 @@ fn may(site: &Site, caller: &Caller, right: Right, headers: &HeaderMap) -> Resul
             match right {
                 _ if peer.is_monitor() =>
                     "an agent or a person: a monitor reads the metrics, and nothing else",
-                Right::Person => "a person, or of who runs the relay",
-                Right::Monitor => "a monitor, or of who runs the relay",
-                _ => "who runs the relay (role admin)",
+                Right::Person => "a person, or of the relay operator",
+                Right::Monitor => "a monitor, or of the relay operator",
+                _ => "the relay operator (role admin)",
             }
         ))),
     }

@@ -1,4 +1,4 @@
-//! Credentials: made, listed and ended by who runs the relay.
+//! Tokens: the operator creates, lists and revokes them.
 
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;

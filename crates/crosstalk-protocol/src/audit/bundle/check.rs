@@ -49,10 +49,10 @@ pub struct Checked {
 /// Told how far it is: so many steps of so many.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
-const DAMAGED: &str = "Get the bundle again. If it is the same, it was changed: don't rely on it, and ask the relay's operator";
+const DAMAGED: &str = "Get the bundle again. If it is the same, it was changed: don't rely on it, and ask the relay operator";
 const AGAIN: &str = "Get the bundle again, whole: all of its files and nothing else";
 const OPERATOR: &str =
-    "Keep both checkpoints, and ask who runs the relay: the log is not what it was";
+    "Keep both checkpoints, and ask the relay operator: the log is not what it was";
 
 fn wrong(trouble: Trouble, file: &str, line: Option<u64>, what: impl Into<String>) -> Wrong {
     let help = match trouble {
