@@ -6,6 +6,7 @@ pub(crate) mod data;
 pub(crate) mod handing;
 pub(crate) mod hint;
 pub(crate) mod keyring;
+pub(crate) mod last_start;
 pub(crate) mod log;
 pub(crate) mod outbox;
 pub(crate) mod parcel;

@@ -38,7 +38,7 @@ fn main() {
         .unwrap();
     rt.block_on(async {
         let writer = SqliteStore::open(&path).unwrap(); let p2 = path.clone();
-        let relay = Relay::start(Setup{config: Config::default(), writer: Box::new(writer), open: Box::new(move || Ok(Box::new(SqliteStore::open(&p2)?) as Box<dyn RelayStore+Send>)), resolver: None, keyring: Box::new(K), key: None, clock: Box::new(|| Timestamp::from_millis(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64))}).unwrap();
+        let relay = Relay::start(Setup{config: Config::default(), writer: Box::new(writer), open: Box::new(move || Ok(Box::new(SqliteStore::open(&p2)?) as Box<dyn RelayStore+Send>)), resolver: None, keyring: Box::new(K), key: None, command: Box::new(|words| format!("crosstalk {words}")), clock: Box::new(|| Timestamp::from_millis(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64))}).unwrap();
         let body = "  A line of text that is about sixty characters long, as prose is.\n".repeat(13);
         for conns in [64usize, 256] {
             let total = 100_000usize; let t = Instant::now();

@@ -66,7 +66,12 @@ pub struct Setup {
     pub key: Option<PrivateKey>,
     /// What tells the time.
     pub clock: Clock,
+    /// Writes commands for the operator, for hints in the log.
+    pub command: CommandLine,
 }
+
+/// Makes a command line for the operator of this relay: `token list` becomes one that works when it is copied.
+pub type CommandLine = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 /// A relay: a handle, which can be cloned.
 #[derive(Clone)]
@@ -85,6 +90,7 @@ pub(crate) struct Shared {
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
     clock: Clock,
+    command: CommandLine,
     metrics: Metrics,
     readers: Arc<Readers>,
     pending: Pending,
@@ -147,7 +153,8 @@ impl Shared {
         if quarantined.swap(filing.quarantined, Ordering::Relaxed) < filing.quarantined {
             tracing::error!(
                 quarantined = filing.quarantined,
-                "messages can't be indexed and are quarantined; `crosstalk fsck` lists them"
+                "messages can't be indexed and are quarantined; `{}` lists them",
+                (self.command)("fsck")
             );
         }
         self.filing.send_replace(*filing);
@@ -191,6 +198,7 @@ impl Relay {
             resolver: setup.resolver,
             key: setup.key,
             clock: setup.clock,
+            command: setup.command,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
             pending: Pending::left(setup.writer.as_ref())?,
@@ -292,6 +300,11 @@ impl Relay {
     /// Who knows what domains say.
     pub fn resolver(&self) -> Option<&Arc<dyn Resolver>> {
         self.shared.resolver.as_ref()
+    }
+
+    /// A command for the operator of this relay, for hints in the log.
+    pub(crate) fn command(&self, words: &str) -> String {
+        (self.shared.command)(words)
     }
 
     /// The time.

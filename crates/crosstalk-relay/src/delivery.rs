@@ -14,6 +14,7 @@ mod exec;
 mod file;
 mod http;
 pub(crate) mod lane;
+mod missing;
 mod poll;
 mod relay;
 mod reply;
@@ -21,6 +22,7 @@ pub(crate) mod report;
 mod run;
 mod watch;
 
+pub use missing::{Missing, missing};
 pub use reply::Reply;
 
 use crate::config::RouteEntry;

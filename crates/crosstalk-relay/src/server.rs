@@ -97,8 +97,7 @@ impl fmt::Display for ServeError {
             Self::Store(error) => error.fmt(f),
             Self::NoCredentials(listen) => write!(
                 f,
-                "the relay would listen on {listen}, where others can reach it, and has no tokens. Create one for each \
-                 agent and person with `crosstalk token create NAME --role agent --for ADDRESS`, or listen on 127.0.0.1"
+                "the relay would listen on {listen}, where others can reach it, and has no tokens"
             ),
         }
     }
@@ -248,8 +247,10 @@ pub async fn serve<F: Future<Output = ()>>(
     let credentials = Credentials::new(listen.ip().is_loopback(), relay.clone())?;
     if credentials.are_none()? && !config.holds.is_empty() {
         tracing::warn!(
-            "messages wait for a person, and without tokens every program on this machine counts as one: make tokens \
-             with `crosstalk token create NAME --role person --for ADDRESS`"
+            "messages wait for a person, and without tokens every program on this machine counts as one: make a token for \
+             each person who decides (`{}`) and for each agent (`{}`)",
+            relay.command("token create NAME --role person --for ADDRESS"),
+            relay.command("token create NAME --role agent --for ADDRESS"),
         );
     }
     if credentials.is_shut()? {

@@ -5,19 +5,23 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::relay::archive;
-use crate::relay::data::DataArgument;
+use crate::relay::data::{Data, DataArgument};
 use crate::relay::progress::Progress;
+use crate::shell;
 use clap::Args;
+use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_store::SqliteStore;
 use std::path::{Path, PathBuf};
 
 /// Copy everything that a relay keeps into one file, while it runs
 ///
-/// The store as it is at one moment, attachments, keys, trust and configuration, as a tar file for its owner alone. The copy
-/// is checked before the file is there. Whoever has it has the messages, and the key of the relay.
+/// The backup has the store as it is at one moment, attachments, keys, trust and configuration, as a tar file for its
+/// owner alone. A configuration that the relay was given with `serve --config` is in it as relay.toml; certificates and
+/// files with tokens that it names are not. The copy is checked before the file is there. Keep the backup as you keep the
+/// messages and the key of the relay: they are in it.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk backup /var/backups/relay-$(date +%F).tar\n  crosstalk backup --data /var/lib/crosstalk relay.tar\n\nExit codes: 0 the backup is there and sound, 1 it is not."
+    after_help = "Examples:\n  crosstalk backup /var/backups/relay-$(date +%F).tar\n  crosstalk backup --data /var/lib/crosstalk relay.tar\n  crosstalk backup --config /etc/crosstalk/relay.toml relay.tar\n\nExit codes: 0 the backup is there and sound, 1 it is not."
 )]
 pub(crate) struct Backup {
     /// The file to write
@@ -26,6 +30,9 @@ pub(crate) struct Backup {
     /// Replace a file that is there
     #[arg(long)]
     force: bool,
+    /// The configuration of the relay, if it is neither in the data folder nor the one that the relay was last started with
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     data: DataArgument,
 }
@@ -34,6 +41,7 @@ impl Backup {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
         data.require()?;
+        let config = Configuration::find(&data, self.config.as_deref())?;
         let shown = self.file.to_string_lossy().into_owned();
         if self.file.exists() && !self.force {
             return Err(Failure::Failed(format!(
@@ -63,7 +71,9 @@ impl Backup {
             .prefix(".crosstalk-backup")
             .tempfile_in(folder)
             .map_err(at)?;
-        let attachments = archive::write(&data, &copy, file.as_file(), &mut |n| progress.count(n))?;
+        let attachments = archive::write(&data, &copy, config.text(), file.as_file(), &mut |n| {
+            progress.count(n)
+        })?;
         progress.end();
         file.persist(&self.file)
             .map_err(|e| Failure::Io(shown.clone(), e.error))?;
@@ -76,7 +86,78 @@ impl Backup {
             size.div_ceil(1024),
             shown_path(&shown)
         ))?;
+        config.tell(&data, console)?;
+        if matches!(config, Configuration::Unknown) {
+            let file = shell::word(&shown);
+            let again = self
+                .data
+                .command(&format!("backup {file} --force --config CONFIG"));
+            console.warning(&format!(
+                "there is no configuration in this backup, and none is known: if the relay is started with `serve --config \
+                 CONFIG`, run `{again}`"
+            ))?;
+        }
         Ok(Exit::SUCCESS)
+    }
+}
+
+/// The configuration that goes into a backup.
+enum Configuration {
+    /// That of the data folder, or none because the relay has none.
+    OfFolder,
+    /// One that is elsewhere.
+    Elsewhere(PathBuf, Vec<u8>),
+    /// One that is elsewhere, and why it can't be read.
+    Unreadable(PathBuf, Failure),
+    /// There is none in the folder, and no start has said where it is.
+    Unknown,
+}
+
+impl Configuration {
+    fn find(data: &Data, named: Option<&Path>) -> Result<Self, Failure> {
+        let read = |path: &Path| {
+            let read = open_regular(path).and_then(|f| read_bounded(&f, MAX_FILE_BYTES));
+            read.map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))
+        };
+        if let Some(path) = named {
+            return Ok(Self::Elsewhere(path.to_owned(), read(path)?));
+        }
+        let last = data.last_start();
+        Ok(match last.config {
+            Some(path) => match read(&path) {
+                Ok(text) => Self::Elsewhere(path, text),
+                Err(fault) => Self::Unreadable(path, fault),
+            },
+            None if last.name.is_none() && !data.config().exists() => Self::Unknown,
+            None => Self::OfFolder,
+        })
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Elsewhere(_, text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Tells what is in the backup, where that is not what is in the folder.
+    fn tell(&self, data: &Data, console: &mut Console) -> Result<(), Failure> {
+        match self {
+            Self::Elsewhere(path, _) => {
+                let path = path.to_string_lossy();
+                let mut text = format!("The configuration {} is in it as relay.toml", shown_path(&path));
+                if data.config().exists() {
+                    text.push_str("; the relay.toml of the data folder, which the relay does not use, is not");
+                }
+                console.talk(&format!("{text}.\n"))
+            }
+            Self::Unreadable(path, fault) => console.warning(&format!(
+                "the configuration {}, with which the relay was started, is not in this backup: {fault}. Copy it yourself, or \
+                 back up again as a user who can read it",
+                shown_path(&path.to_string_lossy()),
+            )),
+            Self::OfFolder | Self::Unknown => Ok(()),
+        }
     }
 }
 

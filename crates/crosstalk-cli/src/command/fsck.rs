@@ -85,15 +85,16 @@ impl Fsck {
                     report.show(console)?;
                 }
                 if !is_sound {
-                    console.talk(match self.repair {
-                        false => {
+                    let restore = self.data.command("restore FILE --force");
+                    console.talk(&match self.repair {
+                        false => format!(
                             "--repair derives again what can be derived, and moves damaged attachments away; what is lost \
-                             is in your last backup: `crosstalk restore FILE --force` brings a relay back.\n"
-                        }
-                        true => {
-                            "What can be derived again is not what is damaged: `crosstalk restore FILE --force` brings a \
-                             relay back out of a backup.\n"
-                        }
+                             is in your last backup: `{restore}` brings a relay back.\n"
+                        ),
+                        true => format!(
+                            "What can be derived again is not what is damaged: `{restore}` brings a relay back out of a \
+                             backup.\n"
+                        ),
                     })?;
                 }
             }

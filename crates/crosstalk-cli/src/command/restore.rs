@@ -13,6 +13,7 @@ use crate::relay::archive;
 use crate::relay::data::{Data, DataArgument, NotAlone, make_folder};
 use crate::relay::progress::Progress;
 use crate::relay::sound::check_blobs;
+use crate::shell;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -120,18 +121,23 @@ impl Restore {
             escape(&title.made_at),
             blobs.count
         ))?;
-        let moved = moved.map(|moved| shown_path(&moved.to_string_lossy()).into_owned());
+        let moved = moved.map(|moved| moved.to_string_lossy().into_owned());
         if let Some(moved) = &moved {
+            let moved = shown_path(moved);
             console.talk(&format!("What was there before is in {moved}.\n"))?;
         }
         match (unreplayed, moved) {
             (Some(what), Some(moved)) => {
                 let file = self.file.to_string_lossy();
+                let words = format!(
+                    "restore {} --force --replay-from {}",
+                    shell::word(&file),
+                    shell::word(&moved)
+                );
                 console.warning(&format!(
                     "after this backup was made, these were revoked, and count again now: {what}. Replay the revocations \
-                     before you start the relay: `crosstalk restore {}{} --force --replay-from {moved}`",
-                    shown_path(&file),
-                    self.data.as_flag(),
+                     before you start the relay: `{}`",
+                    self.data.command(&words),
                 ))?;
             }
             _ if source.is_none() && !is_there => console.warning(

@@ -9,10 +9,12 @@ mod reload;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::relay::data::{Data, DataArgument, NotAlone};
+use crate::relay::data::{Data, DataArgument, NotAlone, command};
 use crate::relay::keyring::TrustRing;
+use crate::relay::last_start::{self, LastStart};
 use crate::relay::log::{self, LogFormat};
 use crate::relay::resolver::DnsResolver;
+use crate::shell;
 use clap::Args;
 use crosstalk_dns::Options;
 use crosstalk_envelope::{PrivateKey, Timestamp};
@@ -20,6 +22,7 @@ use crosstalk_protocol::dns::host_fault;
 use crosstalk_protocol::relay::{RelayStore, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
+use crosstalk_relay::delivery;
 use crosstalk_relay::port::Resolver;
 use crosstalk_relay::server;
 use crosstalk_store::SqliteStore;
@@ -34,13 +37,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Run a relay: inboxes, routing and delivery over HTTP
 ///
 /// Works without any configuration: it listens on this machine alone, and everyone on this machine is the local person.
-/// What is configured is in relay.toml in the data folder, or in the file of --config. Any other listen address needs
-/// tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one at once.
-/// Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log says what came of
-/// it, and which settings need a restart.
+/// The relay reads its configuration from relay.toml in the data folder, or from the file of --config. Any other listen
+/// address needs tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one
+/// at once. Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log says
+/// what came of it, and which settings need a restart.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start. With --health, 0 the relay is\nready, 1 it is not."
+    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start; a relay that runs on the data\nfolder already is not in the way. With --health, 0 the relay is ready, 1 it is not."
 )]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -51,7 +54,7 @@ pub(crate) struct Serve {
     /// The configuration, instead of relay.toml in the data folder
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What the relay calls itself: its domain
+    /// The name of the relay: its domain
     #[arg(long, value_name = "DOMAIN", value_parser = name)]
     name: Option<String>,
     /// The form of the log; text on a terminal, else json
@@ -60,7 +63,7 @@ pub(crate) struct Serve {
     /// How much is logged: error, warn, info, debug or trace, or a filter
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
-    /// Check configuration, certificate, key, trust file and listen address, and exit; nothing is started or changed
+    /// Check everything that a start needs, and what routes need, and exit; nothing is started or changed
     #[arg(long)]
     check: bool,
     /// With --check: print JSON of the form crosstalk.serve-check/1
@@ -80,6 +83,30 @@ struct Overrides {
 }
 
 impl Overrides {
+    /// The command that starts this relay, with further options: a hint that works from any folder.
+    fn command(&self, options: &str, data: &Data) -> String {
+        let words = format!("serve {options}");
+        let file = self.absolute_file();
+        let files = [
+            ("--data", Some(data.folder())),
+            ("--config", file.as_deref()),
+        ];
+        let mut line = command(words.trim_end(), &files);
+        if let Some(listen) = self.listen {
+            line.push_str(&format!(" --listen {listen}"));
+        }
+        if let Some(name) = &self.name {
+            line.push_str(&format!(" --name {}", shell::word(name)));
+        }
+        line
+    }
+
+    /// The configuration that was named, wherever the next command is run.
+    fn absolute_file(&self) -> Option<PathBuf> {
+        let file = self.file.as_ref()?;
+        Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
+    }
+
     /// The configuration, with what the command line says on top.
     fn config(&self, data: &Data) -> Result<Config, Failure> {
         let (mut config, _) = data.read_config(self.file.as_deref())?;
@@ -113,19 +140,39 @@ impl Serve {
             return health::run(&data, console);
         }
         if self.check {
-            return check::run(&self.data, &data, &overrides, self.json, console);
+            let given = check::Given {
+                data: &data,
+                overrides: &overrides,
+                level: &self.log,
+                create: &self.data.command(NARROW_TOKEN),
+            };
+            return check::run(&given, self.json, console);
         }
-        let digest = reload::config_digest(&overrides, &data);
-        let config = overrides.config(&data)?;
+        let result = self.serve(&data, overrides, console);
+        if let Err(fault) = &result {
+            data.note_failure(fault);
+        }
+        result
+    }
+
+    /// Runs the relay until a signal or a failure ends it.
+    fn serve(
+        &self,
+        data: &Data,
+        overrides: Overrides,
+        console: &mut Console,
+    ) -> Result<Exit, Failure> {
+        let digest = reload::config_digest(&overrides, data);
+        let config = overrides.config(data)?;
         let read = Contents::new(digest, config.tls.as_ref());
         data.make()?;
-        let mut running = data.claim().map_err(|fault| not_alone(&data, fault))?;
+        let mut running = data.claim().map_err(|fault| not_alone(data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
         log::start(format, &self.log)?;
         let mut store = data.open()?;
         let owned = store.own()?;
         let tokens = active(&store)?;
-        require_credentials(&config, tokens, &self.data.as_flag())?;
+        require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
@@ -135,7 +182,7 @@ impl Serve {
             .thread_name("relay")
             .build()
             .map_err(no_threads)?;
-        let relay = start(&data, config, store)?;
+        let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
             let config = relay.config();
             let listener = tokio::net::TcpListener::from_std(listener);
@@ -145,15 +192,24 @@ impl Serve {
                 .map_err(|e| unbound(config.listen, &e))?;
             let greeting = Greeting {
                 config: &config,
-                data: &data,
+                data,
                 address,
                 tokens,
             };
             // Who can't read it is told less.
             let _ = running.tell(&greeting.short());
+            let started = LastStart::succeeded(&config.name, overrides.absolute_file());
+            if let Err(fault) = started.write(data.folder()) {
+                tracing::warn!(
+                    reason = %fault,
+                    "{} can't be written: commands on the data folder do not learn how this relay was started",
+                    last_start::FILE
+                );
+            }
             greeting.tell(console, format)?;
+            warn_about_routes(&config, data);
             let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
-            ending::run(&relay, listener, tls, &data, reloader).await
+            ending::run(&relay, listener, tls, data, reloader).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
@@ -172,7 +228,7 @@ impl Serve {
 
 /// Starts the part of the relay that has no network, with its key.
 pub(super) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
-    let key = data.key(&config.name)?;
+    let key = data.find_or_make_key(&config.name)?;
     start_core(data, config, store, Some(key))
 }
 
@@ -184,16 +240,7 @@ pub(super) fn start_core(
     key: Option<PrivateKey>,
 ) -> Result<Relay, Failure> {
     let path = data.store();
-    let federation = &config.federation;
-    // No name server hears of anything, unless the configuration speaks of other domains.
-    let asks = federation.enabled || federation.accept || federation.dns.is_some();
-    let resolver: Option<Arc<dyn Resolver>> = match asks {
-        true => Some(Arc::new(DnsResolver::new(
-            federation.dns,
-            Options::default(),
-        )?)),
-        false => None,
-    };
+    let resolver = resolver(&config)?;
     let setup = Setup {
         key,
         keyring: Box::new(TrustRing::new(data.trust())),
@@ -204,9 +251,38 @@ pub(super) fn start_core(
         }),
         resolver,
         clock: Box::new(precise),
+        command: {
+            let data = data.clone();
+            Box::new(move |words| data.command(words))
+        },
         config,
     };
     Ok(Relay::start(setup)?)
+}
+
+/// What asks name servers. None hears of anything, unless the configuration speaks of other domains.
+fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Failure> {
+    let federation = &config.federation;
+    let asks = federation.enabled || federation.accept || federation.dns.is_some();
+    Ok(match asks {
+        true => Some(Arc::new(DnsResolver::new(
+            federation.dns,
+            Options::default(),
+        )?)),
+        false => None,
+    })
+}
+
+/// Where programs of `exec` routes run that name no folder.
+fn work_folder(data: &Data) -> PathBuf {
+    data.folder().join("work")
+}
+
+/// Logs what routes need and is not there now. The relay runs without it, and tries again for each message.
+fn warn_about_routes(config: &Config, data: &Data) {
+    for missing in delivery::missing(config, &work_folder(data)) {
+        tracing::warn!(reason = %missing.reason, "{} {}: messages can't go this way now", missing.what, missing.name);
+    }
 }
 
 /// Now, to the millisecond: a relay orders by it.
@@ -224,17 +300,22 @@ fn active(store: &SqliteStore) -> Result<usize, Failure> {
 }
 
 /// Whoever can reach the relay over the network has to say who they are.
-fn require_credentials(config: &Config, tokens: usize, data: &str) -> Result<(), Failure> {
-    let listen = config.listen;
-    match listen.ip().is_loopback() || tokens > 0 {
+fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(), Failure> {
+    match config.listen.ip().is_loopback() || tokens > 0 {
         true => Ok(()),
-        false => Err(Failure::Usage(format!(
-            "{listen} can be reached from other machines, and there is no token: anybody could read and send in any \
-             name. Create a token for each agent or person, for their own address alone: `crosstalk token create NAME --role \
-             agent --for ADDRESS{data}`; or listen on 127.0.0.1"
-        ))),
+        false => Err(no_credentials(config.listen, create)),
     }
 }
+
+fn no_credentials(listen: SocketAddr, create: &str) -> Failure {
+    Failure::Usage(format!(
+        "{listen} can be reached from other machines, and there is no token: anybody could read and send in any name. Create a \
+         token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"
+    ))
+}
+
+/// The command that lets one agent in, for its own address.
+pub(super) const NARROW_TOKEN: &str = "token create NAME --role agent --for ADDRESS";
 
 fn not_alone(data: &Data, fault: NotAlone) -> Failure {
     match fault {
@@ -309,13 +390,34 @@ mod tests {
                 listen: listen.parse().unwrap(),
                 ..Config::default()
             };
-            let result = require_credentials(&config, tokens, "");
+            let create = Data::at("/srv/relay".into()).command(NARROW_TOKEN);
+            let result = require_credentials(&config, tokens, &create);
             assert_eq!(result.is_err(), is_refused, "{listen} {tokens}");
             if let Err(fault) = result {
                 assert_eq!(fault.exit(), Exit::USAGE);
-                assert!(fault.to_string().contains("crosstalk token create"));
+                let wanted =
+                    "crosstalk token create NAME --role agent --for ADDRESS --data /srv/relay";
+                assert!(fault.to_string().contains(wanted), "{fault}");
             }
         }
+    }
+
+    #[test]
+    fn a_hint_names_the_relay_with_all_its_options() {
+        let data = Data::at("/srv/my relay".into());
+        assert_eq!(
+            Overrides::default().command("--check", &data),
+            "crosstalk serve --check --data '/srv/my relay'"
+        );
+        let overrides = Overrides {
+            file: Some("/etc/relay.toml".into()),
+            listen: Some("127.0.0.1:9000".parse().unwrap()),
+            name: Some("relay.example".into()),
+        };
+        assert_eq!(
+            overrides.command("", &data),
+            "crosstalk serve --data '/srv/my relay' --config /etc/relay.toml --listen 127.0.0.1:9000 --name relay.example"
+        );
     }
 
     #[test]

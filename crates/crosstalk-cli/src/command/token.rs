@@ -6,6 +6,7 @@ mod list;
 pub(super) use create::{BY, secret};
 
 use crate::clock;
+use crate::command::serve::NARROW_TOKEN;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,8 +16,8 @@ use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 
 /// Make, list and revoke the tokens of a relay
 ///
-/// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. What is
-/// kept of a token is not enough to use it.
+/// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. The
+/// relay keeps a hash of each token, which nobody can use in its place.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
@@ -70,15 +71,16 @@ impl Revoke {
                     t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now)
                 };
                 if !store.tokens()?.iter().any(counts) {
-                    console.talk(
-                        "It was the last one that counts, and the relay stays closed. Make another one with\n`crosstalk token \
-                         create NAME --role person --for ADDRESS`.\n",
-                    )?;
+                    let create = self.data.command(NARROW_TOKEN);
+                    console.talk(&format!(
+                        "It was the last one that counts, and the relay stays closed. Make another one with\n`{create}`.\n"
+                    ))?;
                 }
                 Ok(Exit::SUCCESS)
             }
             false => Err(Failure::Failed(format!(
-                "there is no token `{name}` that counts: `crosstalk token list` shows all"
+                "there is no token `{name}` that counts: `{}` shows all",
+                self.data.command("token list")
             ))),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Title {
 }
 
 /// What is in a backup besides the store, in the folder of the relay.
-const FILES: [&str; 3] = ["trust.toml", "contacts.toml", "relay.toml"];
+const FILES: [&str; 3] = ["trust.toml", "contacts.toml", CONFIG];
 const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
@@ -34,11 +34,15 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     move |e| Failure::Io(shown, e)
 }
 
-/// Writes a backup: `store` is a copy of the store, everything else is taken from the folder. `told` hears of each
-/// attachment.
+/// The configuration in a backup.
+pub(crate) const CONFIG: &str = "relay.toml";
+
+/// Writes a backup: `store` is a copy of the store, `config` the text of a configuration that is not in the folder;
+/// everything else is taken from the folder. `told` hears of each attachment.
 pub(crate) fn write(
     data: &Data,
     store: &Path,
+    config: Option<&[u8]>,
     to: &File,
     told: &mut dyn FnMut(u64),
 ) -> Result<u64, Failure> {
@@ -54,9 +58,15 @@ pub(crate) fn write(
     tar.append_data(&mut head, TITLE, title.as_slice())
         .map_err(io_at(Path::new(TITLE)))?;
     append(&mut tar, store, Path::new("relay.db"))?;
+    if let Some(config) = config {
+        let mut head = header(u64::try_from(config.len()).unwrap_or(0));
+        tar.append_data(&mut head, CONFIG, config)
+            .map_err(io_at(Path::new(CONFIG)))?;
+    }
     for name in FILES {
         let path = data.folder().join(name);
-        if path.is_file() {
+        let is_replaced = name == CONFIG && config.is_some();
+        if path.is_file() && !is_replaced {
             append(&mut tar, &path, Path::new(name))?;
         }
     }
@@ -252,6 +262,11 @@ mod tests {
         data.make().unwrap();
         std::fs::write(data.store(), "store").unwrap();
         std::fs::write(data.folder().join("trust.toml"), "x").unwrap();
+        std::fs::write(
+            data.config(),
+            "# Another relay was started with --config.\n",
+        )
+        .unwrap();
         std::fs::create_dir_all(data.blobs().join("ab")).unwrap();
         std::fs::write(data.blobs().join("ab/cdef"), vec![7; 5000]).unwrap();
         let file = folder.path().join("backup.tar");
@@ -259,6 +274,7 @@ mod tests {
         let count = write(
             &data,
             &data.store(),
+            Some(b"name = \"a.example\"\n"),
             &File::create(&file).unwrap(),
             &mut |n| told = n,
         )
@@ -274,6 +290,10 @@ mod tests {
         assert_eq!(
             std::fs::read_to_string(into.join("relay.db")).unwrap(),
             "store"
+        );
+        assert_eq!(
+            std::fs::read_to_string(into.join(CONFIG)).unwrap(),
+            "name = \"a.example\"\n"
         );
         let whole = std::fs::read(&file).unwrap();
         for cut in [0, 100, 700, 1500, 4000] {

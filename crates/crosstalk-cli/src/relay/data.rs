@@ -3,14 +3,19 @@
 use crate::clock;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::relay::last_start::{self, LastStart};
 use crate::shell;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey};
+use crosstalk_protocol::audit::{LogStore as _, Note};
 use crosstalk_relay::config::Config;
+use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Which data folder is meant.
 #[derive(Args, Clone, Debug, Default)]
@@ -21,12 +26,9 @@ pub(crate) struct DataArgument {
 }
 
 impl DataArgument {
-    /// The flag as it was given, for commands that are recommended; empty if it was not.
-    pub(crate) fn as_flag(&self) -> String {
-        match &self.data {
-            Some(folder) => format!(" --data {}", shell::word(&folder.to_string_lossy())),
-            None => String::new(),
-        }
+    /// A command that is recommended, on the folder that was named here.
+    pub(crate) fn command(&self, words: &str) -> String {
+        command(words, &[("--data", self.data.as_deref())])
     }
 
     /// The folder, whether or not it is there.
@@ -40,6 +42,20 @@ impl DataArgument {
     }
 }
 
+/// A command line that is recommended to the operator of a relay: what is to be done, and the files that it is about.
+pub(crate) fn command(words: &str, options: &[(&str, Option<&Path>)]) -> String {
+    let mut line = format!("crosstalk {words}");
+    for (option, path) in options {
+        if let Some(path) = path {
+            line.push_str(&format!(
+                " {option} {}",
+                shell::word(&path.to_string_lossy())
+            ));
+        }
+    }
+    line
+}
+
 /// The data folder of a relay.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
@@ -48,19 +64,25 @@ pub(crate) struct Data {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "blobs",
     "keys",
     "relay.toml",
     "trust.toml",
     "contacts.toml",
     "serve.lock",
+    last_start::FILE,
     "work",
     "damaged",
 ];
 
 /// How much of what a relay says about itself is read.
 const MAX_SAID_BYTES: u64 = 512;
+
+/// How often, and how many times, the folder is asked for again while somebody else has it: commands have it for a moment
+/// to see whether a relay runs.
+const CLAIM_RHYTHM: Duration = Duration::from_millis(20);
+const CLAIM_TRIES: u32 = 10;
 
 /// What says that a relay runs, as long as it does.
 #[derive(Debug)]
@@ -108,6 +130,11 @@ impl Data {
         self.folder.join("relay.toml")
     }
 
+    /// A command that is recommended, on this folder: it works from any other one.
+    pub(crate) fn command(&self, words: &str) -> String {
+        command(words, &[("--data", Some(&self.folder))])
+    }
+
     fn lock(&self) -> PathBuf {
         self.folder.join("serve.lock")
     }
@@ -147,8 +174,9 @@ impl Data {
         match self.store().is_file() {
             true => Ok(()),
             false => Err(Failure::Failed(format!(
-                "there is no relay in {}: `crosstalk serve` makes one, and --data DIR names another folder",
-                self.folder.display()
+                "there is no relay in {}: `{}` makes one, and --data DIR names another folder",
+                self.folder.display(),
+                self.command("serve"),
             ))),
         }
     }
@@ -172,11 +200,11 @@ impl Data {
         };
         let shown = file.display();
         let at = |e| Failure::Io(file.to_string_lossy().into_owned(), e);
-        let mut opened = File::open(file).map_err(at)?;
+        let opened = open_regular(file).map_err(at)?;
         // Whoever can write it has programs run.
         require_own(&opened, file).map_err(Failure::Failed)?;
-        let mut text = String::new();
-        opened.read_to_string(&mut text).map_err(at)?;
+        let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
+        let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let config = Config::parse(&text).map_err(|fault| {
             Failure::Refused(
                 ErrorCode::Format,
@@ -191,28 +219,89 @@ impl Data {
         TrustFile::new(&Home::at(&self.folder))
     }
 
-    /// The key that hops are signed with under a name. It is made if there is none.
-    pub(crate) fn key(&self, name: &str) -> Result<PrivateKey, Failure> {
-        let keys = KeyStore::new(&Home::at(&self.folder));
-        match keys.find(name) {
-            Ok(stored) => Ok(keys.load(&stored, || {
-                Err(io::Error::other(format!(
-                    "the key of the relay is encrypted: decrypt it with `crosstalk key passphrase {name} --remove`"
-                )))
-            })?),
-            Err(KeyFileError::NotFound { .. }) => {
-                let made = PrivateKey::generate(Algorithm::Ed25519)
-                    .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
-                keys.create(name, &made, None, clock::now())?;
-                Ok(made)
-            }
-            Err(fault) => Err(fault.into()),
+    fn keys(&self) -> KeyStore {
+        KeyStore::new(&Home::at(&self.folder))
+    }
+
+    /// The key of the relay under a name; nothing if there is none.
+    pub(crate) fn find_key(&self, name: &str) -> Result<Option<PrivateKey>, Failure> {
+        let keys = self.keys();
+        let stored = match keys.find(name) {
+            Ok(stored) => stored,
+            Err(KeyFileError::NotFound { .. }) => return Ok(None),
+            Err(fault) => return Err(fault.into()),
+        };
+        let key = keys.load(&stored, || {
+            let home = shell::word(&self.folder.to_string_lossy());
+            Err(io::Error::other(format!(
+                "the key of the relay is encrypted: decrypt it with `CROSSTALK_HOME={home} crosstalk key passphrase {name} \
+                 --remove`"
+            )))
+        });
+        Ok(Some(key?))
+    }
+
+    /// The key that a relay of this name starts with. It is made if there is none.
+    pub(crate) fn find_or_make_key(&self, name: &str) -> Result<PrivateKey, Failure> {
+        if let Some(key) = self.find_key(name)? {
+            return Ok(key);
+        }
+        let made = PrivateKey::generate(Algorithm::Ed25519)
+            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+        self.keys().create(name, &made, None, clock::now())?;
+        Ok(made)
+    }
+
+    /// The key that the relay of this folder has signed with. It is never made: with another one, nobody could check what is
+    /// signed.
+    pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
+        self.find_key(name)?.ok_or_else(|| {
+            Failure::Failed(format!(
+                "the key of the relay `{}` is not in {}: nothing can be signed in its name. Put its files back from a backup of \
+                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+                escape(name),
+                self.folder.join("keys").display(),
+                self.command("serve"),
+            ))
+        })
+    }
+
+    /// The name of the relay that this folder belongs to: the one that was started here last, else the one that signed the
+    /// log, else the one of the configuration in the folder.
+    pub(crate) fn relay_name(&self, store: &SqliteStore) -> Result<String, Failure> {
+        if let Some(name) = self.last_start().name {
+            return Ok(name);
+        }
+        let sealed = store.checkpoint()?;
+        let signed = sealed.and_then(|s| Note::parse(&s.note).and_then(|n| n.claim()).ok());
+        match signed {
+            Some(claim) => Ok(claim.origin),
+            None => Ok(self.read_config(None)?.0.name),
+        }
+    }
+
+    /// What the last start of a relay on this folder left.
+    pub(crate) fn last_start(&self) -> LastStart {
+        LastStart::read(&self.folder)
+    }
+
+    /// Notes that a start failed, for `serve --health`. While a relay runs on the folder, its own start is what counts.
+    pub(crate) fn note_failure(&self, fault: &Failure) {
+        if !self.folder.is_dir() {
+            return;
+        }
+        if let Ok(_alone) = self.claim() {
+            // Where it can't be written, the message of the failure is all there is.
+            let _ = self
+                .last_start()
+                .and_failed(&fault.to_string())
+                .write(&self.folder);
         }
     }
 
     /// The public keys of the relay: the one of now, and those before it.
     pub(crate) fn public_keys(&self) -> Result<Vec<PublicKey>, Failure> {
-        let listing = KeyStore::new(&Home::at(&self.folder)).list()?;
+        let listing = self.keys().list()?;
         Ok(listing.keys.iter().map(|k| k.facts.public).collect())
     }
 
@@ -220,12 +309,26 @@ impl Data {
     /// meanwhile is not kept from it.
     pub(crate) fn last_said(&self) -> io::Result<Option<String>> {
         let mut said = String::new();
-        match File::open(self.lock()) {
+        match open_regular(&self.lock()) {
             Ok(file) => file.take(MAX_SAID_BYTES).read_to_string(&mut said)?,
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(fault) => return Err(fault),
         };
         Ok(Some(said.trim().to_owned()))
+    }
+
+    /// Whether a relay runs on this folder.
+    pub(crate) fn is_running(&self) -> io::Result<bool> {
+        let file = match open_regular(&self.lock()) {
+            Ok(file) => file,
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(fault) => return Err(fault),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(fault)) => Err(fault),
+        }
     }
 
     /// Says that a relay runs here, until what is returned is dropped. One at a time.
@@ -236,7 +339,15 @@ impl Data {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(NotAlone::Disk)?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        for _ in 1..CLAIM_TRIES {
+            if !matches!(locked, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(CLAIM_RHYTHM);
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => {
                 // What a relay that was killed said about itself.
                 let _ = file.set_len(0);
@@ -295,9 +406,17 @@ mod tests {
     fn a_key_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::at(folder.path().to_owned());
-        let first = data.key("relay.example").unwrap();
-        assert_eq!(data.key("relay.example").unwrap().public(), first.public());
-        assert_ne!(data.key("other.example").unwrap().public(), first.public());
+        let first = data.find_or_make_key("relay.example").unwrap();
+        let again = data.find_or_make_key("relay.example").unwrap();
+        assert_eq!(again.public(), first.public());
+        let fault = data.require_key("other.example").unwrap_err().to_string();
+        assert!(fault.contains("other.example"), "{fault}");
+        let other = data.find_or_make_key("other.example").unwrap();
+        assert_ne!(other.public(), first.public());
+        assert_eq!(
+            data.require_key("other.example").unwrap().public(),
+            other.public()
+        );
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

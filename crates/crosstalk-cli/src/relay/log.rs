@@ -29,12 +29,7 @@ impl LogFormat {
 
 /// Starts the log on stderr: a level, or a filter such as `info,crosstalk_relay=debug`.
 pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
-    let filter = filter(level).ok_or_else(|| {
-        Failure::Usage(format!(
-            "--log `{level}` is no level: write off, error, warn, info, debug or trace, or levels for parts of the program \
-             as in info,crosstalk_relay=debug"
-        ))
-    })?;
+    let filter = require_filter(level)?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines: Box<dyn Layer<Layered<Targets, Registry>> + Send + Sync> = match format {
         LogFormat::Text => lines.with_ansi(false).with_target(false).boxed(),
@@ -50,6 +45,20 @@ pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
         .with(lines)
         .try_init()
         .map_err(|e| Failure::Failed(format!("the log can't be started: {e}")))
+}
+
+/// Whether a log could be started with this level or filter.
+pub(crate) fn check(level: &str) -> Result<(), Failure> {
+    require_filter(level).map(drop)
+}
+
+fn require_filter(level: &str) -> Result<Targets, Failure> {
+    filter(level).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--log `{level}` is no level: write off, error, warn, info, debug or trace, or levels for parts of the program \
+             as in info,crosstalk_relay=debug"
+        ))
+    })
 }
 
 /// The filter that a text describes, or nothing if it describes none.

@@ -1,6 +1,7 @@
 //! What can go wrong between this program and a relay.
 
 use crate::failure::Failure;
+use crate::shell;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_relay::client::ClientError;
 use crosstalk_relay::outbound::OutboundError;
@@ -110,9 +111,10 @@ impl fmt::Display for Trouble {
             )?;
         }
         if refused.status == 401 {
-            f.write_str(
-                "\n  The relay wants a token: `crosstalk token create NAME --role person --for ADDRESS` makes one where the relay \
-                 runs, and `crosstalk relay add URL --token-file FILE` keeps it here.",
+            write!(
+                f,
+                "\n  If you have a token, `crosstalk relay add {} --token-file FILE` keeps it here.",
+                shell::word(url)
             )?;
         }
         match self.retry_after() {

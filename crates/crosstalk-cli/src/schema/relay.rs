@@ -48,12 +48,16 @@ pub(super) fn tokens() -> Value {
 
 pub(super) fn serve_check() -> Value {
     let check = object(json!({
-        "what": {"enum": ["configuration", "certificate and key", "listen address", "trust file"]},
-        "file": maybe(), "good": {"type": "boolean"}, "message": text(),
+        "what": {"enum": [
+            "configuration", "data folder", "log level", "store", "listen address", "certificate and key", "key",
+            "name servers", "trust file", "routes",
+        ]},
+        "file": maybe(), "good": {"type": "boolean"}, "needed": {"type": "boolean"}, "message": text(),
     }));
     form(
         SERVE_CHECK,
-        "What `crosstalk serve --check --json` prints. `ready` is true if the relay would start.",
+        "What `crosstalk serve --check --json` prints. `ready` is true if the relay would start: everything that is `needed` \
+         is good.",
         json!({"schema": {"const": SERVE_CHECK}, "ready": {"type": "boolean"}, "checks": list(check)}),
     )
 }

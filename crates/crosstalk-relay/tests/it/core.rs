@@ -47,6 +47,7 @@ fn relay(folder: &Path) -> Relay {
         resolver: None,
         keyring: Box::new(Known::default()),
         key: None,
+        command: Box::new(|words| format!("crosstalk {words}")),
         clock: Box::new(now),
     })
     .unwrap()
@@ -108,6 +109,7 @@ async fn what_a_domain_says_about_a_refused_message_is_not_kept() {
         resolver: Some(Arc::new(Everywhere)),
         keyring: Box::new(Written(Arc::clone(&writes))),
         key: None,
+        command: Box::new(|words| format!("crosstalk {words}")),
         clock: Box::new(now),
     })
     .unwrap();

@@ -162,6 +162,7 @@ impl Post {
             resolver: resolver.clone(),
             keyring: Box::new(Keys::default()),
             key,
+            command: Box::new(|words| format!("crosstalk {words}")),
             clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::SeqCst))),
         })
         .unwrap();

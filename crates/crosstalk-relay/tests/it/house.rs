@@ -178,6 +178,7 @@ impl Plan {
                 .keyring
                 .unwrap_or_else(|| Box::new(Keys(Mutex::new(self.trust)))),
             key: self.key,
+            command: Box::new(|words| format!("crosstalk {words}")),
             clock: Box::new(move || {
                 Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed))
             }),

@@ -1,6 +1,6 @@
 //! `crosstalk audit export`: a bundle that others check without the relay.
 
-use super::source::{Source, Where, nothing};
+use super::source::{Source, Where};
 use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -59,10 +59,10 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        empty(&self.out)?;
         let mut source = self.place.open(console)?;
-        let progress = Progress::start("reading the log");
         let key = source.key()?;
+        empty(&self.out)?;
+        let progress = Progress::start("reading the log");
         let is_part = self.thread.is_some()
             || self.message.is_some()
             || self.since.is_some()
@@ -96,7 +96,7 @@ impl Export {
             std::thread::sleep(RHYTHM);
         };
         if is_part && entries.is_empty() {
-            return Err(nothing(&asked));
+            return Err(source.nothing(&asked));
         }
         let mut proofs = None;
         let mut consistency = Vec::new();
@@ -244,7 +244,7 @@ fn older(source: &Source, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash
     let claim = claim.map_err(|e| Failure::Failed(format!("{}: {e}", file.display())))?;
     if claim.size > size {
         return Err(Failure::Failed(format!(
-            "{} has {} entries, and the log ends at {size}: it was cut. Keep that file, and ask who runs the relay",
+            "{} has {} entries, and the log ends at {size}: it was cut. Keep that file, and ask the relay operator",
             file.display(),
             claim.size
         )));

@@ -1,6 +1,6 @@
 //! `crosstalk audit log`: the log as a journal.
 
-use super::source::{Source, Where, nothing};
+use super::source::{Source, Where};
 use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -80,7 +80,7 @@ impl Log {
         let mut next = self.print(console, &source, &asked)?;
         if next.is_none() && !self.follow {
             if asked.id.is_some() || asked.thread.is_some() {
-                return Err(nothing(&asked));
+                return Err(source.nothing(&asked));
             }
             if !self.json {
                 console.talk("there is no such entry in the log\n")?;

@@ -7,6 +7,7 @@ use crate::desk::{self, Desk};
 use crate::failure::Failure;
 use crate::relay::data::{Data, DataArgument};
 use crate::relay::remote::{Remote, Through};
+use crate::shell;
 use clap::Args;
 use crosstalk_protocol::audit::{
     Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
@@ -53,12 +54,9 @@ impl Where {
         }
         let data = self.data.folder()?;
         data.require()?;
-        let (config, _) = data.read_config(None)?;
-        Ok(Source::Local {
-            store: Box::new(data.open()?),
-            name: config.name,
-            data,
-        })
+        let store = Box::new(data.open()?);
+        let name = data.relay_name(&store)?;
+        Ok(Source::Local { store, data, name })
     }
 }
 
@@ -79,7 +77,7 @@ impl Source {
     pub(super) fn key(&self) -> Result<NoteKey, Failure> {
         match self {
             Self::Local { data, name, .. } => {
-                NoteKey::new(name, data.key(name)?.public()).map_err(no_note)
+                NoteKey::new(name, data.require_key(name)?.public()).map_err(no_note)
             }
             Self::Remote(remote) => Ok(remote.log_key()?),
         }
@@ -144,8 +142,9 @@ impl Source {
 
     pub(super) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Failure> {
         match self {
-            Self::Local { store, .. } => {
-                store.log_inclusion(index, size)?.ok_or_else(|| short(size))
+            Self::Local { store, data, .. } => {
+                let path = store.log_inclusion(index, size)?;
+                path.ok_or_else(|| short(size, data))
             }
             Self::Remote(remote) => Ok(remote.inclusion(index, size)?),
         }
@@ -153,7 +152,10 @@ impl Source {
 
     pub(super) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Failure> {
         match self {
-            Self::Local { store, .. } => store.log_consistency(from, to)?.ok_or_else(|| short(to)),
+            Self::Local { store, data, .. } => {
+                let path = store.log_consistency(from, to)?;
+                path.ok_or_else(|| short(to, data))
+            }
             Self::Remote(remote) => Ok(remote.consistency(from, to)?),
         }
     }
@@ -209,14 +211,33 @@ impl Source {
         Ok(Some(found.unwrap_or_else(|| text.to_owned())))
     }
 
+    /// Nothing in the log is what was asked for.
+    pub(super) fn nothing(&self, asked: &LogQuery) -> Failure {
+        let what = match (&asked.id, &asked.thread) {
+            (Some(id), _) => format!("of the message `{id}`"),
+            (None, Some(id)) => format!("of the thread `{id}`"),
+            (None, None) => "of that time".to_owned(),
+        };
+        let log = match self {
+            Self::Local { data, .. } => data.command("audit log"),
+            Self::Remote(remote) => {
+                format!("crosstalk audit log --relay {}", shell::word(remote.url()))
+            }
+        };
+        Failure::Failed(format!(
+            "there is nothing in the log {what}: `{log}` shows what there is. Of what is not kept on this machine, the whole id \
+             is needed"
+        ))
+    }
+
     /// The receipt of a message.
     pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
-        let note = match self {
-            Self::Remote(remote) => return Ok(remote.receipt(id)?),
-            Self::Local { .. } => self.checkpoint()?,
-        };
-        let Self::Local { store, .. } = self else {
-            return Err(short(0));
+        if let Self::Remote(remote) = self {
+            return Ok(remote.receipt(id)?);
+        }
+        let note = self.checkpoint()?;
+        let Self::Local { store, data, .. } = self else {
+            return Err(Failure::Failed("the log is gone".into()));
         };
         let claim = crosstalk_protocol::audit::Note::parse(&note).and_then(|n| n.claim());
         let size = claim.map_err(no_note)?.size;
@@ -231,7 +252,7 @@ impl Source {
         };
         let entry = store.log_entries(&asked)?.pop();
         let path = store.log_inclusion(index, size)?;
-        let (entry, path) = entry.zip(path).ok_or_else(|| short(size))?;
+        let (entry, path) = entry.zip(path).ok_or_else(|| short(size, data))?;
         Ok(Receipt {
             leaf: entry.leaf,
             index,
@@ -269,35 +290,23 @@ fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Nothing in the log is what was asked for.
-pub(super) fn nothing(asked: &LogQuery) -> Failure {
-    let what = match (&asked.id, &asked.thread) {
-        (Some(id), _) => format!("of the message `{id}`"),
-        (None, Some(id)) => format!("of the thread `{id}`"),
-        (None, None) => "of that time".to_owned(),
-    };
+fn short(size: u64, data: &Data) -> Failure {
     Failure::Failed(format!(
-        "there is nothing in the log {what}: `crosstalk audit log` shows what there is. Of what is not kept on this machine, the \
-         whole id is needed"
-    ))
-}
-
-fn short(size: u64) -> Failure {
-    Failure::Failed(format!(
-        "the log has no {size} entries: `crosstalk fsck` says what is wrong with it"
+        "the log has no {size} entries: `{}` says what is wrong with it",
+        data.command("fsck")
     ))
 }
 
 /// Signs a checkpoint in the place of a relay that does not run.
 fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<String, Failure> {
     while store.store_hashes(64)? {}
-    let root = store.log_root(size)?.ok_or_else(|| short(size))?;
+    let root = store.log_root(size)?.ok_or_else(|| short(size, data))?;
     let checkpoint = Checkpoint {
         origin: name.to_owned(),
         size,
         root,
     };
-    let note = checkpoint.sign(&data.key(name)?).map_err(no_note)?;
+    let note = checkpoint.sign(&data.require_key(name)?).map_err(no_note)?;
     store.keep_checkpoint(&Sealed {
         size,
         at: clock::now(),

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 
 /// Check a bundle, or the receipt of a message: no relay and no network is needed
 ///
-/// Says the first thing that is wrong, where it is, and what to do. What was signed proves something only with a key that
-/// did not come with the bundle: give it with --key, or pin it under the name of the relay (`crosstalk trust pin`). A checkpoint
-/// that you kept from before shows whether the log was rewritten or cut since.
+/// Says the first thing that is wrong, where it is, and what to do. A signature proves something only with a key that did
+/// not come with the bundle: give it with --key, or pin it under the name of the relay (`crosstalk trust pin`). A
+/// checkpoint that you kept from before shows whether the log was rewritten or cut since.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints that do not fit together, 12 it is no bundle, or the message is none, 1 a file can't be read."

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// Remember the checkpoint of a relay, and notice when a later one does not extend it
 ///
-/// For a cron job on another machine than the relay's. The first time, the key and the checkpoint are kept in the file (with
-/// --key, the key is that one). Then each new checkpoint has to prove that it extends the one of the file, and takes its
-/// place. One that does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove what happened.
-/// What is not signed by the key proves nothing, and is in FILE.unsigned.
+/// For a cron job on another machine than the relay's. The first time, the key and the checkpoint are kept in the file
+/// (with --key, the key is that one). Then each new checkpoint has to prove that it extends the one of the file, and
+/// takes its place. One that does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove
+/// what happened. A note that the key did not sign proves nothing; it is written to FILE.unsigned.
 #[derive(Args, Debug)]
 #[command(
     visible_alias = "witness",
@@ -180,7 +180,7 @@ impl Watch {
             escape(what)
         ))?;
         console.show(&format!(
-            "  {} is what was held, {} is what was shown now: keep both, and ask who runs the relay.\n",
+            "  {} is what was held, {} is what was shown now: keep both, and ask the relay operator.\n",
             text(&self.keep),
             text(evidence)
         ))?;

@@ -1,16 +1,19 @@
 //! `crosstalk serve --check`: whether a relay would start as it is configured. Nothing is started or changed.
 
-use super::{Overrides, require_credentials};
+use super::health::Place;
+use super::{Overrides, bind, require_credentials, resolver, work_folder};
 use crate::clock;
-use crate::console::{Console, GREEN, RED, styled};
+use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
-use crate::relay::data::{Data, DataArgument};
+use crate::relay::data::Data;
+use crate::relay::log;
 use crate::schema::SERVE_CHECK;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
-use crosstalk_relay::server;
+use crosstalk_relay::{delivery, server};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,21 +22,44 @@ use std::path::Path;
 struct Check {
     what: &'static str,
     file: Option<String>,
-    /// What is good about it, or why the relay would not start.
+    /// Whether the relay does not start without it.
+    is_needed: bool,
+    /// What is good about it, or what is wrong.
     result: Result<String, Failure>,
+}
+
+impl Check {
+    /// Something without which a relay does not start.
+    fn needed(what: &'static str, file: Option<&Path>, result: Result<String, Failure>) -> Self {
+        Self {
+            what,
+            file: file.map(|f| f.to_string_lossy().into_owned()),
+            is_needed: true,
+            result,
+        }
+    }
+}
+
+/// The start that is checked.
+pub(super) struct Given<'g> {
+    pub(super) data: &'g Data,
+    pub(super) overrides: &'g Overrides,
+    /// How much would be logged.
+    pub(super) level: &'g str,
+    /// The command that makes a token.
+    pub(super) create: &'g str,
 }
 
 /// Checks everything, tells it, and ends with the code that the start would end with.
 pub(super) fn run(
-    argument: &DataArgument,
-    data: &Data,
-    overrides: &Overrides,
+    given: &Given<'_>,
     as_json: bool,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    let checks = checks(argument, data, overrides);
+    let checks = checks(given);
     let failed = |c: &Check| c.result.as_ref().err().map(Failure::exit);
-    let exit = checks.iter().find_map(failed).unwrap_or(Exit::SUCCESS);
+    let needed = checks.iter().filter(|c| c.is_needed);
+    let exit = needed.filter_map(failed).next().unwrap_or(Exit::SUCCESS);
     if as_json {
         let reports: Vec<Value> = checks.iter().map(report).collect();
         let is_ready = exit == Exit::SUCCESS;
@@ -47,18 +73,14 @@ pub(super) fn run(
             .file
             .as_deref()
             .map_or(String::new(), |f| format!(" {}", shown_path(f)));
-        match &check.result {
-            Ok(said) => console.show(&format!(
-                "{} {}{file}: {said}\n",
-                styled(GREEN, "good"),
-                check.what
-            ))?,
-            Err(fault) => console.show(&format!(
-                "{}  {}{file}: {fault}\n",
-                styled(RED, "bad"),
-                check.what
-            ))?,
-        }
+        let (word, said) = match &check.result {
+            Ok(said) => (styled(GREEN, "good"), said.clone()),
+            Err(fault) if check.is_needed => {
+                (format!("{} ", styled(RED, "bad")), fault.to_string())
+            }
+            Err(fault) => (styled(YELLOW, "warn"), fault.to_string()),
+        };
+        console.show(&format!("{word} {}{file}: {said}\n", check.what))?;
     }
     Ok(exit)
 }
@@ -68,6 +90,7 @@ fn report(check: &Check) -> Value {
         "what": check.what,
         "file": check.file,
         "good": check.result.is_ok(),
+        "needed": check.is_needed,
         "message": match &check.result {
             Ok(said) => said.clone(),
             Err(fault) => fault.to_string(),
@@ -75,9 +98,15 @@ fn report(check: &Check) -> Value {
     })
 }
 
-fn checks(argument: &DataArgument, data: &Data, overrides: &Overrides) -> Vec<Check> {
+/// Everything that a start looks at, in its order, and then what routes need.
+fn checks(given: &Given<'_>) -> Vec<Check> {
+    let Given {
+        data,
+        overrides,
+        level,
+        create,
+    } = given;
     let file = overrides.file.clone().unwrap_or_else(|| data.config());
-    let mut checks = Vec::new();
     let (config, result) = match overrides.config(data) {
         Ok(config) if !file.exists() => {
             (Some(config), Ok("there is none; defaults apply".to_owned()))
@@ -88,33 +117,76 @@ fn checks(argument: &DataArgument, data: &Data, overrides: &Overrides) -> Vec<Ch
         }
         Err(fault) => (None, Err(fault)),
     };
-    checks.push(Check {
-        what: "configuration",
-        file: shown(&file),
-        result,
-    });
-    // A configuration that can't be read says nothing about certificate and address.
+    let store = data.store();
+    let mut checks = vec![
+        Check::needed("configuration", Some(&file), result),
+        Check::needed("data folder", Some(data.folder()), folder(data)),
+        Check::needed(
+            "log level",
+            None,
+            log::check(level).map(|()| (*level).to_owned()),
+        ),
+        Check::needed("store", Some(&store), self::store(data)),
+    ];
+    // A configuration that can't be read says nothing about the rest.
     if let Some(config) = &config {
-        checks.extend(certificate(config));
-        checks.push(Check {
-            what: "listen address",
-            file: None,
-            result: credentials(argument, data, config),
-        });
+        let listen = listen(data, config, create);
+        checks.push(Check::needed("listen address", None, listen));
+        if let Some(files) = &config.tls {
+            let result = certificate(files);
+            let file = Some(files.certificate.as_path());
+            checks.push(Check::needed("certificate and key", file, result));
+        }
+        checks.push(Check::needed("key", None, key(data, config)));
+        match resolver(config) {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                let said = "other domains can be looked up".to_owned();
+                checks.push(Check::needed("name servers", None, Ok(said)));
+            }
+            Err(fault) => checks.push(Check::needed("name servers", None, Err(fault))),
+        }
     }
     checks.push(trust(data));
+    if let Some(config) = &config {
+        checks.extend(routes(data, config));
+    }
     checks
 }
 
-fn shown(path: &Path) -> Option<String> {
-    Some(path.to_string_lossy().into_owned())
+/// Whether the relay could write to its folder.
+fn folder(data: &Data) -> Result<String, Failure> {
+    let folder = data.folder();
+    let there = folder.ancestors().find(|f| f.exists()).unwrap_or(folder);
+    // The file has no name, and is gone with its end.
+    tempfile::tempfile_in(there)
+        .map_err(|e| Failure::Io(there.to_string_lossy().into_owned(), e))?;
+    Ok(match (there == folder, data.is_running()) {
+        (true, Ok(true)) => {
+            "a relay runs on it now: stop that one before you start another".to_owned()
+        }
+        (true, _) => "it can be written".to_owned(),
+        (false, _) => "it is made at the start".to_owned(),
+    })
 }
 
-/// Certificate and key, if there are any.
-fn certificate(config: &Config) -> Option<Check> {
-    let files = config.tls.as_ref()?;
-    let result = server::tls(files).map_err(|e| Failure::Failed(format!("TLS: {e}")));
-    let result = result.and_then(|tls| match tls.expires_at() {
+/// Whether the store is one that this program opens.
+fn store(data: &Data) -> Result<String, Failure> {
+    let store = data.store();
+    // Opening an older store would bring it to this version.
+    if SqliteStore::is_older(&store)? {
+        return Ok("it is of an older version, and is brought to this one at the start".to_owned());
+    }
+    Ok(match SqliteStore::open_existing(&store)? {
+        Some(_) => "it can be opened".to_owned(),
+        None => "it is made at the start".to_owned(),
+    })
+}
+
+/// Certificate and key.
+fn certificate(files: &crosstalk_relay::config::Tls) -> Result<String, Failure> {
+    let tls = server::tls(files).map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+    match tls.expires_at() {
         Some(end) if end <= clock::now() => Err(Failure::Failed(format!(
             "the certificate expired on {end}, and no client accepts it: replace it"
         ))),
@@ -122,22 +194,32 @@ fn certificate(config: &Config) -> Option<Check> {
             "they fit each other; the certificate expires on {end}"
         )),
         None => Ok("they fit each other".to_owned()),
-    });
-    Some(Check {
-        what: "certificate and key",
-        file: shown(&files.certificate),
-        result,
-    })
+    }
 }
 
-/// Whether others can reach the relay, and have to say who they are.
-fn credentials(argument: &DataArgument, data: &Data, config: &Config) -> Result<String, Failure> {
+/// Whether the relay can listen, and whether others who reach it have to say who they are.
+fn listen(data: &Data, config: &Config, create: &str) -> Result<String, Failure> {
+    let who = credentials(data, config, create)?;
+    let listen = config.listen;
+    let Err(fault) = bind(listen) else {
+        return Ok(who);
+    };
+    let said = data.last_said().ok().flatten().unwrap_or_default();
+    let is_held = Place::parse(&said).is_some_and(|place| place.holds(listen));
+    match is_held && data.is_running().unwrap_or(false) {
+        true => Ok(format!(
+            "{who}; the relay that runs on this data folder listens there now"
+        )),
+        false => Err(fault),
+    }
+}
+
+fn credentials(data: &Data, config: &Config, create: &str) -> Result<String, Failure> {
     let listen = config.listen;
     if listen.ip().is_loopback() {
         return Ok(format!("{listen} is reached from this machine alone"));
     }
     let store = data.store();
-    // Opening an older store would bring it to this version.
     if SqliteStore::is_older(&store)? {
         return Ok(format!(
             "{listen}; the store is of an older version, and its tokens are looked at when the relay starts"
@@ -147,10 +229,19 @@ fn credentials(argument: &DataArgument, data: &Data, config: &Config) -> Result<
         Some(store) => super::active(&store)?,
         None => 0,
     };
-    require_credentials(config, tokens, &argument.as_flag())?;
+    require_credentials(config, tokens, create)?;
     Ok(format!(
         "{listen}, for those who have one of {tokens} active tokens"
     ))
+}
+
+/// Whether the relay has a key that it can use.
+fn key(data: &Data, config: &Config) -> Result<String, Failure> {
+    let name = escape(&config.name);
+    Ok(match data.find_key(&config.name)? {
+        Some(_) => format!("the relay signs as {name}"),
+        None => format!("there is none for {name}; one is made at the start"),
+    })
 }
 
 fn trust(data: &Data) -> Check {
@@ -159,9 +250,28 @@ fn trust(data: &Data) -> Check {
         Ok(trust) => Ok(format!("{} keys", trust.keys().len())),
         Err(fault) => Err(fault.into()),
     };
-    Check {
-        what: "trust file",
-        file: shown(file.path()),
-        result,
+    Check::needed("trust file", Some(file.path()), result)
+}
+
+/// Programs, folders and tokens of routes. The relay starts without them, and messages wait.
+fn routes(data: &Data, config: &Config) -> Vec<Check> {
+    let missing = delivery::missing(config, &work_folder(data));
+    if missing.is_empty() {
+        let count = config.routes.len() + config.watches.len();
+        let said = format!("what {count} of them need is there");
+        let check = Check::needed("routes", None, Ok(said));
+        return (count > 0).then_some(check).into_iter().collect();
     }
+    let check = |m: delivery::Missing| Check {
+        what: "routes",
+        file: None,
+        is_needed: false,
+        result: Err(Failure::Failed(format!(
+            "{} {}: {}",
+            m.what,
+            escape(&m.name),
+            escape(&m.reason)
+        ))),
+    };
+    missing.into_iter().map(check).collect()
 }

@@ -10,6 +10,7 @@ use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 /// How long deliveries that are under way may take after the relay was told to end.
@@ -26,31 +27,37 @@ pub(super) async fn run(
     reloader: Reloader,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let work = data.folder().join("work");
+    let work = super::work_folder(data);
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
     let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
     let reloader = Arc::new(Mutex::new(reloader));
     let shutdown = async move {
         let mut look = tokio::time::interval(reload::LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A disk that does not answer must not keep the relay from its end: what reads files is not waited for.
+        let mut reading: Option<JoinHandle<()>> = None;
+        let mut is_asked = false;
         loop {
-            let signal = tokio::select! {
-                signal = signals.next() => Some(signal),
-                _ = look.tick() => None,
-            };
-            if signal == Some(Signal::End) {
-                break;
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Signal::End => break,
+                    Signal::Reload => is_asked = true,
+                },
+                _ = look.tick() => {}
+            }
+            if reading.as_ref().is_some_and(|r| !r.is_finished()) {
+                continue;
             }
             let reloader = Arc::clone(&reloader);
-            // It reads files. If it panics, the next look says more.
-            let _ = tokio::task::spawn_blocking(move || {
+            let is_asked = std::mem::take(&mut is_asked);
+            // If it panics, the next look says more.
+            reading = Some(tokio::task::spawn_blocking(move || {
                 let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
-                match signal {
-                    Some(_) => reloader.reload("SIGHUP"),
-                    None => reloader.look(),
+                match is_asked {
+                    true => reloader.reload("SIGHUP"),
+                    false => reloader.look(),
                 }
-            })
-            .await;
+            }));
         }
         tracing::info!(
             "stopping: what was begun is finished first; a second signal ends it at once"
@@ -69,7 +76,10 @@ pub(super) async fn run(
     match server::serve(relay.clone(), listener, options).await {
         Ok(()) => Ok(()),
         Err(ServeError::Store(fault)) => Err(fault.into()),
-        Err(fault @ ServeError::NoCredentials(_)) => Err(Failure::Usage(fault.to_string())),
+        Err(ServeError::NoCredentials(listen)) => Err(super::no_credentials(
+            listen,
+            &data.command(super::NARROW_TOKEN),
+        )),
         Err(ServeError::Io(fault)) => Err(Failure::Io("the relay".into(), fault)),
     }
 }

@@ -84,10 +84,14 @@ impl Greeting<'_> {
 
     fn text(&self) -> String {
         let url = self.url();
+        let list = self.data.command("token list");
         let who = match self.tokens {
-            0 => "Everyone on this machine is the local person; a first token changes that: `crosstalk token create NAME --role person --for ADDRESS`.".to_owned(),
-            1 => "One token lets people and agents in; `crosstalk token list` shows it.".to_owned(),
-            n => format!("{n} tokens let people and agents in; `crosstalk token list` shows them."),
+            0 => format!(
+                "Everyone on this machine is the local person; a first token changes that: `{}`.",
+                self.data.command(super::NARROW_TOKEN)
+            ),
+            1 => format!("One token lets people and agents in; `{list}` shows it."),
+            n => format!("{n} tokens let people and agents in; `{list}` shows them."),
         };
         format!(
             "The relay {} listens on {}\nIts data is in {}\n{who}\n{}\n",

@@ -6,16 +6,14 @@ use crate::relay::data::Data;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
 use crosstalk_relay::core::Relay;
+use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_relay::server::{self, ServerTls};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 /// How often the files are looked at.
 pub(super) const LOOK: Duration = Duration::from_secs(2);
-/// How much of a file counts.
-const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What is in the files: a digest each, or why they can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +49,8 @@ pub(super) struct Reloader {
     used: Contents,
     /// Whether there was a file with the configuration since the start.
     has_file: bool,
+    /// Whether the configuration could not be used the last time.
+    is_config_bad: bool,
 }
 
 impl Reloader {
@@ -67,6 +67,7 @@ impl Reloader {
             overrides,
             tls,
             has_file: read.config.is_ok(),
+            is_config_bad: false,
             seen: read.clone(),
             used: read,
         }
@@ -89,6 +90,7 @@ impl Reloader {
         self.relay.look_at_keys();
         let config = self.overrides.config(&self.data);
         let is_gone = self.has_file && self.seen.config.is_err();
+        let was_bad = std::mem::replace(&mut self.is_config_bad, is_gone || config.is_err());
         let mut is_changed = false;
         match config {
             // Without its file, a relay would go on without the rules of its operator.
@@ -96,12 +98,22 @@ impl Reloader {
                 why,
                 "the configuration is gone, and the old one stays: put the file back, or restart the relay without it"
             ),
-            Ok(config) => is_changed |= self.use_config(config, why),
+            Ok(config) => {
+                is_changed |= self.use_config(config, why);
+                if was_bad && !is_changed {
+                    is_changed = true;
+                    tracing::info!(
+                        why,
+                        "the configuration can be used again: it says what the relay goes by already"
+                    );
+                }
+            }
             Err(fault) => tracing::error!(
                 why,
                 reason = %fault,
-                "the new configuration can't be used, and the old one stays: correct the file (`crosstalk serve --check` \
-                 with the options of this relay checks it), and it is read again"
+                "the new configuration can't be used, and the old one stays: correct the file (`{}` checks it), and it is \
+                 read again",
+                self.check_command()
             ),
         }
         is_changed |= self.use_certificate(why);
@@ -129,6 +141,7 @@ impl Reloader {
         if !reload.changed.is_empty() {
             let changed = reload.changed.join(", ");
             tracing::info!(why, changed, "the new configuration counts from now on");
+            super::warn_about_routes(&self.relay.config(), &self.data);
             // What was held up by the old one may go on.
             self.relay.wake();
         }
@@ -163,12 +176,17 @@ impl Reloader {
                 tracing::error!(
                     why,
                     reason = %fault,
-                    "the new certificate or key can't be used, and the old one stays: correct the files (`crosstalk serve \
-                     --check` checks them), and they are read again"
+                    "the new certificate or key can't be used, and the old one stays: correct the files (`{}` checks them), and \
+                     they are read again",
+                    self.check_command()
                 );
                 true
             }
         }
+    }
+
+    fn check_command(&self) -> String {
+        self.overrides.command("--check", &self.data)
     }
 
     fn contents(&self) -> Contents {
@@ -178,9 +196,6 @@ impl Reloader {
 }
 
 fn digest(path: &Path) -> Result<Digest, io::ErrorKind> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|e| e.kind())?;
-    let read = file.take(MAX_FILE_BYTES).read_to_end(&mut bytes);
-    read.map_err(|e| e.kind())?;
-    Ok(Digest::of(&bytes))
+    let read = open_regular(path).and_then(|file| read_bounded(&file, MAX_FILE_BYTES));
+    read.map(|bytes| Digest::of(&bytes)).map_err(|e| e.kind())
 }

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::shown_path;
 use crate::paragraph::wrap;
 use crate::relay::data::DataArgument;
 use clap::{Args, ValueEnum};
@@ -12,7 +13,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Make a token
@@ -24,11 +25,11 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n  crosstalk token create prometheus --role monitor --out prometheus.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
 )]
 pub(super) struct Create {
-    /// What it is called in lists and logs
+    /// The name of the token in lists and logs
     #[arg(value_name = "NAME", value_parser = name)]
     name: String,
-    /// What it is for: agent (a program; never speaks for a person), person, admin (sees and changes everything), or monitor
-    /// (reads the metrics and nothing else)
+    /// The role of its owner: agent (a program; never speaks for a person), person, admin (sees and changes everything),
+    /// or monitor (reads the metrics and nothing else)
     #[arg(long, value_enum, value_name = "ROLE")]
     role: RoleWord,
     /// For which addresses it speaks and reads: one, or the beginning of some and `*`; may be given again
@@ -104,9 +105,18 @@ fn new_file(path: &Path) -> Result<File, Failure> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))
+    options.open(path).map_err(|fault| {
+        let shown = path.to_string_lossy();
+        match fault.kind() {
+            // What is there may be somebody's only copy of a secret.
+            ErrorKind::AlreadyExists => Failure::Failed(format!(
+                "{} is there already, and no token was made: choose another name with --out, or remove the file if it is not \
+                 needed any more",
+                shown_path(&shown)
+            )),
+            _ => Failure::Io(shown.into_owned(), fault),
+        }
+    })
 }
 
 impl Create {
@@ -162,15 +172,14 @@ impl Create {
         if token.role == Role::Agent && token.addresses.iter().any(|a| is_human(a)) {
             console.warning("an agent never speaks for a person: the human:// addresses of this token open nothing")?;
         }
-        let ends = token
-            .expires_at
-            .map_or("It does not end by itself".to_owned(), |t| {
-                format!("It ends on {t}")
-            });
+        let ends = token.expires_at.map_or("It never expires".to_owned(), |t| {
+            format!("It expires on {t}")
+        });
         let name = escape(&token.name);
         let mut text = format!(
-            "{ends}; `crosstalk token revoke {name}` ends it. The secret can't be shown again. Whoever uses it: `crosstalk \
-             relay add URL --token-file FILE`, or the header `Authorization: Bearer …`."
+            "{ends}; `{}` revokes it. The secret can't be shown again. Whoever uses it: `crosstalk relay add URL --token-file \
+             FILE`, or the header `Authorization: Bearer …`.",
+            self.data.command(&format!("token revoke {name}"))
         );
         if is_first {
             text.push_str(" It is the first token: from now on, nobody comes in without one.");

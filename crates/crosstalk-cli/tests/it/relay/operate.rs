@@ -65,7 +65,15 @@ fn others_are_let_in_with_tokens_only() {
     #[cfg(unix)]
     assert_eq!(mode(&out), 0o600);
     // A file that is there stays, and there is no token that nobody knows.
-    assert_eq!(to_file("other").code, 1);
+    let there = to_file("other");
+    assert_eq!(there.code, 1);
+    assert!(
+        there
+            .err
+            .contains("out.token is there already, and no token was made"),
+        "{}",
+        there.err
+    );
     let listed = json(&kalle.does(&["token", "list", "--json", "--data", data]).out);
     assert_eq!(listed["tokens"].as_array().unwrap().len(), 3);
     kalle.does(&["token", "revoke", "out", "--data", data]);
@@ -278,6 +286,85 @@ fn the_example_of_the_configuration_is_one() {
     let config =
         crosstalk_relay::config::Config::parse(&all).unwrap_or_else(|e| panic!("{e}\n{all}"));
     assert!(config.routes.len() >= 6 && config.tls.is_some() && !config.watches.is_empty());
+}
+
+/// A configuration outside of the data folder: what works on the folder alone knows the relay by its own name and key.
+#[test]
+fn commands_on_the_data_folder_know_the_relay_that_was_started_there() {
+    let kalle = Person::new("elsewhere", "kalle");
+    let path = |name: &str| kalle.home.path(name).to_str().unwrap().to_owned();
+    let config = "name = \"relay.example\"\nanswer_within = 77\n";
+    std::fs::write(path("elsewhere.toml"), config).unwrap();
+    let relay = Relay::start(&kalle.home, &["--config", &path("elsewhere.toml")]);
+    kalle.does(&["send", "BOT", "Hello?", "--relay", &relay.url]);
+    let data = path("relay");
+    relay.stop();
+    let keys = || -> Vec<String> {
+        let files = std::fs::read_dir(kalle.home.path("relay/keys")).unwrap();
+        let names = files.map(|f| f.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|n| n.ends_with(".pem")).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(keys(), ["relay.example.pem"]);
+    let export = |to: &str| kalle.run(&["audit", "export", "--data", &data, "--out", &path(to)]);
+    let exported = export("bundle");
+    assert_eq!(exported.code, 0, "{}", exported.err);
+    assert!(exported.err.contains("relay.example"), "{}", exported.err);
+    // A folder of an older version: the log says who signed it.
+    std::fs::remove_file(kalle.home.path("relay/last-start.toml")).unwrap();
+    assert_eq!(export("older").code, 0);
+    assert_eq!(keys(), ["relay.example.pem"]);
+
+    // It does not know the configuration either, and says how to add it.
+    let unknown = kalle.does(&["backup", "--data", &data, &path("unknown.tar")]);
+    let wanted = format!("--force --config CONFIG --data {data}");
+    assert!(unknown.err.contains(&wanted), "{}", unknown.err);
+    let named = [
+        "backup",
+        "--data",
+        &data,
+        &path("named.tar"),
+        "--config",
+        &path("elsewhere.toml"),
+    ];
+    kalle.does(&named);
+    Relay::start(&kalle.home, &["--config", &path("elsewhere.toml")]).stop();
+    let known = kalle.does(&["backup", "--data", &data, &path("known.tar")]);
+    assert!(
+        known.err.contains("elsewhere.toml is in it as relay.toml"),
+        "{}",
+        known.err
+    );
+    for file in ["named", "known"] {
+        let (tar, folder) = (path(&format!("{file}.tar")), path(file));
+        kalle.does(&["restore", &tar, "--data", &folder]);
+        let restored = std::fs::read_to_string(Path::new(&folder).join("relay.toml")).unwrap();
+        assert_eq!(restored, config);
+    }
+    std::fs::remove_file(path("elsewhere.toml")).unwrap();
+    let gone = kalle.does(&["backup", "--data", &data, &path("gone.tar")]);
+    assert!(
+        gone.err
+            .contains("elsewhere.toml, with which the relay was started, is not in this backup"),
+        "{}",
+        gone.err
+    );
+
+    // Without its key, nothing is signed in the name of the relay, and no other key is made.
+    std::fs::rename(path("relay/keys"), path("keys")).unwrap();
+    let missing = export("unsigned");
+    assert_eq!(missing.code, 1, "{}", missing.err);
+    assert!(
+        missing
+            .err
+            .contains("the key of the relay `relay.example` is not in"),
+        "{}",
+        missing.err
+    );
+    assert!(!Path::new(&path("unsigned")).exists());
+    let made = std::fs::read_dir(path("relay/keys")).map_or(0, Iterator::count);
+    assert_eq!(made, 0);
 }
 
 /// Where the attachments of a relay are.

@@ -4,7 +4,7 @@ use super::{Person, Relay};
 use crate::schema::{assert_valid, validator};
 use crosstalk_cli::exit;
 use crosstalk_testing::folder::Folder;
-use crosstalk_testing::wait::wait_until;
+use crosstalk_testing::wait::{wait_for, wait_until};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -220,13 +220,20 @@ fn a_check_names_everything_that_keeps_a_relay_from_its_start() {
     let form = validator("serve-check");
     let check = |more: &[&str]| {
         let words = ["serve", "--check", "--json", "--data", data_text];
-        let ended = kalle.run(&[&words[..], more].concat());
+        // A port that is free, unless the test says another one.
+        let listen = ["--listen", "127.0.0.1:0"];
+        let listen = if more.contains(&"--listen") {
+            &[][..]
+        } else {
+            &listen
+        };
+        let ended = kalle.run(&[&words[..], listen, more].concat());
         let report = assert_valid(&form, &ended.out, &ended.err);
         let bad: Vec<String> = report["checks"]
             .as_array()
             .unwrap()
             .iter()
-            .filter(|c| c["good"] == false)
+            .filter(|c| c["good"] == false && c["needed"] == true)
             .map(|c| c["what"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(report["ready"], bad.is_empty());
@@ -260,6 +267,171 @@ fn a_check_names_everything_that_keeps_a_relay_from_its_start() {
     );
     let both = kalle.run(&["serve", "--check", "--health"]);
     assert_eq!(both.code, i32::from(exit::USAGE));
+    std::fs::write(data.join("relay.toml"), "").unwrap();
+    std::fs::remove_file(data.join("trust.toml")).unwrap();
+    assert_eq!(
+        check(&["--log", "loud"]),
+        (i32::from(exit::USAGE), vec!["log level".to_owned()])
+    );
+    // The port of another program, which the start would find as well.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = other.local_addr().unwrap().to_string();
+    assert_eq!(
+        check(&["--listen", &listen]),
+        (1, vec!["listen address".to_owned()])
+    );
+    std::fs::write(
+        data.join("relay.db"),
+        "no store, but long enough to be read as one",
+    )
+    .unwrap();
+    assert_eq!(check(&[]), (1, vec!["store".to_owned()]));
+}
+
+/// The port of the relay that is to be started again is not in the way of its check.
+#[test]
+fn a_check_leaves_a_running_relay_alone() {
+    let kalle = Person::new("check-running", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let address = relay.url.strip_prefix("http://").unwrap();
+    let words = ["serve", "--check", "--data", relay.data(), "--listen"];
+    let check = kalle.run(&[&words[..], &[address]].concat());
+    assert_eq!(check.code, 0, "{}{}", check.out, check.err);
+    assert!(
+        check
+            .out
+            .contains("the relay that runs on this data folder listens there now"),
+        "{}",
+        check.out
+    );
+    assert!(super::client::http(&relay.url, "/healthz").contains("ok"));
+    let url = relay.url.clone();
+    relay.stop();
+    // Now the port is that of somebody else.
+    let address = url.strip_prefix("http://").unwrap();
+    let other = std::net::TcpListener::bind(address).unwrap();
+    let check = kalle.run(
+        &[
+            &words[..3],
+            &[kalle.home.path("relay").to_str().unwrap()],
+            &["--listen", address],
+        ]
+        .concat(),
+    );
+    assert_eq!(check.code, 1, "{}", check.out);
+    drop(other);
+}
+
+/// What routes need is looked for before messages come: a relay starts without it.
+#[test]
+fn a_check_and_the_log_name_what_routes_need() {
+    let kalle = Person::new("check-routes", "kalle");
+    let data = kalle.home.path("relay");
+    std::fs::create_dir(&data).unwrap();
+    let token = kalle.home.path("gone.token");
+    std::fs::write(
+        data.join("relay.toml"),
+        format!(
+            "[[route]]\nto = \"agent://a/*\"\nby = \"exec\"\ncommand = [\"no-such-program-here\"]\n\
+             [[route]]\nto = \"agent://b/*\"\nby = \"http\"\nurl = \"https://b.example/\"\ntoken_file = \"{}\"\n\
+             [[route]]\nto = \"agent://c/*\"\nby = \"exec\"\ncommand = [\"sh\"]\n",
+            token.display()
+        ),
+    )
+    .unwrap();
+    let data_text = data.to_str().unwrap();
+    let words = [
+        "serve",
+        "--check",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        data_text,
+    ];
+    let check = kalle.run(&words);
+    assert_eq!(check.code, 0, "{}", check.out);
+    let warned: Vec<&str> = check
+        .out
+        .lines()
+        .filter(|l| l.starts_with("warn"))
+        .collect();
+    assert_eq!(warned.len(), 2, "{}", check.out);
+    assert!(
+        warned[0].contains("no-such-program-here") && warned[1].contains("gone.token"),
+        "{warned:?}"
+    );
+    let served = Served::start(&data);
+    served.logs("no-such-program-here");
+}
+
+/// A pipe in the place of a file is refused, and nothing waits for it.
+#[test]
+fn a_pipe_in_the_place_of_the_configuration_does_not_hold_the_relay_up() {
+    let kalle = Person::new("pipe", "kalle");
+    let data = kalle.home.path("relay");
+    std::fs::create_dir(&data).unwrap();
+    let file = data.join("relay.toml");
+    std::fs::write(&file, "answer_within = 60\n").unwrap();
+    let mut served = Served::start(&data);
+    std::fs::remove_file(&file).unwrap();
+    let made = Command::new("mkfifo")
+        .arg("-m")
+        .arg("600")
+        .arg(&file)
+        .status();
+    assert!(made.unwrap().success());
+    served.logs("not a regular file");
+    let words = [
+        "serve",
+        "--check",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        data.to_str().unwrap(),
+    ];
+    let check = kalle.run(&words);
+    assert_eq!(check.code, 1, "{}", check.out);
+    assert!(check.out.contains("not a regular file"), "{}", check.out);
+    served.clear();
+    served.signal("HUP");
+    served.logs("not a regular file");
+    served.signal("TERM");
+    let ended = wait_for("the end of the relay", || {
+        served.process.try_wait().unwrap()
+    });
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
+fn the_health_check_tells_what_is_known_about_a_relay_that_does_not_run() {
+    let kalle = Person::new("health", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let data = relay.data().to_owned();
+    let health = || kalle.run(&["serve", "--health", "--data", &data]);
+    assert_eq!(health().code, 0);
+    relay.stop();
+    let ended = health();
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.err.contains("no relay is running on") && ended.err.contains("has ended"),
+        "{}",
+        ended.err
+    );
+    let file = kalle.home.path("other.toml");
+    std::fs::write(&file, "nam = 1\n").unwrap();
+    let file = file.to_str().unwrap();
+    let failed = kalle.run(&["serve", "--data", &data, "--config", file]);
+    assert_eq!(failed.code, i32::from(exit::FORMAT));
+    let ended = health();
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.err.contains("The last start failed on") && ended.err.contains("unknown field `nam`"),
+        "{}",
+        ended.err
+    );
+    // A good start is what is known then.
+    Relay::start(&kalle.home, &[]).stop();
+    assert!(!health().err.contains("failed"), "{}", health().err);
 }
 
 #[test]
@@ -284,11 +456,19 @@ fn a_changed_configuration_counts_without_a_restart() {
     served.clear();
     std::fs::write(&file, "[names\n").unwrap();
     let line = served.logs("the new configuration can't be used");
+    let command = format!(
+        "crosstalk serve --check --data {} --listen 127.0.0.1:0",
+        data.display()
+    );
     assert!(
-        line.contains("relay.toml") && line.contains("crosstalk serve --check"),
+        line.contains("relay.toml") && line.contains(&command),
         "{line}"
     );
     assert!(resolve().contains("claude://code/api"), "{}", resolve());
+
+    // As it was before, it is good again, and the log says so.
+    std::fs::write(&file, format!("answer_within = 60\n{names}")).unwrap();
+    served.logs("the configuration can be used again");
 
     // Without its file, a relay keeps the rules of its operator.
     served.clear();
@@ -345,8 +525,9 @@ fn a_replaced_certificate_is_used_without_a_restart() {
     certify(&place);
     std::fs::copy(place.join("cert.pem"), &certificate).unwrap();
     let line = served.logs("the new certificate or key can't be used");
+    let command = format!("crosstalk serve --check --data {}", data.display());
     assert!(
-        line.contains("cert.pem") && line.contains("crosstalk serve --check"),
+        line.contains("cert.pem") && line.contains(&command),
         "{line}"
     );
     assert!(curl(&url, "/healthz", &old).is_some());

@@ -81,6 +81,7 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
         resolver: Some(Arc::clone(&names)),
         keyring: Box::new(Keys::default()),
         key: Some(key),
+        command: Box::new(|words| format!("crosstalk {words}")),
         clock: Box::new(|| Timestamp::from_millis(START)),
     })
     .unwrap();

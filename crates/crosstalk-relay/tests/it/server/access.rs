@@ -618,3 +618,41 @@ fn a_recipient_sees_its_own_delivery() {
         );
     }
 }
+
+/// Whoever is turned away hears of the narrowest token that would do.
+#[test]
+fn a_refusal_recommends_the_narrowest_token() {
+    let house = office()
+        .token("old", Role::Admin, &[])
+        .listen("0.0.0.0:0")
+        .open();
+    let mut store = house.store();
+    let now = Timestamp::from_millis(START);
+    assert!(store.revoke_token("old", "operator", now).unwrap());
+    for (path, wanted) in [
+        ("/crosstalk/inbox?for=BOT", "--role agent --for ADDRESS"),
+        (
+            "/crosstalk/inbox?for=human://acme.example/ann",
+            "--role person --for ADDRESS",
+        ),
+        ("/crosstalk/approvals", "--role person --for ADDRESS"),
+        ("/crosstalk/dead", "--role admin --data DIR"),
+        ("/metrics", "--role monitor --data DIR"),
+    ] {
+        for ask in [
+            Ask::get(path),
+            Ask::get(path).token("xt_nobody"),
+            Ask::get(path).token(&secret("old")),
+        ] {
+            let answer = house.ask(&ask);
+            assert_eq!(answer.status, 401, "{path}");
+            let text = answer.text();
+            let wanted =
+                format!("ask the relay operator for one (`crosstalk token create NAME {wanted}");
+            assert!(
+                text.replace("\n  ", " ").contains(&wanted),
+                "{path}: {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What routes and watched folders need, and is not there: programs, folders, tokens. A relay starts without it; messages that
+//! would need it wait and are tried again.
+
+use super::http::read_token;
+use crate::config::{Config, RouteEntry};
+use crate::outbound::Url;
+use crosstalk_protocol::relay::Handler;
+use rustix::fs::{Access, access};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where programs are looked for if nothing says it.
+const USUAL_PATH: &str = "/bin:/usr/bin";
+
+/// Something that a route or a watched folder needs and that is not there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// `the route to` or `the watched folder`.
+    pub what: &'static str,
+    /// The addresses of the route, or the folder.
+    pub name: String,
+    /// What is missing, and what to do.
+    pub reason: String,
+}
+
+/// Looks at everything that routes and watched folders need. `work` is where programs run that name no folder.
+pub fn missing(config: &Config, work: &Path) -> Vec<Missing> {
+    let routes = config.routes.iter().filter_map(|route| {
+        Some(Missing {
+            what: "the route to",
+            name: route.to.clone(),
+            reason: missing_of(route, work).err()?,
+        })
+    });
+    let watches = config.watches.iter().filter_map(|watch| {
+        let fault = std::fs::read_dir(&watch.folder).err()?;
+        Some(Missing {
+            what: "the watched folder",
+            name: watch.folder.display().to_string(),
+            reason: format!("it can't be read: {fault}. Make it, or correct `folder`"),
+        })
+    });
+    routes.chain(watches).collect()
+}
+
+fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
+    match route.handler() {
+        Some(Handler::Exec) => find_program(route, work),
+        Some(Handler::File) => find_folder(route.folder.as_deref().unwrap_or(Path::new(""))),
+        Some(Handler::Http | Handler::Relay) => {
+            if let Some(url) = &route.url {
+                Url::parse(url).map_err(|e| format!("`url`: {e}"))?;
+            }
+            route
+                .token_file
+                .as_deref()
+                .map_or(Ok(()), |file| read_token(file).map(drop))
+        }
+        Some(Handler::Inbox | Handler::CopyPaste) | None => Ok(()),
+    }
+}
+
+/// Looks for a program as the system does when it starts it: from the folder where it runs, by the PATH that it gets.
+fn find_program(route: &RouteEntry, work: &Path) -> Result<(), String> {
+    if let Some(directory) = route.directory.as_deref().filter(|d| !d.is_dir()) {
+        return Err(format!(
+            "there is no folder {}: make it, or correct `directory`",
+            directory.display()
+        ));
+    }
+    let directory = route.directory.as_deref().unwrap_or(work);
+    let program = route.command.first().map_or("", String::as_str);
+    let places: Vec<PathBuf> = match program.contains('/') {
+        true => vec![directory.join(program)],
+        false => {
+            let own = route.environment.get("PATH").map(OsString::from);
+            let path = own.or_else(|| std::env::var_os("PATH"));
+            let path = path.unwrap_or_else(|| USUAL_PATH.into());
+            let folders = std::env::split_paths(&path);
+            folders.map(|f| directory.join(f).join(program)).collect()
+        }
+    };
+    let can_run = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    match places.iter().any(can_run) {
+        true => Ok(()),
+        false => Err(format!(
+            "the program `{program}` is not there, or can't be run: install it, or correct `command`"
+        )),
+    }
+}
+
+/// The folder of a route is made if it is missing, but not those above it.
+fn find_folder(folder: &Path) -> Result<(), String> {
+    let place = match folder.is_dir() {
+        true => folder,
+        false => folder.parent().unwrap_or(folder),
+    };
+    let is_usable = place.is_dir() && access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    match is_usable && (folder.is_dir() || !folder.exists()) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} can't be written: make the folder and let the relay write there, or correct `folder`",
+            folder.display()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_routes_need_is_looked_for_where_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("token"), "xt_1\n").unwrap();
+        std::fs::write(path("text"), "no program").unwrap();
+        let faults = |line: &str| {
+            let text = format!("[[route]]\nto = \"X\"\n{line}\n");
+            let config = Config::parse(&text).unwrap();
+            let reasons = missing(&config, folder.path()).into_iter();
+            reasons.map(|m| m.reason).collect::<Vec<_>>().join("; ")
+        };
+        for good in [
+            "by = \"exec\"\ncommand = [\"sh\", \"-c\", \"true\"]".to_owned(),
+            "by = \"exec\"\ncommand = [\"/bin/sh\"]".to_owned(),
+            format!("by = \"file\"\nfolder = \"{}\"", path("new")),
+            format!(
+                "by = \"http\"\nurl = \"https://a.example/\"\ntoken_file = \"{}\"",
+                path("token")
+            ),
+        ] {
+            assert_eq!(faults(&good), "", "{good}");
+        }
+        for (bad, word) in [
+            (
+                "by = \"exec\"\ncommand = [\"no-such-program-here\"]".to_owned(),
+                "command",
+            ),
+            (
+                "by = \"exec\"\ncommand = [\"./text\"]".to_owned(),
+                "command",
+            ),
+            (
+                "by = \"exec\"\ncommand = [\"sh\"]\nenvironment = { PATH = \"/nowhere\" }"
+                    .to_owned(),
+                "command",
+            ),
+            (
+                format!(
+                    "by = \"exec\"\ncommand = [\"sh\"]\ndirectory = \"{}\"",
+                    path("gone")
+                ),
+                "directory",
+            ),
+            (
+                format!("by = \"file\"\nfolder = \"{}\"", path("a/b")),
+                "folder",
+            ),
+            (
+                format!("by = \"file\"\nfolder = \"{}\"", path("text")),
+                "folder",
+            ),
+            (
+                format!(
+                    "by = \"http\"\nurl = \"https://a.example/\"\ntoken_file = \"{}\"",
+                    path("gone")
+                ),
+                "token",
+            ),
+        ] {
+            assert!(faults(&bad).contains(word), "{bad}: {}", faults(&bad));
+        }
+    }
+}
