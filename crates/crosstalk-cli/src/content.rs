@@ -39,16 +39,16 @@ pub(crate) struct Content {
     /// The text; `-` is stdin
     #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
     body: Option<String>,
-    /// Who sends it, in the direction line
+    /// The sender, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
-    /// Who speaks
+    /// The speaker: the `user` header
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// What it is about; else that of the thread, or the first words of the text
+    /// The subject (`context`); without it, that of the thread, or the first words of the text
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
-    /// What it wants: REQUEST, RESPOND, ESCALATE, HANDOFF, POLL, ACK, NACK, ERROR, BROADCAST, REVOKE, CLOSE; else it is
+    /// The intent: REQUEST, RESPOND, ESCALATE, HANDOFF, POLL, ACK, NACK, ERROR, BROADCAST, REVOKE, CLOSE; else it is
     /// inferred from the text
     #[arg(long, short, value_name = "INTENT", conflicts_with = "fyi")]
     intent: Option<String>,
@@ -67,14 +67,14 @@ pub(crate) struct Content {
     /// How urgent it is
     #[arg(long, value_parser = priorities(), value_name = "WORD", ignore_case = true)]
     priority: Option<Priority>,
-    /// Whom a POLL or a BROADCAST is for besides the receiver; may be given again
+    /// A further receiver of a POLL or a BROADCAST; may be given again
     #[arg(long, value_name = "ADDRESS")]
     target: Vec<String>,
     /// The consent for personal data: explicit_yes, explicit_no, implicit or transferred_with_approval, with _ and its
     /// time or without
     #[arg(long, value_name = "CONSENT", value_parser = consent)]
     consent: Option<String>,
-    /// What the consent is for: general, pii, medical, financial …
+    /// The scope of the consent: general, pii, medical, financial …
     #[arg(long, value_name = "SCOPE", value_parser = scope)]
     scope: Option<String>,
     /// When the consent ends: 30d, 12h, 8w, a date or a time

@@ -17,7 +17,7 @@ use serde_json::json;
 
 /// Let a message go on that waits at a relay for a person; without an id, list what waits
 ///
-/// The message is shown exactly as it came. What is approved is this text and no other, and it is approved once. The JSON of a
+/// The message is shown exactly as it came. You approve this text and no other, and you approve it once. The JSON of a
 /// list has the form crosstalk.approvals/1.
 #[derive(Args, Debug)]
 #[command(

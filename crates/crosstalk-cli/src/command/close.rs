@@ -25,7 +25,7 @@ pub(crate) struct Close {
     /// Why, in a line
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// What came out of it, in a line
+    /// The outcome of the conversation, in a line
     #[arg(long, value_name = "TEXT")]
     outcome: Option<String>,
     /// Words of your own

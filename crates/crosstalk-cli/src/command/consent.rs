@@ -18,8 +18,8 @@ use std::path::PathBuf;
 
 /// Grant, look at, check and withdraw consents
 ///
-/// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when, and
-/// how well that was verified. Whoever withdraws one erases every message that was kept under it.
+/// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when,
+/// and how well that was verified. Revoking a consent erases every message that was kept under it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk consent grant claude://session/abc123 --scope medical --expires 2027-01-01T00:00:00Z\n  crosstalk consent list\n  crosstalk consent show 01K74V8Q\n  crosstalk consent revoke 01K74V8Q --reason 'not needed any more'\n  crosstalk consent check message.txt"

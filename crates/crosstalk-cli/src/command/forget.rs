@@ -12,9 +12,9 @@ use crosstalk_store::SqliteStore;
 
 /// Erase a message, or a thread with all its messages, after a question
 ///
-/// What is erased is gone from the store, the search index and the log, and can't be brought back. Of a thread, the other
-/// messages stay: what the erased message answered is open again, and a poll counts without it. What others have of it stays
-/// with them; so do exported files and backups of the store.
+/// The command erases it from the store, the search index and the log, and nothing brings it back. Of a thread, the other
+/// messages stay: what the erased message answered is open again, and a poll counts without it. Copies that others have
+/// stay with them; exported files and backups of the store stay as well.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nno terminal and no --yes."

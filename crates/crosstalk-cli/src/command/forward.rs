@@ -31,7 +31,7 @@ pub(crate) struct Forward {
     /// Words of your own, before what is forwarded; `-` is stdin
     #[arg(value_name = "TEXT")]
     text: Option<String>,
-    /// Who gets it: a name or an address; several with commas between them
+    /// The receiver: a name or an address; several with commas between them
     #[arg(long, value_name = "TO")]
     to: String,
     /// Forward the whole conversation so far
@@ -40,10 +40,10 @@ pub(crate) struct Forward {
     /// It is for information, and waits for no answer
     #[arg(long)]
     fyi: bool,
-    /// Who sends it, in the direction line
+    /// The sender, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
-    /// Whoever gave a consent agrees that it goes to the new party
+    /// The person who gave a consent agrees that the new party gets it
     #[arg(long)]
     approve_transfer: bool,
     /// The characters that it may have; what is left out is counted

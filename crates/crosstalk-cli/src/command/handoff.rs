@@ -20,7 +20,7 @@ use crosstalk_protocol::bundle;
 pub(crate) struct Handoff {
     #[command(flatten)]
     passing: Passing,
-    /// Whoever gave a consent agrees that it goes to the new party
+    /// The person who gave a consent agrees that the new party gets it
     #[arg(long)]
     approve_transfer: bool,
     #[command(flatten)]

@@ -32,10 +32,10 @@ const MAX_EXPORT_BYTES: u64 = 2 << 30;
 
 /// Keep the messages of files and folders: archives, and chats exported from ChatGPT, Claude or as Markdown
 ///
-/// Folders are searched for files that end in .crosstalk, .aict, .md, .markdown or .txt, and for conversations.json; links
-/// in them are not followed. The conversations.json of ChatGPT and of Claude, and a Markdown file without an envelope, are
-/// read as chats: each conversation becomes a thread, and each turn a message. What is known already is counted and left
-/// alone, so an import can be repeated. Unpack a .zip first. Keys are not pinned.
+/// Folders are searched for files that end in .crosstalk, .aict, .md, .markdown or .txt, and for conversations.json;
+/// links in them are not followed. The conversations.json of ChatGPT and of Claude, and a Markdown file without an
+/// envelope, are read as chats: each conversation becomes a thread, and each turn a message. Messages that are known
+/// already are counted and left alone, so an import can be repeated. Unpack a .zip first. Keys are not pinned.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk import archive/\n  crosstalk import conversations.json\n  crosstalk import chat-export.md thread.crosstalk\n  crosstalk import --json archive/ | jq .filed\n\nExit codes: 0 all was kept or known; else that of the worst file (11 a consent that is not enough, 12 nothing that can be read, 14 an id that\nanother message has, 15 a .zip to unpack first), after all others were imported."

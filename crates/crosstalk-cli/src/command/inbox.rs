@@ -35,7 +35,7 @@ pub(crate) struct Inbox {
     /// Ask no relay
     #[arg(long, conflicts_with = "relay")]
     local: bool,
-    /// Whose inbox at the relay; may be given again. Without it, yours
+    /// The address whose inbox at the relay to show; may be given again. Without it, yours
     #[arg(long = "for", value_name = "ADDR", requires = "relay")]
     addresses: Vec<String>,
     /// Keep here what waits at the relay, and acknowledge it there

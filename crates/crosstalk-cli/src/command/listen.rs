@@ -57,7 +57,7 @@ const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
     after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 what\nthe relay refuses; 23 to 25 it must not be acted on (crosstalk verify --help)."
 )]
 pub(crate) struct Listen {
-    /// Whose inbox: a name or an address. Without it, yours
+    /// The name or the address whose inbox to follow; without it, yours
     #[arg(long = "for", value_name = "ADDR")]
     address: Option<String>,
     /// End after the first message
@@ -66,7 +66,7 @@ pub(crate) struct Listen {
     /// Print each message as a line of JSON of the form crosstalk.listen/1
     #[arg(long)]
     json: bool,
-    /// What the program gets
+    /// The form in which the program gets a message
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Given::Prompt, requires = "exec")]
     input: Given,
     /// The seconds after which a program is ended

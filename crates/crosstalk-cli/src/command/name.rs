@@ -22,7 +22,7 @@ pub(crate) struct Name {
     /// A simple name; alone, its address is printed
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// What it stands for: an address, or another name
+    /// The address or the other name that it stands for
     #[arg(value_name = "ADDRESS", conflicts_with = "remove")]
     address: Option<String>,
     /// Take the name out

@@ -18,13 +18,13 @@ pub(super) struct Passing {
     /// The thread, one of its messages, or `last`
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// Who gets it: a name or an address
+    /// The receiver: a name or an address
     #[arg(long, value_name = "TO")]
     to: String,
-    /// Who sends it, in the direction line
+    /// The sender, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
-    /// What the receiver has to be able to do; may be given again
+    /// A capability that the receiver must have; may be given again
     #[arg(long, value_name = "WORD")]
     capability: Vec<String>,
     /// Words of your own, before the conversation

@@ -58,7 +58,7 @@ pub(crate) struct Paste {
     /// The text answers this message: its id or the beginning of it; alone, the latest one without an answer
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     as_reply_to: Option<String>,
-    /// Who said it: one of those whom a poll asks, or the chat that signed with another name
+    /// The sender of the answer: one of those whom a poll asks, or the chat that signed with another name
     #[arg(long, value_name = "NAME", requires = "as_reply_to")]
     from: Option<String>,
     /// Keep a message whose id another one has under an id of its own

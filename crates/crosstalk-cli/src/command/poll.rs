@@ -19,9 +19,9 @@ use clap::{Args, Subcommand};
 
 /// Ask several, and count what they say
 ///
-/// A poll is a message to several; each answers with a ballot, or in prose. What comes out follows from the envelopes
-/// alone: whoever has them gets the same result, byte for byte. Without options, a poll asks several for their own words,
-/// and nothing is counted.
+/// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
+/// whoever has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
+/// nothing is counted.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"

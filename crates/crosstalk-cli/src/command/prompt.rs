@@ -13,7 +13,7 @@ use crosstalk_protocol::{Assistant, primer};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt --copy")]
 pub(crate) struct Prompt {
-    /// Whom it is for: chats differ in what they do to an answer
+    /// The chat that it is for: chats differ in what they do to an answer
     #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = PrimerReader::Any)]
     reader: PrimerReader,
     /// Put it on the clipboard as well

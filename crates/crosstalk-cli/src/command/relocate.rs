@@ -16,8 +16,9 @@ use serde_json::json;
 
 /// Move a message that was filed with the wrong question
 ///
-/// The message is filed with another one from now on: its thread, what it answers and what it settles follow. What answers it
-/// goes along. Nothing in the message changes, and a signature stays what it is: where a message is filed is known here only.
+/// The message is filed with another one from now on: its thread, what it answers and what it settles follow. Its answers
+/// go along. Nothing in the message changes, and a signature stays what it is: where a message is filed is known here
+/// only.
 #[derive(Args, Debug)]
 #[command(
     name = "move",

@@ -11,15 +11,15 @@ use clap::Args;
 
 /// Write a message, keep it, and put it on the clipboard
 ///
-/// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. Who you are, what it
-/// is about and what it wants come from the settings and the text, unless you say so. Several receivers get a message
-/// each, in one thread, and `crosstalk show --compare` puts their answers side by side.
+/// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. The settings and the
+/// text say who you are, what it is about and what it wants, unless you say so. Several receivers get a message each, in
+/// one thread, and `crosstalk show --compare` puts their answers side by side.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt,claude \"Which of the two endpoints should stay?\"   # asks both\n  crosstalk send chatgpt --fyi --reply-to last \"Thanks, got it.\"   # waits for nothing\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 what it refuses, 16 no answer in time."
 )]
 pub(crate) struct Send {
-    /// Whom it is for: a name, or an address such as chatgpt://thread/xyz789; several with commas between them
+    /// The receiver: a name, or an address such as chatgpt://thread/xyz789; several with commas between them
     #[arg(value_name = "TO")]
     to: String,
     #[command(flatten)]

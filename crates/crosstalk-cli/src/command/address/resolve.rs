@@ -20,8 +20,8 @@ use std::path::PathBuf;
 /// Find the address of a simple name, and show each step
 ///
 /// A URL is an address already. A simple name is looked for in your names, see `crosstalk name`, and with --dns in the
-/// domain that --domain or the setting `domain` gives, at _crosstalk-addr.NAME.DOMAIN. What is not found stays a name,
-/// which a person resolves: that is no failure, unless --require is given.
+/// domain that --domain or the setting `domain` gives, at _crosstalk-addr.NAME.DOMAIN. A name that is not found stays a
+/// name, which a person resolves: that is no failure, unless --require is given.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk address resolve CLAUDE\n  crosstalk address resolve 'BROTHER AI' --dns --domain example.com\n  crosstalk address resolve --require --json CLAUDE\n\nExit codes:\n   0  an address was found, or the name stays a name\n  10  E-ROUTE: the name stays a name, and --require was given\n  16  E-TIMEOUT: the DNS did not answer; try again later"

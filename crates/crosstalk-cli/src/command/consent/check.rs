@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// Say whether the consent of a message is enough, without keeping it
 ///
 /// Holds it against the rules, the settings and what is on record here, and names the rule that it breaks and what to do.
-/// Nobody is asked and nothing is written.
+/// The command asks no relay and writes nothing.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk consent check message.txt\n  crosstalk consent check --at 2027-01-01T00:00:00Z --json message.txt | jq .envelopes[0].refusal\n\nExit codes: 0 enough, or none is needed; 11 not enough; 12 no message that can be read; 14 a REVOKE that its\nsender may not make, or that is not surely theirs."

@@ -21,10 +21,10 @@ use crosstalk_protocol::compose::session_text;
     after_help = "Examples:\n  crosstalk consent grant claude://session/abc123 --scope medical --expires 2027-01-01T00:00:00Z\n  crosstalk consent grant chatgpt --scope pii --scope location --id trip-2026 --reply-to last\n\nExit codes: as of crosstalk send; 11 if the consent is not enough for the law that it names."
 )]
 pub(super) struct Grant {
-    /// Who gets it: a name or an address
+    /// The receiver: a name or an address
     #[arg(value_name = "TO")]
     to: String,
-    /// What it covers: pii, medical, financial, biometric, location, a word of your own; may be given again
+    /// The scopes that it covers: pii, medical, financial, biometric, location, a word of your own; may be given again
     #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
     scope: Vec<String>,
     /// When it ends: 30d, 12h, 8w, a date or a time
@@ -42,7 +42,7 @@ pub(super) struct Grant {
     /// Words of your own
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Who sends it, in the direction line
+    /// The sender, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]

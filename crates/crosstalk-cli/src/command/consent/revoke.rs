@@ -30,10 +30,10 @@ pub(super) struct Revoke {
     /// Why, in a line
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who is told; else who got the consent
+    /// The receiver of the REVOKE; without it, the one who got the consent
     #[arg(long, value_name = "TO")]
     to: Option<String>,
-    /// Who sends it, in the direction line
+    /// The sender, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]

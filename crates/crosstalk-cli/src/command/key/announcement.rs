@@ -10,7 +10,7 @@ use crosstalk_envelope::{Builder, Document, Reading, id};
 /// Who tells whom.
 #[derive(Args, Debug)]
 pub(super) struct Sides {
-    /// Whom the message is for
+    /// The receiver of the message
     #[arg(long, value_name = "ADDRESS", default_value = "EVERYONE")]
     to: String,
     /// The sender of the message, as you call yourself in others; else the id of the key

@@ -17,7 +17,7 @@ use crosstalk_store::{StoredKey, TrustStoreError};
 
 /// Revoke a key, and print the message that says so
 ///
-/// Who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed.
+/// Everyone who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed.
 /// Nothing takes a revocation back.
 #[derive(Args, Debug)]
 #[command(

@@ -19,10 +19,10 @@ use crosstalk_store::{Handover, StoredKey, TrustStoreError};
 
 /// Put a new key in the place of an old one, and print the message that says so
 ///
-/// Both keys sign the message. Who imports it with `crosstalk trust import` takes the new key for the old one. The
-/// old key signs nothing from now on here; what it signed until the end of the grace period goes on to count. A
-/// passphrase of the old key is that of the new one. Whoever misses the message sees the same in every message that you
-/// sign with --with-key.
+/// Both keys sign the message. Everyone who imports it with `crosstalk trust import` takes the new key for the old one.
+/// The old key signs nothing from now on here; what it signed until the end of the grace period goes on to count. A
+/// passphrase of the old key is that of the new one. Everyone who misses the message sees the same in every message that
+/// you sign with --with-key.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key rotate alice@example.com > rotation.txt\n  crosstalk key rotate alice@example.com --new-id alice@example.com/2 --grace 90 > rotation.txt\n  crosstalk key rotate alice@example.com/2 --again"

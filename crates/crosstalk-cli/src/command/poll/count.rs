@@ -28,7 +28,7 @@ pub(super) struct Count {
     /// The answer: its id or the beginning of it, `last`, or its digest
     #[arg(value_name = "MESSAGE")]
     answer: String,
-    /// What it chooses, in the words of the poll
+    /// The option that it chooses, in the words of the poll
     #[arg(
         long = "as",
         value_name = "CHOICE",

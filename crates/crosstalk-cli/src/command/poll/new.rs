@@ -30,10 +30,10 @@ pub(super) struct New {
     /// The question; `-` is stdin
     #[arg(value_name = "TEXT")]
     text: String,
-    /// What can be chosen; once for each
+    /// An option to choose; once for each
     #[arg(long = "option", short = 'o', value_name = "OPTION")]
     options: Vec<String>,
-    /// Who is asked, by name or address; once for each
+    /// A voter, by name or address; once for each
     #[arg(long = "target", short = 't', value_name = "ADDRESS", required = true)]
     targets: Vec<String>,
     /// How it is counted; without options it is open
@@ -45,28 +45,28 @@ pub(super) struct New {
     /// Up to when answers count: a time, or 30m, 2h, 3d from now
     #[arg(long, value_name = "TIME", value_parser = deadline)]
     deadline: Option<Timestamp>,
-    /// Nobody but you sees choices before the poll is closed: answers are addressed to who asks
+    /// Hide choices from everyone but you until the poll is closed: answers are addressed to the asker
     #[arg(long)]
     secret: bool,
-    /// What happens in a tie
+    /// How a tie is decided
     #[arg(long, value_enum, value_name = "RULE")]
     ties: Option<Ties>,
     /// The fewest and the most points of an option, as 0-10; for --type score
     #[arg(long, value_name = "LEAST-MOST", value_parser = points)]
     range: Option<String>,
-    /// What those who are asked are called together, in the direction line
+    /// The name of all voters together, in the direction line
     #[arg(long, value_name = "NAME", default_value = "VOTERS")]
     group: String,
     /// Where the result goes besides; answers go to who asks
     #[arg(long, value_name = "ADDRESS")]
     result_to: Option<String>,
-    /// Who asks, in the direction line
+    /// The asker, in the direction line
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
-    /// Who speaks
+    /// The speaker: the `user` header
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// What it is about; else the first words of the question
+    /// The subject (`context`); without it, the first words of the question
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Write the keys that are known, for another machine or another person
 ///
-/// Answers of DNS are not among them. Who imports the file believes what you believe.
+/// Answers of DNS are not among them. Everyone who imports the file trusts the keys that you trust.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust export > trust.toml\n  crosstalk trust export /media/stick/trust.toml"
