@@ -111,10 +111,10 @@ impl fmt::Display for Trouble {
             )?;
         }
         if refused.status == 401 {
+            let url = shell::word(url);
             write!(
                 f,
-                "\n  If you have a token, `crosstalk relay add {} --token-file FILE` keeps it here.",
-                shell::word(url)
+                "\n  If you have a token, `crosstalk relay add {url} --token-file FILE` keeps it here."
             )?;
         }
         match self.retry_after() {

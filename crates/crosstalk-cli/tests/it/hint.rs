@@ -70,6 +70,17 @@ fn hints(path: &Path) -> Vec<Hint> {
             is_told: !is_comment && !is_form,
         });
     }
+    // Commands that get the options of a relay: `data.command("token list")`, and those of its start.
+    for (at, start) in source.match_indices("command(\"") {
+        let words = source[at + start.len()..].split('"').next().unwrap();
+        let is_start = words.is_empty() || words.starts_with("--");
+        let number = source[..at].lines().count();
+        found.push(Hint {
+            line: format!("crosstalk {}{words}", if is_start { "serve " } else { "" }),
+            place: format!("{}:{number}", path.display()),
+            is_told: true,
+        });
+    }
     found
 }
 

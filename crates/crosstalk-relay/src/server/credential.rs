@@ -254,15 +254,15 @@ fn rejected(why: &str, wanted: Role) -> Fault {
 /// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is
 /// for the operator to know.
 fn ask_for_token(wanted: Role) -> String {
-    let options = match wanted {
-        Role::Monitor => "monitor",
-        Role::Admin => "admin",
-        Role::Person => "person --for ADDRESS",
-        Role::Agent | Role::Signer => "agent --for ADDRESS",
+    let create = match wanted {
+        Role::Monitor => "`crosstalk token create NAME --role monitor --data DIR`",
+        Role::Admin => "`crosstalk token create NAME --role admin --data DIR`",
+        Role::Person => "`crosstalk token create NAME --role person --for ADDRESS --data DIR`",
+        Role::Agent | Role::Signer => {
+            "`crosstalk token create NAME --role agent --for ADDRESS --data DIR`"
+        }
     };
-    format!(
-        "ask the relay operator for one (`crosstalk token create NAME --role {options} --data DIR`)"
-    )
+    format!("ask the relay operator for one ({create})")
 }
 
 fn of_record(token: TokenRecord) -> ([u8; 32], Token) {

@@ -40,7 +40,7 @@ pub(super) struct World {
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     cast: [Participant; 3],
     clients: [Client; 3],
-    /// The one who runs the relay.
+    /// The relay operator.
     pub(super) admin: Client,
     /// Whose keys everybody has compared.
     pub(super) trust: Trust,

@@ -319,7 +319,8 @@ fn commands_on_the_data_folder_know_the_relay_that_was_started_there() {
     // It does not know the configuration either, and says how to add it.
     let unknown = kalle.does(&["backup", "--data", &data, &path("unknown.tar")]);
     let wanted = format!("--force --config CONFIG --data {data}");
-    assert!(unknown.err.contains(&wanted), "{}", unknown.err);
+    let said = unknown.err.replace('\n', " ");
+    assert!(said.contains(&wanted), "{said}");
     let named = [
         "backup",
         "--data",
@@ -344,12 +345,9 @@ fn commands_on_the_data_folder_know_the_relay_that_was_started_there() {
     }
     std::fs::remove_file(path("elsewhere.toml")).unwrap();
     let gone = kalle.does(&["backup", "--data", &data, &path("gone.tar")]);
-    assert!(
-        gone.err
-            .contains("elsewhere.toml, with which the relay was started, is not in this backup"),
-        "{}",
-        gone.err
-    );
+    let said = gone.err.replace('\n', " ");
+    let wanted = "elsewhere.toml, with which the relay was started, is not in this backup";
+    assert!(said.contains(wanted), "{said}");
 
     // Without its key, nothing is signed in the name of the relay, and no other key is made.
     std::fs::rename(path("relay/keys"), path("keys")).unwrap();

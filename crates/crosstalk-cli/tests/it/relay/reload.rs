@@ -270,7 +270,7 @@ fn a_check_names_everything_that_keeps_a_relay_from_its_start() {
     std::fs::write(data.join("relay.toml"), "").unwrap();
     std::fs::remove_file(data.join("trust.toml")).unwrap();
     assert_eq!(
-        check(&["--log", "loud"]),
+        check(&["--log", "relay=loud"]),
         (i32::from(exit::USAGE), vec!["log level".to_owned()])
     );
     // The port of another program, which the start would find as well.
@@ -293,32 +293,19 @@ fn a_check_names_everything_that_keeps_a_relay_from_its_start() {
 fn a_check_leaves_a_running_relay_alone() {
     let kalle = Person::new("check-running", "kalle");
     let relay = Relay::start(&kalle.home, &[]);
-    let address = relay.url.strip_prefix("http://").unwrap();
-    let words = ["serve", "--check", "--data", relay.data(), "--listen"];
-    let check = kalle.run(&[&words[..], &[address]].concat());
-    assert_eq!(check.code, 0, "{}{}", check.out, check.err);
-    assert!(
-        check
-            .out
-            .contains("the relay that runs on this data folder listens there now"),
-        "{}",
-        check.out
-    );
-    assert!(super::client::http(&relay.url, "/healthz").contains("ok"));
-    let url = relay.url.clone();
+    let (url, data) = (relay.url.clone(), relay.data().to_owned());
+    let address = url.strip_prefix("http://").unwrap();
+    let check = || kalle.run(&["serve", "--check", "--data", &data, "--listen", address]);
+    let ended = check();
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    let wanted = "the relay that runs on this data folder listens there now";
+    assert!(ended.out.contains(wanted), "{}", ended.out);
+    assert!(super::client::http(&url, "/healthz").contains("ok"));
     relay.stop();
     // Now the port is that of somebody else.
-    let address = url.strip_prefix("http://").unwrap();
     let other = std::net::TcpListener::bind(address).unwrap();
-    let check = kalle.run(
-        &[
-            &words[..3],
-            &[kalle.home.path("relay").to_str().unwrap()],
-            &["--listen", address],
-        ]
-        .concat(),
-    );
-    assert_eq!(check.code, 1, "{}", check.out);
+    let ended = check();
+    assert_eq!(ended.code, 1, "{}", ended.out);
     drop(other);
 }
 

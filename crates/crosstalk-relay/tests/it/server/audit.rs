@@ -165,7 +165,7 @@ fn refusals_are_written_down_and_the_end_is_signed() {
     assert_eq!(tree.root(latest.size), Some(latest.root));
 }
 
-/// What a log shows is for those whom it concerns: entries for who runs the relay, receipts for who sees the message.
+/// What a log shows is for those whom it concerns: entries for the operator, receipts for whoever sees the message.
 #[test]
 fn everybody_sees_their_part() {
     let plan = plan()

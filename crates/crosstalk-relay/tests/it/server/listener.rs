@@ -60,7 +60,7 @@ fn similar_address_is_told_only_to_who_may_know_of_it() {
     }
 }
 
-/// A look by who runs the relay is not one by the recipient.
+/// A look by the operator is not one by the recipient.
 #[test]
 fn looks_of_others_do_not_count() {
     let house = Plan::default()

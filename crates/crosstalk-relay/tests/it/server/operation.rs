@@ -1,4 +1,4 @@
-//! What who runs a relay looks at, and how it ends.
+//! What the operator of a relay looks at, and how it ends.
 
 use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
