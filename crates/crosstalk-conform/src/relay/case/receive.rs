@@ -80,7 +80,7 @@ async fn typed(p: &Probe, name: &str, value: &str) -> Step {
 }
 
 async fn type_json(p: &Probe) -> Step {
-    typed(p, "Content-Type", "application/json").await?;
+    typed(p, "Content-Type", "text/html").await?;
     typed(p, "Content-Type", "application/octet-stream").await
 }
 
