@@ -64,6 +64,7 @@ async fn a_good_relay_passes_all_of_it() {
         "hold-once",
         "hold-refused",
         "hold-ended",
+        "json",
         "rate-flood",
         "for-now",
         "slow-head",

@@ -3460,6 +3460,14 @@ pub mod rule {
         help: "",
         drops: false,
     };
+    /// HTP-007: A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to.
+    pub static HTTP_JSON: Rule = Rule {
+        id: "HTP-007",
+        code: None,
+        title: "A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to",
+        help: "",
+        drops: false,
+    };
     /// HTP-010: A relay answers an accepted message with an ACK that has a receipt.
     pub static HTTP_RECEIPT: Rule = Rule {
         id: "HTP-010",
@@ -4657,6 +4665,7 @@ pub mod rule {
         &HTTP_REFUSAL,
         &HTTP_STATUS,
         &HTTP_SYSTEM_ANSWERS,
+        &HTTP_JSON,
         &HTTP_RECEIPT,
         &HTTP_DURABLE,
         &HTTP_REPLAY,

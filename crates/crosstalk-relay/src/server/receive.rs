@@ -59,7 +59,7 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// The envelope that JSON describes, with ids where it has none (HTP-028).
+/// The envelope that JSON describes, with ids where it has none (HTP-007).
 fn envelope_of(json: &[u8]) -> Result<String, Fault> {
     let json = std::str::from_utf8(json).map_err(|_| {
         Fault::format("The body is not UTF-8.\nWhat to do: send the JSON as UTF-8.")

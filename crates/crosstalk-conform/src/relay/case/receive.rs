@@ -1,12 +1,16 @@
-//! Handing in: what is read, and how (HTP-001 to HTP-003).
+//! Handing in: what is read, and how (HTP-001 to HTP-003, HTP-007).
 
 use super::case;
 use crate::relay::Case;
-use crate::relay::probe::{Probe, Step, acked, envelope, need, receive, refused, same};
+use crate::relay::probe::{
+    Probe, Step, acked, entry_of, envelope, inbox_path, need, object, receive, refused, same,
+    skipped, strict, word,
+};
 use crate::relay::wire::Request;
 use crosstalk_envelope::limit::{ENVELOPE_BYTES, LINE_BYTES};
 use crosstalk_envelope::registry::{ErrorCode, rule};
 use crosstalk_envelope::{Document, Reading};
+use serde_json::json;
 
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
@@ -18,6 +22,7 @@ pub(super) const CASES: &[Case] = &[
     case!("type-charset", &rule::HTTP_MEDIA_TYPE, "another charset is 415", latin),
     case!("type-compressed", &rule::HTTP_MEDIA_TYPE, "a compressed body is 415 and not decompressed", compressed),
     case!("type-identity", &rule::HTTP_MEDIA_TYPE, "Content-Encoding: identity is none", identity),
+    case!("json", &rule::HTTP_JSON, "a message as JSON is the envelope that it describes, and gets its answer as JSON", json),
     case!("one-envelope", &rule::HTTP_ONE_ENVELOPE, "two envelopes in one request are refused, and neither is taken", two),
     case!("strict-prose", &rule::HTTP_ONE_ENVELOPE, "text that is no envelope is refused", prose),
     case!("strict-empty", &rule::HTTP_ONE_ENVELOPE, "an empty body is refused", empty),
@@ -68,6 +73,38 @@ async fn refusal_is_text(p: &Probe) -> Step {
     let answer = p.post("hello").await?;
     need(answer.status != 200, "a refusal", answer.shown())?;
     envelope(&answer).map(drop)
+}
+
+async fn json(p: &Probe) -> Step {
+    let (from, to) = (p.address("a"), p.address("b"));
+    let message = json!({
+        "sender": from, "receiver": to, "user": "conform", "context": "json", "intent": "REQUEST", "body": "As JSON?",
+    });
+    let request = Request::new("POST", "/crosstalk/receive").json(&message);
+    let answer = p.send(request.accept("application/json")).await?;
+    if answer.status == 415 {
+        return skipped("the relay accepts no JSON");
+    }
+    let accepted = object(&answer, 200)?;
+    same("schema", "crosstalk.receive/1", word(&accepted, "schema"))?;
+    let part = |pointer: &str| accepted.pointer(pointer).cloned().unwrap_or_default();
+    need(part("/answer").is_null(), "no answer yet", answer.shown())?;
+    let ack = part("/ack");
+    same(
+        "intent of the ACK",
+        "ACK",
+        word(&part("/ack/intent"), "meaning"),
+    )?;
+    let id = word(&ack, "parent");
+    let inbox = p
+        .send(Request::get(inbox_path(&to, "")).accept("application/json"))
+        .await?;
+    let entry = entry_of(&object(&inbox, 200)?, &to, id)?;
+    let document = strict(word(&entry, "envelope"))?;
+    same("sender", &from, document.sender())?;
+    same("body", "As JSON?", &document.body_text())?;
+    let broken = Request::new("POST", "/crosstalk/receive").json(&json!({"sender": from}));
+    refused(&p.send(broken).await?, 400, ErrorCode::Format).map(drop)
 }
 
 async fn typed(p: &Probe, name: &str, value: &str) -> Step {
