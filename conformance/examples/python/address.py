@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import Any, Mapping
 
@@ -19,7 +18,9 @@ INVISIBLE_IN_ADDRESS = re.compile(
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?![ \t])(.*)", re.DOTALL)
-_REST = re.compile(r"(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?", re.DOTALL)
+_REST = re.compile(
+    r"(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?", re.DOTALL
+)
 _PORT = re.compile(":[0-9]+$")
 _PHONE = re.compile(r"\+?[0-9().-]*[0-9][0-9().-]*(;.*)?", re.DOTALL)
 
@@ -64,6 +65,16 @@ def split(text: str, schemes: Mapping[str, Scheme] = SCHEMES) -> Address:
     return Address(text, kind, scheme, authority, user, host, path, rest["query"], rest["fragment"])
 
 
+def _is_mailbox(address: Address) -> bool:
+    if address.authority is not None or not address.user or not address.host:
+        return False
+    return "/" not in address.host and "" not in address.host.split(".")
+
+
+def _is_phone_number(address: Address) -> bool:
+    return address.authority is None and _PHONE.fullmatch(address.path or "") is not None
+
+
 def find_fault(
     text: str, schemes: Mapping[str, Scheme] = SCHEMES, *, with_invisible: bool = True
 ) -> str | None:
@@ -79,16 +90,13 @@ def find_fault(
         return None
     if re.search("%(?![0-9A-Fa-f]{2})", text):
         return "ADR-007"
-    assert address.scheme is not None and address.path is not None
-    scheme = address.scheme.lower()
+    scheme = (address.scheme or "").lower()
     registered = schemes.get(scheme)
     if registered and registered.form == "authority" and not address.authority:
         return "ADR-003"
-    if scheme == "email":
-        is_mail = address.authority is None and address.user and address.host
-        if not is_mail or "/" in address.host or "" in address.host.split("."):  # type: ignore[operator, union-attr]
-            return "ADR-004"
-    if scheme == "tel" and (address.authority is not None or not _PHONE.fullmatch(address.path)):
+    if scheme == "email" and not _is_mailbox(address):
+        return "ADR-004"
+    if scheme == "tel" and not _is_phone_number(address):
         return "ADR-005"
     return None
 
@@ -118,11 +126,3 @@ def identity_key(text: str) -> tuple[bool, str]:
     start = head + 1 + (2 if address.authority is not None else 0) + user_part
     end = start + len(address.host)
     return True, _fold(text[:head]) + text[head:start] + _fold(text[start:end]) + text[end:]
-
-
-def is_confusing_letter(character: str) -> bool:
-    """Whether a letter beyond ASCII is an ASCII letter or digit in NFKC (LNT-005)."""
-    if character.isascii() or not character.isalpha():
-        return False
-    plain = unicodedata.normalize("NFKC", character)
-    return len(plain) == 1 and plain.isascii() and plain.isalnum()

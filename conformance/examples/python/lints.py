@@ -109,6 +109,14 @@ def _scripts(character: str) -> set[str] | None:
     return _WRITTEN_TOGETHER.get(words[0], {words[0]})
 
 
+def _is_ascii_in_disguise(character: str) -> bool:
+    """Whether a letter beyond ASCII is an ASCII letter or digit in NFKC."""
+    if character.isascii() or not character.isalpha():
+        return False
+    plain = unicodedata.normalize("NFKC", character)
+    return len(plain) == 1 and plain.isascii() and plain.isalnum()
+
+
 def _imitates(name: str) -> bool:
     """LNT-005, for one name or one part of a URL."""
     if name.isascii():
@@ -119,7 +127,7 @@ def _imitates(name: str) -> bool:
     letters = [character for character in name if character.isalpha()]
     if letters and all(letter in _LOOKS_LIKE_ASCII for letter in letters):
         return True
-    return any(map(address.is_confusing_letter, name))
+    return any(map(_is_ascii_in_disguise, name))
 
 
 def _check_names(envelope: Envelope) -> Iterator[Diagnostic]:

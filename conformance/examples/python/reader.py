@@ -323,7 +323,7 @@ def read_draft(data: bytes, *, apply_intents: bool = True) -> Envelope | list[Di
     A text that has no lines to read (not UTF-8, too large, blank) gives its errors alone.
     """
     if len(data) > MAX_FILE_BYTES:
-        return [diagnose("ENV-063"), diagnose("ENV-060")]
+        return [diagnose("ENV-063", message=f"The text has more than {MAX_FILE_BYTES} bytes")]
     decoded = decode(data)
     if isinstance(decoded, Diagnostic):
         return [decoded]

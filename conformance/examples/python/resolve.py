@@ -26,13 +26,16 @@ def _is_record(text: str) -> bool:
     return address.find_fault(text) is None and address.split(text).is_url and _can_stand_in_direction(text)
 
 
+def _to_ascii_lower(text: str) -> str:
+    return re.sub("[A-Z]+", lambda match: match[0].lower(), text)
+
+
 def _dns_name(name: str, domain: str) -> str | None:
     """Makes the name to ask for (ADR-012), or None if the name cannot be a label."""
-    lowered = "".join(character.lower() if character.isascii() else character for character in name)
-    label = re.sub("[ \t]+", "-", lowered.strip(" \t"))
+    label = re.sub("[ \t]+", "-", _to_ascii_lower(name).strip(" \t"))
     if not _LABEL.fullmatch(label):
         return None
-    full = f"_crosstalk-addr.{label}.{domain.removesuffix('.')}"
+    full = f"_crosstalk-addr.{label}.{_to_ascii_lower(domain).removesuffix('.')}"
     return full if len(full) <= MAX_DNS_NAME_CHARACTERS else None
 
 
@@ -84,25 +87,25 @@ def resolve(
 def _look_up(resolution: Resolution, table: dict[str, str]) -> bool:
     """Follows the local table (ADR-011). Returns False after a fault: then nobody asks the DNS."""
     entries = {address.identity_key(key): value for key, value in table.items()}
-    current, visited = resolution.name, set[tuple[bool, str]]()
+    steps: list[tuple[str, str]] = []
+    visited: set[tuple[bool, str]] = set()
+    current = resolution.name
     while not address.split(current).is_url:
         key = address.identity_key(current)
         if key not in entries:
-            resolution.step("not-in-table", name=current)
             break
         visited.add(key)
-        following = entries[key]
-        fault = None
-        if len(visited) > MAX_TABLE_ENTRIES:
-            fault = "table-too-long"
-        elif address.identity_key(following) in visited:
-            fault = "table-loop"
-        if fault:
-            resolution.step(fault, name=current, address=following)
-            resolution.result = resolution.name
+        steps.append((current, entries[key]))
+        current = entries[key]
+        if len(steps) > MAX_TABLE_ENTRIES or address.identity_key(current) in visited:
+            # The way up to the fault decides nothing, so the fault is the only step.
+            fault = "table-too-long" if len(steps) > MAX_TABLE_ENTRIES else "table-loop"
+            resolution.step(fault, name=resolution.name)
             return False
-        resolution.step("table", name=current, address=following)
-        current = following
+    for name, target in steps:
+        resolution.step("table", name=name, address=target)
+    if not address.split(current).is_url:
+        resolution.step("not-in-table", name=current)
     resolution.result = current
     return True
 

@@ -58,7 +58,7 @@ def is_base64(text: str) -> bool:
 
 @dataclass(slots=True)
 class Line:
-    """One line as received (`raw`, `end`) and as every rule sees it (`text`: in NFC, without white space at its end)."""
+    """One line as received (`raw`, `end`), and as every rule sees it (`text`: in NFC, no white space at its end)."""
 
     number: int
     raw: str
