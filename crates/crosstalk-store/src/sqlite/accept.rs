@@ -148,8 +148,8 @@ fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
     let asked = params![party(&arrival.sender), threads];
     let threads = find.query_map(asked, |row| row.get(0))?;
     let mut find = db.prepare_cached(
-        "SELECT i.seq FROM (SELECT seq FROM message WHERE thread = ?1 ORDER BY seq DESC LIMIT ?2) m \
-         JOIN intake i ON i.seq = m.seq WHERE i.truncated = 1 AND i.text <> '' ORDER BY i.seq DESC",
+        "SELECT seq FROM intake WHERE seq IN (SELECT seq FROM message WHERE thread = ?1 ORDER BY seq DESC LIMIT ?2)
+         AND truncated = 1 AND text <> '' ORDER BY seq DESC",
     )?;
     for thread in threads.collect::<Step<Vec<String>>>()? {
         let cut = find.query_map(params![thread, messages], |row| row.get(0))?;
