@@ -1,4 +1,4 @@
-//! `crosstalk conform --program`: the case files against any program.
+//! `crosstalk conform --program CMD`: the case files against any program.
 
 use super::{Conform, ReportFormat};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};

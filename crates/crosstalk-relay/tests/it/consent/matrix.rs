@@ -40,13 +40,13 @@ const KINDS: [&str; 7] = [
 
 /// The rows of the second table.
 const WHENS: [&str; 7] = [
-    "before its end",
-    "at its end",
-    "after its end",
-    "it ends while it waits",
-    "withdrawn before it comes",
-    "withdrawn while it waits",
-    "withdrawn after it was handed out",
+    "before it expires",
+    "at the time at which it expires",
+    "after it expired",
+    "it expires before it is handed out",
+    "revoked before the message arrives",
+    "revoked before the message is handed out",
+    "revoked after the message was handed out",
 ];
 
 const WAYS: [&str; 6] = ["inbox", "copy_paste", "file", "exec", "http", "relay"];
@@ -124,9 +124,9 @@ impl Cell {
             builder = builder.meta("privacy", "Original-Consent-ID", "O");
         }
         let end = match self.when() {
-            "at its end" => 0,
-            "after its end" => -1,
-            "it ends while it waits" => 50,
+            "at the time at which it expires" => 0,
+            "after it expired" => -1,
+            "it expires before it is handed out" => 50,
             _ => 10_000,
         };
         builder
@@ -177,22 +177,22 @@ impl Tables {
         &self.when[&(cell.when().to_owned(), column.to_owned())]
     }
 
-    /// What a message gets when it comes: `taken`, or the rule that refuses it. An end that has passed is named before a
+    /// What a message gets when it comes: `accepted`, or the rule that rejects it. An end that has passed is named before a
     /// consent that is missing, and after one that is denied; a withdrawal last.
     fn at_accept(&self, cell: Cell) -> &str {
         let row = CONTENTS[cell.content].1.to_owned();
         let what = self.what[&(row, KINDS[cell.kind].to_owned())].as_str();
-        let when = self.when(cell, "at accept");
+        let when = self.when(cell, "at intake");
         match (what, when) {
             ("CON-002", _) => what,
             (_, "CON-005") => when,
-            ("taken", _) => when,
+            ("accepted", _) => when,
             _ => what,
         }
     }
 
     fn is_handed_out(&self, cell: Cell) -> bool {
-        self.at_accept(cell) == "taken" && self.when(cell, "handed out") == "yes"
+        self.at_accept(cell) == "accepted" && self.when(cell, "handed out") == "yes"
     }
 }
 
@@ -267,19 +267,19 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         }
     };
 
-    withdraw("withdrawn before it comes");
+    withdraw("revoked before the message arrives");
     let mut taken = Vec::new();
     for cell in Cell::chosen() {
         let answer = house.ask(&Ask::send(cell.text()));
         let document = Document::parse(answer.text(), Reading::Strict);
-        let came = document.meta("error", "Rule").unwrap_or("taken");
+        let came = document.meta("error", "Rule").unwrap_or("accepted");
         assert_eq!(came, tables.at_accept(cell), "{cell:?} {}", answer.text());
-        assert_eq!(answer.status == 200, came == "taken", "{cell:?}");
-        if came == "taken" {
+        assert_eq!(answer.status == 200, came == "accepted", "{cell:?}");
+        if came == "accepted" {
             taken.push(cell);
         }
     }
-    let while_it_waits = "withdrawn while it waits";
+    let while_it_waits = "revoked before the message is handed out";
     withdraw(while_it_waits);
     house.later(100);
     let cancelled = taken.iter().filter(|c| c.when() == while_it_waits).count();
@@ -321,7 +321,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         assert!(!wanted.is_empty());
     }
 
-    withdraw("withdrawn after it was handed out");
+    withdraw("revoked after the message was handed out");
     for cell in &taken {
         let is_there = store.taken_as(&cell.id()).unwrap().is_some();
         let wanted = tables.when(*cell, "text afterwards");
@@ -331,7 +331,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
             .status
             == 200;
         assert_eq!(shown, wanted == "kept", "{cell:?}");
-        if cell.when() != "it ends while it waits" {
+        if cell.when() != "it expires before it is handed out" {
             assert_eq!(is_there, wanted == "kept", "{cell:?}");
         }
     }
