@@ -1,8 +1,9 @@
 //! `crosstalk conform` against servers that are no relays, and against programs.
 
-use crate::run::{Home, run};
+use crate::run::{Home, folder, run};
 use crate::schema::{assert_valid, validator};
 use crosstalk_testing::relay::{Relay, Setup};
+use crosstalk_testing::tier;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -308,4 +309,20 @@ fn case_files_of_a_folder_are_used_instead() {
     let ended = run(&arguments, "");
     assert_eq!(ended.code, 1);
     assert!(ended.err.contains("no case file"), "{}", ended.err);
+}
+
+/// The model implementation in Python passes every case that it supports: all of L0, and in the full run those of L1.
+#[test]
+fn python_model_passes_its_cases() {
+    let model = folder("../../conformance/examples/python/main.py");
+    let program = format!("python3 '{}'", model.display());
+    let (level, is_whole) = tier::size(("L0", true), ("L1", false));
+    let ended = run(
+        &["conform", "--program", &program, "--level", level, "--json"],
+        "",
+    );
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(report["failed"], 0, "{}", ended.out);
+    assert_eq!(report["conforms"], is_whole);
+    assert!(report["passed"].as_u64().unwrap() > 400);
 }
