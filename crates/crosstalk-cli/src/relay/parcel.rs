@@ -15,6 +15,7 @@ use crate::relay::remote::{Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
 use crate::shell;
 use clap::Args;
+use crosstalk_envelope::json::message_of;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
@@ -211,7 +212,7 @@ impl Parcel<'_> {
             Ok(handed) => handed,
             Err(fault) => {
                 let error = told(fault.exit(), fault.to_string());
-                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "error": error});
+                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "parsed_answer": null, "error": error});
                 return Ok((value, fault.exit()));
             }
         };
@@ -232,8 +233,9 @@ impl Parcel<'_> {
             (None, None) if self.wait.is_some() => (None, ErrorCode::Timeout.into()),
             (None, None) => (None, Exit::SUCCESS),
         };
+        let parsed = handed.answer.as_deref().map(message_of);
         let value = json!({
-            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "error": error,
+            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "parsed_answer": parsed, "error": error,
         });
         Ok((value, exit))
     }

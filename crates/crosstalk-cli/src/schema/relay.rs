@@ -19,13 +19,14 @@ fn states() -> Value {
 }
 
 /// What became of a message at a relay, as part of crosstalk.sent/1. `taken` is null where the connection ended before the
-/// relay said whether it has the message.
+/// relay said whether it has the message. `parsed_answer` is the answer as `crosstalk parse --json` prints it.
 pub(super) fn handed() -> Value {
     maybe_object(json!({
         "url": text(),
         "taken": {"type": ["boolean", "null"]},
         "held": {"type": "boolean"},
         "answer": maybe(),
+        "parsed_answer": {"type": ["object", "null"]},
         "error": maybe_object(json!({"exit": number(), "message": text()})),
     }))
 }
