@@ -6,12 +6,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::{count, wrap};
-use crate::relay::remote::Through;
+use crate::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
 use crate::schema::DEAD;
 use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Look at the deliveries that a relay gave up, and try them again
 ///
@@ -82,7 +83,7 @@ impl List {
             return Ok(Exit::SUCCESS);
         }
         if dead.is_empty() {
-            console.talk("nothing was given up\n")?;
+            console.talk("No dead letters.\n")?;
         }
         for one in &dead {
             let reason = one.reason.as_deref().unwrap_or("no reason is given");
@@ -109,8 +110,18 @@ impl Requeue {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let config = Config::open(console)?;
         let remote = self.through.connect(&config, None)?;
-        if remote.requeue(&self.id)? == 0 {
-            let id = &self.id;
+        let id = &self.id;
+        let all_ids = || {
+            let dead = remote.dead(LOOKED_THROUGH.into())?.into_iter();
+            let ids: BTreeSet<String> = dead.map(|letter| letter.id).collect();
+            Ok(ids.into_iter().collect())
+        };
+        let several = || {
+            Failure::Usage(format!(
+                "`{id}` can mean several messages: write more of it (`crosstalk dead` lists them)"
+            ))
+        };
+        if find_by_prefix(id, |id| remote.requeue(id), all_ids, several)? == 0 {
             return Err(Failure::Refused(
                 ErrorCode::Route,
                 format!(

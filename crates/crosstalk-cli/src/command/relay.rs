@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::schema::RELAYS;
-use crate::view;
+use crate::{shell, view};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::Pattern;
@@ -138,6 +138,15 @@ impl Add {
 fn after_add(added: &RelaySetting, config: &Config) -> String {
     let url = escape(&added.url).into_owned();
     let others = || config.relays().iter().filter(|r| r.url != added.url);
+    let is_first = |r: &&RelaySetting| r.is_for_all() && r.profile == added.profile;
+    let first = config.relays().iter().find(is_first);
+    if let Some(first) = first.filter(|r| added.is_for_all() && r.url != added.url) {
+        return format!(
+            "All messages still go to {first}, which was added before {url}: `crosstalk relay remove {word}` lets them go to the new one.",
+            first = escape(&first.url),
+            word = shell::word(&first.url)
+        );
+    }
     if added.is_for_all() {
         let apart: Vec<String> = others()
             .filter(|r| !r.is_for_all())
