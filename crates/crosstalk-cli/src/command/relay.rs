@@ -142,9 +142,10 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
     let first = config.relays().iter().find(is_first);
     if let Some(first) = first.filter(|r| added.is_for_all() && r.url != added.url) {
         return format!(
-            "All messages still go to {first}, which was added before {url}: `crosstalk relay remove {word}` lets them go to the new one.",
+            "All messages still go to {first}, which was added before {new}: `crosstalk relay remove {url}` lets them go to the new one.",
             first = escape(&first.url),
-            word = shell::word(&first.url)
+            new = url,
+            url = shell::word(&first.url)
         );
     }
     if added.is_for_all() {

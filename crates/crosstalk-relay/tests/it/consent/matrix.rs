@@ -203,7 +203,7 @@ fn relay(other: &House, out: &Path) -> House {
         "[[route]]\nto = \"agent://here.example/copy_paste/*\"\nby = \"copy_paste\"\n\
          [[route]]\nto = \"agent://here.example/file/*\"\nby = \"file\"\nfolder = \"{out}/file\"\n\
          [[route]]\nto = \"agent://here.example/exec/*\"\nby = \"exec\"\ninput = \"envelope\"\n\
-         command = [\"sh\", \"-c\", \"cat > {out}/exec/$$\"]\n\
+         command = [\"sh\", \"-c\", \"cat > {out}/exec/$$; echo Done.\"]\n\
          [[route]]\nto = \"agent://here.example/http/*\"\nby = \"http\"\nallow_private = true\n\
          url = \"http://127.0.0.1:{port}/crosstalk/receive\"\n\
          [[route]]\nto = \"agent://here.example/relay/*\"\nby = \"relay\"\nallow_private = true\n\
