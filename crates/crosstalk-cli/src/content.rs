@@ -10,6 +10,7 @@ use crate::editor::{self, Composed, Draft};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, is_piped, shown_path};
+use crate::ledger::Renewal;
 use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
 use crate::relay::handing::Attached;
@@ -211,7 +212,7 @@ impl Content {
         let config = &desk.config;
         // Whatever speaks against it is said before anybody writes a text.
         self.require_sense(answered, receivers)?;
-        self.tell_new_consent(console, desk)?;
+        let expires = self.tell_consent(console, desk, (sender, receivers))?;
         let attachments = self.attachments()?;
         let corrected = self.corrected(console, desk)?;
         let meta = self.meta.iter().map(|m| {
@@ -269,7 +270,7 @@ impl Content {
                 .intent(&intent)
                 .body(&text);
             builder = self.routing(builder, config, &intent, receiver);
-            builder = self.privacy(builder, &redacted);
+            builder = self.privacy(builder, &redacted, expires);
             for (number, value) in (1..).zip(&attachments) {
                 builder = builder.meta("attachments", format!("A{number}"), value);
             }
@@ -326,7 +327,12 @@ impl Content {
         builder
     }
 
-    fn privacy(&self, mut builder: Builder, redacted: &[&str]) -> Builder {
+    fn privacy(
+        &self,
+        mut builder: Builder,
+        redacted: &[&str],
+        expires: Option<Timestamp>,
+    ) -> Builder {
         let consent = self.consent.as_deref().map(|c| match c {
             "explicit_yes" | "transferred_with_approval" => format!("{c}_{}", clock::now()),
             _ => c.to_owned(),
@@ -341,7 +347,7 @@ impl Content {
             ("PII", pii.map(str::to_owned)),
             ("Consent", consent),
             ("Scope", self.scope.clone()),
-            ("Expires", self.expires.map(|t| t.to_string())),
+            ("Expires", expires.map(|t| t.to_string())),
             ("Jurisdiction", self.jurisdiction.clone()),
             ("Consent-ID", self.consent_id.clone()),
             ("Redacted-Fields", fields),
@@ -360,20 +366,51 @@ impl Content {
         consent.is_some_and(|c| Consent::parse(c).kind == kind)
     }
 
-    /// A consent that nobody knows yet is granted by the message itself: a typing error does the same.
-    fn tell_new_consent(&self, console: &mut Console, desk: &Desk) -> Result<(), Failure> {
+    /// Tells what the message does to the consent that it names, and gives the end that it writes. A consent that nobody
+    /// knows yet is granted by the message itself: a typing error does the same.
+    fn tell_consent(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        (sender, receivers): (&str, &[String]),
+    ) -> Result<Option<Timestamp>, Failure> {
         let Some(id) = &self.consent_id else {
-            return Ok(());
+            return Ok(self.expires);
         };
+        if !self.has_consent(ConsentKind::ExplicitYes) {
+            return Ok(self.expires);
+        }
         let store = desk.messages(console)?;
         let known = store.map(|s| s.grant(id)).transpose()?.flatten();
-        if known.is_some() || !self.has_consent(ConsentKind::ExplicitYes) {
-            return Ok(());
+        let Some(known) = known else {
+            console.note(&format!(
+                "the consent {} is new: this message grants it",
+                view::line(id)
+            ))?;
+            return Ok(self.expires);
+        };
+        if self.writes_end() {
+            return Ok(self.expires);
         }
-        console.note(&format!(
-            "the consent {} is new: this message grants it",
-            view::line(id)
-        ))
+        let further = self.target.iter().map(|t| resolve_typed(&desk.config, t));
+        let to: Vec<String> = receivers.iter().cloned().chain(further).collect();
+        // Personal data counts as a scope of its own.
+        let pii = matches!(self.pii, Some(Pii::Present)).then_some("pii");
+        let named = self.scope.as_deref().into_iter().chain(pii);
+        let scopes: Vec<String> = named.flat_map(words).collect();
+        let renewal = Renewal {
+            sender,
+            to: &to,
+            scopes: &scopes,
+            expires: self.expires,
+        };
+        renewal.tell(console, &known, clock::now())
+    }
+
+    /// Whether the end of the consent is written as META.
+    fn writes_end(&self) -> bool {
+        let mut meta = self.meta.iter().filter_map(|m| split_meta(m).ok());
+        meta.any(|(block, key, _)| block == "privacy" && key.eq_ignore_ascii_case("Expires"))
     }
 
     /// Nothing is sent against a person's word, with a consent that is over, or as the answer to nothing.
@@ -473,7 +510,12 @@ impl Content {
     }
 }
 
-/// A file that a message names.
+/// The words of a list.
+fn words(list: &str) -> impl Iterator<Item = String> {
+    let words = list.split(',').map(str::trim);
+    words.filter(|w| !w.is_empty()).map(str::to_owned)
+}
+
 /// What a consent is for is at least a word.
 pub(crate) fn scope(text: &str) -> Result<String, String> {
     match text.trim() {
@@ -485,6 +527,7 @@ pub(crate) fn scope(text: &str) -> Result<String, String> {
     }
 }
 
+/// A file that a message names.
 pub(crate) fn attached(path: &Path) -> Result<Attached, Failure> {
     attachment::describe(path, false).map(|(_, attached)| attached)
 }

@@ -10,7 +10,7 @@ use crosstalk_protocol::consent::{
     self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
     Withdrawn,
 };
-use crosstalk_protocol::store::{Arrival, Outcome, StoreError};
+use crosstalk_protocol::store::{Arrival, Outcome, StoreError, is_same_party};
 use crosstalk_protocol::{Admitted, Word};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
@@ -129,6 +129,83 @@ impl Said {
             }),
             None => consent::judge(&claim, &party, known),
         }
+    }
+}
+
+/// The terms of a consent that is granted again under its name.
+pub(crate) struct Renewal<'r> {
+    /// Who grants it.
+    pub(crate) sender: &'r str,
+    pub(crate) to: &'r [String],
+    pub(crate) scopes: &'r [String],
+    pub(crate) expires: Option<Timestamp>,
+}
+
+impl Renewal<'_> {
+    /// Tells what changes of a consent on record, and gives the end that the message has to name: its own, or else the
+    /// earlier one, which the renewal keeps.
+    pub(crate) fn tell(
+        &self,
+        console: &mut Console,
+        before: &Grant,
+        at: Timestamp,
+    ) -> Result<Option<Timestamp>, Failure> {
+        if !is_same_party(&before.granter, self.sender) || before.standing(at) == "revoked" {
+            return Ok(self.expires);
+        }
+        let id = view::line(&before.id);
+        // A consent that is over is renewed only with a new end: the ledger says so.
+        let kept = before.expires.filter(|end| *end > at);
+        let changes = self.changes(before);
+        if !changes.is_empty() {
+            console.note(&format!(
+                "this message changes the terms of the consent {id}: {}",
+                changes.join("; ")
+            ))?;
+        }
+        match (self.expires, kept) {
+            (None, Some(end)) => {
+                console.note(&format!(
+                    "the consent {id} still ends at {end}, and so does this message; --expires gives another end"
+                ))?;
+                Ok(Some(end))
+            }
+            (own, _) => Ok(own),
+        }
+    }
+
+    fn changes(&self, before: &Grant) -> Vec<String> {
+        let list = |words: &[String]| match words.is_empty() {
+            true => "none".to_owned(),
+            false => words
+                .iter()
+                .map(|w| view::line(w))
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let mut changes = Vec::new();
+        let has = |all: &[String], one: &String| all.iter().any(|w| w.eq_ignore_ascii_case(one));
+        let is_same = before.scopes.iter().all(|s| has(self.scopes, s))
+            && self.scopes.iter().all(|s| has(&before.scopes, s));
+        if !is_same {
+            changes.push(format!(
+                "scope {} → {}",
+                list(&before.scopes),
+                list(self.scopes)
+            ));
+        }
+        if let Some(end) = self.expires.filter(|end| before.expires != Some(*end)) {
+            let old = before
+                .expires
+                .map_or_else(|| "no end".to_owned(), |t| t.to_string());
+            changes.push(format!("end {old} → {end}"));
+        }
+        let mut to = before.to.clone();
+        to.extend(self.to.iter().filter(|a| !before.to.contains(a)).cloned());
+        if to != before.to {
+            changes.push(format!("recipients {} → {}", list(&before.to), list(&to)));
+        }
+        changes
     }
 }
 

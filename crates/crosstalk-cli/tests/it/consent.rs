@@ -249,6 +249,7 @@ fn what_is_sent_is_held_to_the_rules() {
     ];
     let ended = home.run_with(&env, &base, "");
     refused(&ended, &rule::CONSENT_SIGNED, "unsigned");
+    assert!(ended.err.contains("`--sign`"), "{}", ended.err);
     let ended = home.run_with(&env, &[&base[..], &["--sign"]].concat(), "");
     assert_eq!(ended.code, 0, "{}", ended.err);
     // Nothing of what was refused was kept.
@@ -445,4 +446,44 @@ fn list_show_and_check_print_what_their_schemas_say() {
     let nobody = Home::new("consent-nobody");
     assert_eq!(kalle(&nobody, &["consent", "check"], &text).code, 0);
     assert_eq!(kalle(&nobody, &["consent", "list"], "").code, 0);
+}
+
+#[test]
+fn a_message_under_a_consent_keeps_the_end_of_the_consent() {
+    let home = with_key("consent-keeps-end");
+    grant(&home, "h4", &["--expires", "2090-01-01T00:00:00Z"]);
+    let until = |home: &Home| {
+        let shown = json(home, &["consent", "show", "h4", "--json"], "");
+        shown["expires"].as_str().map(str::to_owned)
+    };
+    let end = Some("2090-01-01T00:00:00Z".to_owned());
+    assert_eq!(until(&home), end);
+    let sent = kalle(&home, &under("h4", "x"), "");
+    assert_eq!(sent.code, 0, "{}", sent.err);
+    assert!(
+        sent.out.contains("Expires: 2090-01-01T00:00:00Z"),
+        "{}",
+        sent.out
+    );
+    assert!(sent.err.contains("still ends at"), "{}", sent.err);
+    assert_eq!(until(&home), end);
+    // So does a second grant; and what it changes is said.
+    let again = [
+        "consent",
+        "grant",
+        "chatgpt://session/b",
+        "--scope",
+        "pii",
+        "--id",
+        "h4",
+    ];
+    let said = kalle(&home, &again, "").err;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("scope medical → pii"), "{said}");
+    let recipients =
+        "recipients claude://session/abc123 → claude://session/abc123, chatgpt://session/b";
+    assert!(said.contains(recipients), "{said}");
+    assert_eq!(until(&home), end);
+    grant(&home, "h4", &["--expires", "2091-01-01T00:00:00Z"]);
+    assert_eq!(until(&home).as_deref(), Some("2091-01-01T00:00:00Z"));
 }

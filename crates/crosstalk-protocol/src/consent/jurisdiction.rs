@@ -79,7 +79,7 @@ impl Demand {
             Self::Time => "write `Consent: explicit_yes_` and the time",
             Self::End => "write `Expires`",
             Self::Id => "write `Consent-ID`",
-            Self::Signature => "sign the message (`crosstalk sign`)",
+            Self::Signature => "sign the message (`--sign` of the command that sends it)",
             Self::Longest => "write an earlier `Expires`",
         }
     }

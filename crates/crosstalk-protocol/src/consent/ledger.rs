@@ -278,6 +278,7 @@ pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms,
             // Longer or wider than before, and never than what it goes back to.
             true => {
                 not_withdrawn(grant)?;
+                keeps_end(grant, claim, party, &mut terms)?;
                 originals.extend(grant.originals.iter().cloned());
             }
             false => relies_on(grant, claim, party, &mut terms)?,
@@ -327,6 +328,36 @@ fn not_withdrawn(grant: &Grant) -> Result<(), Refusal> {
     ))
 }
 
+/// A renewal that names no end keeps the earlier one: an end never goes away unsaid.
+fn keeps_end(
+    grant: &Grant,
+    claim: &Claim,
+    party: &Party<'_>,
+    terms: &mut Terms,
+) -> Result<(), Refusal> {
+    if claim.expires.is_some() {
+        return Ok(());
+    }
+    not_over(grant, party, "name a new end in `Expires` (`--expires`)")?;
+    terms.expires = earliest(terms.expires, grant.expires);
+    Ok(())
+}
+
+fn not_over(grant: &Grant, party: &Party<'_>, todo: &str) -> Result<(), Refusal> {
+    match grant.expires.filter(|end| *end <= party.at) {
+        Some(end) => Err(refuse(
+            &rule::CONSENT_OVER,
+            &format!("The consent {} ended at {end}", shown(&grant.id)),
+            todo,
+        )),
+        None => Ok(()),
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    [one, other].into_iter().flatten().min()
+}
+
 /// Holds the end of a message against the consent that it goes back to.
 fn not_longer(grant: &Grant, claim: &Claim) -> Result<(), Refusal> {
     match (claim.expires, grant.expires) {
@@ -362,13 +393,7 @@ fn relies_on(
             "let one of them hand the conversation over; a consent of your own needs another name",
         ));
     }
-    if let Some(end) = grant.expires.filter(|end| *end <= party.at) {
-        return Err(refuse(
-            &rule::CONSENT_OVER,
-            &format!("The consent {id} ended at {end}"),
-            "ask for it again",
-        ));
-    }
+    not_over(grant, party, "ask for it again")?;
     if let Some(scope) = grant.lacks(claim) {
         return Err(refuse(
             &rule::CONSENT_WIDER,
@@ -379,7 +404,7 @@ fn relies_on(
             "ask for consent to it, or take out what needs it (`crosstalk redact`)",
         ));
     }
-    terms.expires = [terms.expires, grant.expires].into_iter().flatten().min();
+    terms.expires = earliest(terms.expires, grant.expires);
     Ok(())
 }
 

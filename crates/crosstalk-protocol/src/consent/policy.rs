@@ -131,7 +131,8 @@ pub fn check(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
                 "A consent for the scope {} has to be signed with a trusted key here, and this message is not",
                 shown(&scope)
             ),
-            "sign it (`crosstalk sign`), with an id, to a receiver that is a URL, and have the key pinned",
+            "send it with `--sign` (`crosstalk config set sign true` signs everything that you send), with an id, to a receiver \
+             that is a URL, and have the key pinned",
         ));
     }
     lawful(claim, setting)

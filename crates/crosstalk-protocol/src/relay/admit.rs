@@ -357,7 +357,10 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
         return Ok(());
     }
     let (why, todo) = match verdict.word() {
-        Word::Unsigned => ("is not signed", "sign it (`crosstalk sign`)"),
+        Word::Unsigned => (
+            "is not signed",
+            "sign it (`--sign` of the command that sends it)",
+        ),
         _ => (
             "is signed with a key that nobody vouches for",
             "ask the relay operator to compare the key and pin it for this sender (`CROSSTALK_HOME=DIR crosstalk trust pin ID \

@@ -6,11 +6,13 @@ use crate::content::scope;
 use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::ledger::Renewal;
 use crate::outgoing::Delivery;
 use crate::recipient::resolve_typed;
 use clap::Args;
 use crosstalk_envelope::{Builder, CoreHeader, Intent, Timestamp};
 use crosstalk_protocol::compose::session_text;
+use crosstalk_protocol::consent::LedgerStore as _;
 
 /// Say yes: make, sign and keep a message that grants a consent
 ///
@@ -73,6 +75,7 @@ impl Grant {
         delivery.require_key(desk)?;
         let at = clock::now();
         let id = self.id.clone().unwrap_or_else(|| desk.new_id());
+        let expires = self.end(console, desk, (&id, &sender, &receiver))?;
         let intent = match asked {
             Some(_) => Intent::Respond,
             None => Intent::Broadcast,
@@ -93,7 +96,7 @@ impl Grant {
             .intent(intent.as_str())
             .meta("privacy", "Consent", format!("explicit_yes_{at}"))
             .meta("privacy", "Scope", self.scope.join(", "));
-        if let Some(end) = self.expires {
+        if let Some(end) = expires {
             builder = builder.meta("privacy", "Expires", end.to_string());
         }
         if !self.jurisdiction.is_empty() {
@@ -101,17 +104,38 @@ impl Grant {
         }
         let builder = builder
             .meta("privacy", "Consent-ID", &id)
-            .body(self.words(&id, delivery.signs(desk)))
+            .body(self.words(&id, expires, delivery.signs(desk)))
             .visible();
         delivery.dispatch(console, desk, &builder, &[])
     }
 
+    /// When it ends: one that is on record keeps its end, unless another is named. Says what changes.
+    fn end(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        (id, sender, receiver): (&str, &str, &str),
+    ) -> Result<Option<Timestamp>, Failure> {
+        let store = desk.messages(console)?;
+        let known = store.map(|s| s.grant(id)).transpose()?.flatten();
+        let Some(known) = known else {
+            return Ok(self.expires);
+        };
+        let renewal = Renewal {
+            sender,
+            to: &[receiver.to_owned()],
+            scopes: &self.scope,
+            expires: self.expires,
+        };
+        renewal.tell(console, &known, clock::now())
+    }
+
     /// What the message says to people.
-    fn words(&self, id: &str, is_signed: bool) -> String {
+    fn words(&self, id: &str, expires: Option<Timestamp>, is_signed: bool) -> String {
         if let Some(note) = &self.note {
             return note.clone();
         }
-        let end = match self.expires {
+        let end = match expires {
             Some(end) => format!(" until {end}"),
             None => String::new(),
         };
