@@ -61,7 +61,7 @@ impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let mut source = self.place.open(console)?;
         let key = source.key()?;
-        empty(&self.out)?;
+        require_empty(&self.out)?;
         let progress = Progress::start("reading the log");
         let is_part = self.thread.is_some()
             || self.message.is_some()
@@ -167,10 +167,12 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Nothing else is in the folder: what is there would count as part of the bundle.
-fn empty(folder: &Path) -> Result<(), Failure> {
-    make_folder(folder).map_err(|e| at(folder, e))?;
-    let mut entries = std::fs::read_dir(folder).map_err(|e| at(folder, e))?;
+/// Nothing else is in the folder: what is there would count as part of the bundle. It is made when there is something to write.
+fn require_empty(folder: &Path) -> Result<(), Failure> {
+    let mut entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|e| at(folder, e))?,
+    };
     match entries.next() {
         Some(_) => Err(Failure::Failed(format!(
             "{} is not empty: name a new folder",
@@ -184,9 +186,15 @@ fn empty(folder: &Path) -> Result<(), Failure> {
 fn signed(source: &mut Source, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
     source.expire()?;
     let note = source.checkpoint()?;
-    let signed = Note::parse(&note).and_then(|n| n.open(key));
-    let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
-    Ok((note, signed))
+    let parsed = Note::parse(&note);
+    let claimed = parsed.as_ref().ok().and_then(|n| n.claim().ok());
+    match (parsed.and_then(|n| n.open(key)), claimed) {
+        (Ok(signed), _) => Ok((note, signed)),
+        (Err(_), Some(claim)) if claim.origin != key.name() => {
+            Err(source.renamed(&claim.origin, key.name()))
+        }
+        (Err(fault), _) => Err(Failure::Failed(format!("the checkpoint: {fault}"))),
+    }
 }
 
 /// Whether each message that was taken is there, or why it is not.

@@ -9,6 +9,7 @@ use crate::relay::data::{Data, DataArgument};
 use crate::relay::remote::{Remote, Through};
 use crate::shell;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::audit::{
     Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
 };
@@ -41,19 +42,33 @@ pub(super) enum Source {
 }
 
 impl Where {
-    /// Opens the log: over the network if a relay is named, else in the data folder.
+    /// Opens the log: over the network if a relay is named, else in the data folder, else at the relay of the
+    /// settings.
     pub(super) fn open(&self, console: &mut Console) -> Result<Source, Failure> {
-        if self.through.is_named() {
-            if self.data.data.is_some() {
-                let message = "--data and --relay are two logs: name one";
-                return Err(Failure::Usage(message.into()));
-            }
+        let is_folder_named = self.data.data.is_some();
+        if self.through.is_named() && is_folder_named {
+            let message = "--data and --relay are two logs: name one";
+            return Err(Failure::Usage(message.into()));
+        }
+        let data = self.data.folder()?;
+        if self.through.is_named() || (!is_folder_named && !data.store().is_file()) {
             let config = Config::open(console)?;
+            if !self.through.is_named() && config.relays().is_empty() {
+                return Err(Failure::Failed(format!(
+                    "there is no relay in {}, and the settings name none: name the relay with --relay URL, or its data folder \
+                     with --data DIR",
+                    data.folder().display()
+                )));
+            }
             let remote = self.through.connect(&config, None)?;
             return Ok(Source::Remote(Box::new(remote)));
         }
-        let data = self.data.folder()?;
-        data.require()?;
+        if !data.store().is_file() {
+            return Err(Failure::Failed(format!(
+                "there is no relay in {}: name its data folder with --data DIR, or ask the relay with --relay URL",
+                data.folder().display()
+            )));
+        }
         let store = Box::new(data.open()?);
         let name = data.relay_name(&store)?;
         Ok(Source::Local { store, data, name })
@@ -227,6 +242,25 @@ impl Source {
         Failure::Failed(format!(
             "there is nothing in the log {what}: `{log}` shows what there is. Of what is not kept on this machine, the whole id \
              is needed"
+        ))
+    }
+
+    /// The last checkpoint was signed under another name than the relay has now.
+    pub(super) fn renamed(&self, before: &str, now: &str) -> Failure {
+        let (before, now) = (escape(before), escape(now));
+        let back = match self {
+            Self::Local { data, .. } => format!(
+                "start it with the earlier name again (`{} --name {}`), and export then",
+                data.command("serve"),
+                shell::word(&before)
+            ),
+            Self::Remote(_) => {
+                "ask the relay operator to start it with the earlier name again".to_owned()
+            }
+        };
+        Failure::Failed(format!(
+            "the last checkpoint of the log was signed as {before}, and the relay is called {now} now. If the new name is a \
+             mistake, {back}. If it is meant, the relay signs as {now} with the next message that it takes: export after that"
         ))
     }
 

@@ -225,6 +225,19 @@ fn ids_are_found_by_their_beginning_and_nothing_is_no_evidence() {
         std::fs::write(path("r.proof"), receipt).unwrap();
     }
 
+    // Without a data folder, the relay of the settings is asked.
+    let ann = Person::new("audit-settings", "ann");
+    let nowhere = ann.run(&["audit", "receipt", id]);
+    assert_eq!(nowhere.code, 1, "{}", nowhere.err);
+    let said = nowhere.err;
+    assert!(
+        said.contains("--relay URL") && !said.contains("serve"),
+        "{said}"
+    );
+    ann.does(&["relay", "add", &url]);
+    let receipt = ann.does(&["audit", "receipt", id]).out;
+    assert!(receipt.starts_with("c2sp.org/tlog-proof"), "{receipt}");
+
     // What can't be read is said to be so, and not to be another message.
     let message = messages(&path("part1")).remove(0);
     let watch = ["audit", "watch", "--data", &data, "--keep", &path("w.note")];

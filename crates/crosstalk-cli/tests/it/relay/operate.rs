@@ -634,3 +634,32 @@ fn mode(path: &std::path::Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
+
+#[test]
+fn an_export_after_a_change_of_the_name_says_who_signed_the_log() {
+    let kalle = Person::new("renamed", "kalle");
+    let path = |name: &str| kalle.home.path(name).to_str().unwrap().to_owned();
+    let relay = Relay::start(&kalle.home, &["--name", "old.example"]);
+    let data = relay.data().to_owned();
+    kalle.does(&["send", "BOT", "Hello?", "--relay", &relay.url]);
+    relay.stop();
+    Relay::start(&kalle.home, &["--name", "new.example"]).stop();
+    let export = |to: &str| kalle.run(&["audit", "export", "--data", &data, "--out", &path(to)]);
+    let failed = export("bundle");
+    assert_eq!(failed.code, 1, "{}", failed.err);
+    let said = failed.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("signed as old.example"), "{said}");
+    let wanted = format!("`crosstalk serve --data {data} --name old.example`");
+    assert!(said.contains(&wanted), "{said}");
+    assert!(!kalle.home.path("bundle").exists());
+    // The way out that it names.
+    Relay::start(&kalle.home, &["--name", "old.example"]).stop();
+    let exported = export("bundle");
+    assert_eq!(exported.code, 0, "{}", exported.err);
+    // And the other one.
+    let relay = Relay::start(&kalle.home, &["--name", "new.example"]);
+    kalle.does(&["send", "BOT", "Hello again?", "--relay", &relay.url]);
+    relay.stop();
+    let exported = export("second");
+    assert_eq!(exported.code, 0, "{}", exported.err);
+}
