@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::relay::data::{Data, DataArgument, NotAlone, command};
 use crate::relay::keyring::TrustRing;
-use crate::relay::last_start::{self, LastStart};
+use crate::relay::last_start::{self, FailedStart, LastStart};
 use crate::relay::log::{self, LogFormat};
 use crate::relay::resolver::DnsResolver;
 use crate::shell;
@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     /// The form of the log; text on a terminal, else json
     #[arg(long, value_enum, value_name = "FORM")]
     log_format: Option<LogFormat>,
-    /// How much is logged: error, warn, info, debug or trace, or a filter
+    /// How much is logged: off, error, warn, info, debug or trace, or levels for parts as in info,crosstalk_relay=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
     /// Check everything that a start needs, and what routes need, and exit; nothing is started or changed
@@ -107,6 +107,24 @@ impl Overrides {
         Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
     }
 
+    /// What is otherwise than at the last start on this folder, and how to start as then.
+    fn change(&self, data: &Data, name: &str) -> Option<String> {
+        let last = data.last_start();
+        let own = data.config();
+        let own = std::path::absolute(&own).unwrap_or(own);
+        let file = self.absolute_file();
+        let change = last.difference(name, file.as_deref(), &own)?;
+        let before = Self {
+            file: last.config,
+            name: last.name,
+            listen: self.listen,
+        };
+        Some(format!(
+            "{change}. If that is not meant, start it with `{}`",
+            before.command("", data)
+        ))
+    }
+
     /// The configuration, with what the command line says on top.
     fn config(&self, data: &Data) -> Result<Config, Failure> {
         let (mut config, _) = data.read_config(self.file.as_deref())?;
@@ -148,9 +166,14 @@ impl Serve {
             };
             return check::run(&given, self.json, console);
         }
-        let result = self.serve(&data, overrides, console);
+        let result = self.serve(&data, overrides.clone(), console);
         if let Err(fault) = &result {
-            data.note_failure(fault);
+            data.note_failure(FailedStart {
+                config: overrides.absolute_file(),
+                listen: overrides.listen,
+                name: overrides.name,
+                ..FailedStart::new(&fault.to_string())
+            });
         }
         result
     }
@@ -169,6 +192,13 @@ impl Serve {
         let mut running = data.claim().map_err(|fault| not_alone(data, fault))?;
         let format = LogFormat::or_fitting(self.log_format);
         log::start(format, &self.log)?;
+        if let Some(change) = overrides.change(data, &config.name) {
+            match tracing::enabled!(tracing::Level::WARN) {
+                true => tracing::warn!("{change}"),
+                // The log is on stderr as well.
+                false => console.warning(&change)?,
+            }
+        }
         let mut store = data.open()?;
         let owned = store.own()?;
         let tokens = active(&store)?;

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::relay::last_start::{self, LastStart};
+use crate::relay::last_start::{self, FailedStart, LastStart};
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -286,16 +286,13 @@ impl Data {
     }
 
     /// Notes that a start failed, for `serve --health`. While a relay runs on the folder, its own start is what counts.
-    pub(crate) fn note_failure(&self, fault: &Failure) {
+    pub(crate) fn note_failure(&self, failure: FailedStart) {
         if !self.folder.is_dir() {
             return;
         }
         if let Ok(_alone) = self.claim() {
             // Where it can't be written, the message of the failure is all there is.
-            let _ = self
-                .last_start()
-                .and_failed(&fault.to_string())
-                .write(&self.folder);
+            let _ = self.last_start().and_failed(failure).write(&self.folder);
         }
     }
 

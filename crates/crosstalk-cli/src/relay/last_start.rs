@@ -2,9 +2,12 @@
 //! it was given, and why it failed if it did. Commands on the folder go by it while no relay runs.
 
 use crate::clock;
+use crate::shell;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::file::{open_regular, read_bounded};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The name of the file in the data folder.
@@ -35,6 +38,23 @@ pub(crate) struct LastStart {
 pub(crate) struct FailedStart {
     pub(crate) at: String,
     pub(crate) reason: String,
+    /// The options of that start, which may be others than those of the last one that worked.
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) name: Option<String>,
+}
+
+impl FailedStart {
+    /// One that failed now, for a reason.
+    pub(crate) fn new(reason: &str) -> Self {
+        Self {
+            at: clock::now().to_string(),
+            reason: reason.chars().take(MAX_REASON_CHARS).collect(),
+            config: None,
+            listen: None,
+            name: None,
+        }
+    }
 }
 
 impl LastStart {
@@ -56,12 +76,34 @@ impl LastStart {
         }
     }
 
-    /// The same, and a start after it failed.
-    pub(crate) fn and_failed(self, reason: &str) -> Self {
-        let failure = FailedStart {
-            at: clock::now().to_string(),
-            reason: reason.chars().take(MAX_REASON_CHARS).collect(),
+    /// What a start with this name and this configuration does otherwise than the last one that worked. `own` is the
+    /// configuration of the data folder, which counts if no other is named.
+    pub(crate) fn difference(
+        &self,
+        name: &str,
+        config: Option<&Path>,
+        own: &Path,
+    ) -> Option<String> {
+        let last = self.name.as_deref()?;
+        let (before, now) = (self.config.as_deref(), config);
+        let is_same = last == name && before.unwrap_or(own) == now.unwrap_or(own);
+        let shown = |config: Option<&Path>| match config {
+            Some(file) => format!("--config {}", escape(&shell::word(&file.to_string_lossy()))),
+            None => "no --config".to_owned(),
         };
+        (!is_same).then(|| {
+            format!(
+                "The last start used {} and the name {}; this one uses {} and the name {}",
+                shown(before),
+                escape(last),
+                shown(now),
+                escape(name)
+            )
+        })
+    }
+
+    /// The same, and a start after it failed.
+    pub(crate) fn and_failed(self, failure: FailedStart) -> Self {
         Self {
             failure: Some(failure),
             ..self
@@ -92,12 +134,34 @@ mod tests {
         let good = LastStart::succeeded("relay.example", Some("/etc/relay.toml".into()));
         good.write(folder.path()).unwrap();
         assert_eq!(LastStart::read(folder.path()), good);
-        let bad = good.clone().and_failed("line 1\n\"no\"");
+        let bad = good.clone().and_failed(FailedStart {
+            listen: Some("127.0.0.1:1".parse().unwrap()),
+            ..FailedStart::new("line 1\n\"no\"")
+        });
         bad.write(folder.path()).unwrap();
         let read = LastStart::read(folder.path());
         assert_eq!(read.name.as_deref(), Some("relay.example"));
+        assert_eq!(read, bad);
         assert_eq!(read.failure.unwrap().reason, "line 1\n\"no\"");
         std::fs::write(folder.path().join(FILE), "name = 3\n").unwrap();
         assert_eq!(LastStart::read(folder.path()), LastStart::default());
+    }
+
+    #[test]
+    fn a_start_with_another_configuration_or_name_differs() {
+        let own = Path::new("/data/relay.toml");
+        let etc = Path::new("/etc/relay.toml");
+        let last = LastStart::succeeded("relay.example", Some(etc.into()));
+        assert_eq!(last.difference("relay.example", Some(etc), own), None);
+        let said = last.difference("localhost", None, own).unwrap();
+        assert_eq!(
+            said,
+            "The last start used --config /etc/relay.toml and the name relay.example; this one uses no --config and the name \
+             localhost"
+        );
+        assert!(last.difference("other.example", Some(etc), own).is_some());
+        let plain = LastStart::succeeded("relay.example", None);
+        assert_eq!(plain.difference("relay.example", Some(own), own), None);
+        assert_eq!(LastStart::default().difference("x", Some(etc), own), None);
     }
 }

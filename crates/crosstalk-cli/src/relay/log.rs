@@ -67,14 +67,22 @@ fn filter(text: &str) -> Option<Targets> {
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-');
     let is_good = |part: &&str| {
-        let (target, level) = part.split_once('=').unwrap_or((part, part));
-        target.chars().all(is_name) && !level.is_empty()
+        match part.split_once('=') {
+            Some((target, level)) => target.chars().all(is_name) && is_level(level),
+            // A lone word that is no level would be taken for a part of the program that logs everything.
+            None => is_level(part),
+        }
     };
     match parts.iter().all(is_good) {
         true if parts.is_empty() => Some(Targets::new()),
         true => parts.join(",").parse().ok(),
         false => None,
     }
+}
+
+fn is_level(word: &str) -> bool {
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    levels.iter().any(|level| level.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
@@ -110,6 +118,12 @@ mod tests {
             "[{id=1}]=debug",
             "x=",
             "x=loud",
+            "inof",
+            "noisy",
+            "crosstalk_relay",
+            "info,hyper",
+            "3",
+            "x=3",
             "a b",
         ] {
             assert!(filter(wrong).is_none(), "{wrong}");

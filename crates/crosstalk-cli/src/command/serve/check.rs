@@ -130,6 +130,13 @@ fn checks(given: &Given<'_>) -> Vec<Check> {
     ];
     // A configuration that can't be read says nothing about the rest.
     if let Some(config) = &config {
+        let change = overrides.change(data, &config.name);
+        checks.extend(change.map(|change| Check {
+            what: "last start",
+            file: None,
+            is_needed: false,
+            result: Err(Failure::Failed(change)),
+        }));
         let listen = listen(data, config, create);
         checks.push(Check::needed("listen address", None, listen));
         if let Some(files) = &config.tls {

@@ -47,9 +47,16 @@ pub(super) fn run(data: &Data, console: &mut Console) -> Result<Exit, Failure> {
 fn not_running(data: &Data) -> String {
     let last = data.last_start();
     let mut text = format!("no relay is running on {}.", data.folder().display());
-    let overrides = Overrides {
-        file: last.config,
-        ..Overrides::default()
+    let overrides = match &last.failure {
+        Some(failed) => Overrides {
+            file: failed.config.clone(),
+            listen: failed.listen,
+            name: failed.name.clone(),
+        },
+        None => Overrides {
+            file: last.config,
+            ..Overrides::default()
+        },
     };
     match (last.failure, last.started_at) {
         (Some(failure), _) => text.push_str(&format!(

@@ -260,7 +260,7 @@ fn what_is_wrong_with_the_configuration_is_said_at_the_start() {
         ended.err
     );
     assert_eq!(
-        kalle.run(&["serve", "--log", "relay=loud"]).code,
+        kalle.run(&["serve", "--log", "inof"]).code,
         i32::from(exit::USAGE)
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

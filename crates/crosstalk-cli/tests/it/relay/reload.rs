@@ -270,7 +270,7 @@ fn a_check_names_everything_that_keeps_a_relay_from_its_start() {
     std::fs::write(data.join("relay.toml"), "").unwrap();
     std::fs::remove_file(data.join("trust.toml")).unwrap();
     assert_eq!(
-        check(&["--log", "relay=loud"]),
+        check(&["--log", "noisy"]),
         (i32::from(exit::USAGE), vec!["log level".to_owned()])
     );
     // The port of another program, which the start would find as well.
@@ -416,6 +416,9 @@ fn the_health_check_tells_what_is_known_about_a_relay_that_does_not_run() {
         "{}",
         ended.err
     );
+    // The check that is recommended is that of the start that failed.
+    let said = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&format!("--config {file}`")), "{said}");
     // A good start is what is known then.
     Relay::start(&kalle.home, &[]).stop();
     assert!(!health().err.contains("failed"), "{}", health().err);
@@ -625,4 +628,39 @@ fn the_capability_of_the_unit_opens_port_443_and_is_given_up() {
     {
         assert!(line.trim_end().ends_with("0000000000000000"), "{line}");
     }
+}
+
+#[test]
+fn a_start_with_another_configuration_than_the_last_one_warns() {
+    let kalle = Person::new("other-start", "kalle");
+    let file = kalle.home.path("named.toml");
+    std::fs::write(&file, "name = \"relay.example\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    let relay = Relay::start(&kalle.home, &["--config", file]);
+    let data = relay.data().to_owned();
+    let log = relay.stop();
+    assert!(!log.contains("The last start"), "{log}");
+    let wanted = format!("The last start used --config {file} and the name relay.example");
+    let check = [
+        "serve",
+        "--check",
+        "--data",
+        &data,
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let same = kalle.does(&[&check[..], &["--config", file]].concat());
+    assert!(!same.out.contains("last start"), "{}", same.out);
+    let other = kalle.does(&[&check[..], &["--json"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&other.out).unwrap();
+    let checks = told["checks"].as_array().unwrap();
+    let found = checks.iter().find(|c| c["what"] == "last start").unwrap();
+    assert_eq!(
+        (&found["good"], &found["needed"]),
+        (&false.into(), &false.into())
+    );
+    let message = found["message"].as_str().unwrap();
+    assert!(message.starts_with(&wanted), "{message}");
+    let log = Relay::start(&kalle.home, &[]).stop();
+    assert!(log.contains(&wanted), "{log}");
 }
