@@ -189,7 +189,7 @@ impl Credentials {
                 ask_for_token(wanted())
             )));
         };
-        match token.fault(now).map(|why| rejected(&why, wanted())) {
+        match token.fault(now).map(|why| rejected(&why, token.peer.role)) {
             Some(fault) => Err(fault),
             None => {
                 self.note_use(hash, now);
@@ -246,9 +246,9 @@ pub(super) fn needed(wanted: Role) -> Fault {
     ))
 }
 
-/// The refusal of somebody whose token does not count.
-fn rejected(why: &str, wanted: Role) -> Fault {
-    Fault::unknown_peer(&format!("{why}.\nWhat to do: {}.", ask_for_token(wanted)))
+/// The refusal of somebody whose token does not count any more: another one of the same role takes its place.
+fn rejected(why: &str, role: Role) -> Fault {
+    Fault::unknown_peer(&format!("{why}.\nWhat to do: {}.", ask_for_token(role)))
 }
 
 /// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is

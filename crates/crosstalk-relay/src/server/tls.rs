@@ -96,7 +96,9 @@ fn read(
     path: &Path,
     check: impl FnOnce(&File) -> Result<(), TlsError>,
 ) -> Result<Vec<u8>, TlsError> {
-    let at = |e: std::io::Error| TlsError(format!("{}: {e}", path.display()));
+    // A relative path says nothing about where it was looked for.
+    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let at = |e: std::io::Error| TlsError(format!("{}: {e}", place.display()));
     let file = open_regular(path).map_err(at)?;
     check(&file)?;
     read_bounded(&file, MAX_FILE_BYTES).map_err(at)

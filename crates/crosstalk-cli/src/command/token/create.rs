@@ -176,9 +176,18 @@ impl Create {
             format!("It expires on {t}")
         });
         let name = escape(&token.name);
+        let use_of = match token.role {
+            // It reads nothing but the metrics.
+            Role::Monitor => {
+                "Prometheus takes it as `authorization: {credentials_file: FILE}`, other programs as the header `Authorization: \
+                 Bearer …` of GET /metrics"
+            }
+            _ => {
+                "Whoever uses it: `crosstalk relay add URL --token-file FILE`, or the header `Authorization: Bearer …`"
+            }
+        };
         let mut text = format!(
-            "{ends}; `{}` revokes it. The secret can't be shown again. Whoever uses it: `crosstalk relay add URL --token-file \
-             FILE`, or the header `Authorization: Bearer …`.",
+            "{ends}; `{}` revokes it. The secret can't be shown again. {use_of}.",
             self.data.command(&format!("token revoke {name}"))
         );
         if is_first {

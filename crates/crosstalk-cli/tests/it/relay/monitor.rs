@@ -401,3 +401,32 @@ fn tokens_are_in_the_log_and_their_last_use_is_listed() {
         }
     }
 }
+
+#[test]
+fn hints_about_tokens_fit_the_role_of_the_token() {
+    let kalle = Person::new("token-hints", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let data = relay.data().to_owned();
+    let words = [
+        "token", "create", "watch", "--role", "monitor", "--data", &data,
+    ];
+    let made = kalle.does(&words);
+    assert!(!made.err.contains("relay add"), "{}", made.err);
+    assert!(made.err.contains("/metrics"), "{}", made.err);
+    let ann = token(
+        &kalle,
+        &data,
+        "ann",
+        &["--role", "person", "--for", "human://acme.example/ann"],
+    );
+    kalle.does(&["token", "revoke", "ann", "--data", &data]);
+    let header = bearer(&ann);
+    let url = format!("{}/crosstalk/audit/key", relay.url);
+    let (status, body) = curl(&["-H", &header], &url);
+    assert_eq!(status, 401, "{body}");
+    assert!(
+        body.contains("was revoked at") && body.contains("--role person"),
+        "{body}"
+    );
+    relay.stop();
+}
