@@ -7,6 +7,7 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
+use crate::view;
 use crosstalk_envelope::{CoreHeader, ErrorCode, Intent, id};
 use crosstalk_protocol::store::{
     Found, Mine, Page, Record, Side, Store as _, Thread, ThreadFilter, Wait, Way,
@@ -176,16 +177,18 @@ pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure
 
 /// A closed thread takes no new messages.
 pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Failure> {
-    let closed = store.thread(thread)?.and_then(|t| t.closed_at);
-    match closed {
-        Some(at) => Err(Failure::Refused(
-            ErrorCode::Perm,
-            format!(
-                "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or go on with --reopen"
-            ),
-        )),
-        None => Ok(()),
-    }
+    let thread = store.thread(thread)?;
+    let Some((at, last)) = thread.and_then(|t| Some((t.closed_at?, t.last))) else {
+        return Ok(());
+    };
+    Err(Failure::Refused(
+        ErrorCode::Perm,
+        format!(
+            "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or go on with `crosstalk reply {} \
+             --reopen`",
+            view::short(store, &last)?
+        ),
+    ))
 }
 
 /// The latest message of all.
@@ -231,6 +234,28 @@ pub(crate) fn latest_open(store: &SqliteStore, waits: &[Wait]) -> Result<Option<
         latest = open.chain(latest).max_by_key(|r| r.seq);
     }
     Ok(latest)
+}
+
+/// The questions without an answer that wait in one of these ways, in the latest threads; the latest first.
+pub(crate) fn open(store: &SqliteStore, waits: &[Wait]) -> Result<Vec<Record>, Failure> {
+    recent(store, |r| waits.contains(&r.wait))
+}
+
+/// The messages of a kind in the latest threads, the latest first.
+pub(crate) fn recent(
+    store: &SqliteStore,
+    is_wanted: impl Fn(&Record) -> bool,
+) -> Result<Vec<Record>, Failure> {
+    let mut found = Vec::new();
+    for thread in store
+        .threads(&ThreadFilter::default(), Page::first(RECENT))?
+        .items
+    {
+        let records = everything(store, &thread.id)?.into_iter();
+        found.extend(records.filter(&is_wanted));
+    }
+    found.sort_by_key(|r| std::cmp::Reverse(r.seq));
+    Ok(found)
 }
 
 /// The latest message of a kind in the latest threads.

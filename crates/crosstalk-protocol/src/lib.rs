@@ -50,7 +50,7 @@ pub use program::{
     printed_receiver,
 };
 pub use prompt::{follow_up_prompt, program_prompt};
-pub use readdress::readdressed;
+pub use readdress::{answer_receiver, readdressed};
 pub use rotation::Rotation;
 pub use trust::{
     Domain, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,

@@ -3,7 +3,7 @@
 //! Models copy the direction line of the question instead of swapping its sides, and sign with names that nobody asked. A
 //! person who pastes the answer knows who gave it. What is signed is never changed.
 
-use crate::store::{Record, Wait, is_same_party};
+use crate::store::{Record, Side, Wait, is_same_party};
 use crosstalk_envelope::Document;
 use crosstalk_envelope::registry::Intent;
 
@@ -37,7 +37,18 @@ pub fn readdressed(
     }
     let (_, rest) = document.text().split_once("]]")?;
     let version = document.version();
-    Some(format!("[[{sender}→{} {version}]]{rest}", question.sender))
+    let receiver = answer_receiver(question, sender);
+    Some(format!("[[{sender}→{receiver} {version}]]{rest}"))
+}
+
+/// Whom an answer is for that a person files by hand: the sender of the question. Of a message to the person it is the
+/// person, and nobody answers a message of their own.
+pub fn answer_receiver<'q>(question: &'q Record, sender: &str) -> &'q str {
+    match question.side {
+        Side::ToMe => &question.receiver,
+        _ if is_same_party(&question.sender, sender) => &question.receiver,
+        Side::Mine | Side::Between => &question.sender,
+    }
 }
 
 #[cfg(test)]

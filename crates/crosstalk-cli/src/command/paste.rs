@@ -27,7 +27,7 @@ use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
-    CoreHeader, Diagnostic, Document, ErrorCode, Intent, LineIndex, Reading, Severity,
+    CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity,
 };
 use crosstalk_protocol::consent::{Policy, Withdrawn};
 use crosstalk_protocol::store::{
@@ -55,10 +55,11 @@ pub(crate) struct Paste {
     /// Take the clipboard, whatever stdin is
     #[arg(long, conflicts_with = "files")]
     clipboard: bool,
-    /// The text answers this message: its id or the beginning of it; alone, the latest one without an answer
+    /// The text answers this message: its id or the beginning of it; alone or `last`, the latest one without an answer, of
+    /// those to the one whom --from names
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     as_reply_to: Option<String>,
-    /// The sender of the answer: one of those whom a poll asks, or the chat that signed with another name
+    /// The sender of the answer: one of those who were asked, or the chat that signed with another name
     #[arg(long, value_name = "NAME", requires = "as_reply_to")]
     from: Option<String>,
     /// Keep a message whose id another one has under an id of its own
@@ -120,22 +121,31 @@ impl Paste {
     ) -> Result<Exit, Failure> {
         let is_named = !matches!(reference, "" | desk::LAST);
         let (_, scan) = input.scan(Reading::Paste);
+        let from = keeper.from.clone();
         if !scan.documents.is_empty() || !scan.truncated.is_empty() {
-            keeper.answers = Some(plain::answered(console, keeper.desk, reference)?.id);
+            let signed = match scan.documents.as_slice() {
+                [only] => Some(only.sender()),
+                _ => None,
+            };
+            let names = (from.as_deref(), signed);
+            keeper.answers = Some(plain::answered_by(console, keeper.desk, reference, names)?.id);
             keeper.moves_known = is_named;
             return keeper.keep(console, input);
         }
         keeper.way = Way::Filed;
         let before = plain::filed_before(console, keeper.desk, input, self.from.as_deref())?;
-        if let (Some(before), false) = (&before, is_named || self.new_id) {
-            // The latest message without an answer is another one by now: the same text is known, and answers nothing else.
-            let store = keeper.desk.kept(console)?;
-            let is_poll = |r: Record| r.meaning == Some(Intent::Poll);
-            if !plain::latest_question(&store)?.is_some_and(is_poll) {
-                return keeper.keep(console, &Input::of_text(&input.name, before.text.clone()));
-            }
+        let answered = plain::answered(
+            console,
+            keeper.desk,
+            (reference, from.as_deref()),
+            (input, !self.json),
+        )?;
+        let is_settled = !answered.as_ref().is_some_and(plain::is_open);
+        if let (Some(before), true, false) = (&before, is_settled, is_named || self.new_id) {
+            // Nothing waits for this text, and it is known.
+            return keeper.keep(console, &Input::of_text(&input.name, before.text.clone()));
         }
-        let answered = plain::answered(console, keeper.desk, reference)?;
+        let answered = answered.ok_or_else(plain::none_open)?;
         let asked = (&answered, self.from.as_deref());
         let text = plain::envelope(console, keeper.desk, input, asked)?;
         let exit = keeper.keep(console, &Input::of_text(&input.name, text))?;
@@ -286,6 +296,7 @@ impl<'k> Keeper<'k> {
         }
         let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
         let new_id = self.again_with("--new-id", input);
+        let file = input.file_argument();
         let is_all_mine = are_mine(&store, &outcomes)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
@@ -321,6 +332,7 @@ impl<'k> Keeper<'k> {
                 skips_known: self.skips_known,
                 verbose: self.verbose,
                 moved: moved.as_ref(),
+                file: file.as_deref(),
                 new_id: &new_id,
                 is_all_mine,
             };
@@ -477,17 +489,20 @@ impl<'k> Keeper<'k> {
         let mut errors = refused.iter().filter(|d| d.is_error()).peekable();
         let has_none = errors.peek().is_some() && errors.all(|d| d.rule.id == rule::NO_ENVELOPE.id);
         if has_none {
+            let file = input.file_argument();
+            let file = file.map_or_else(String::new, |file| format!(" {file}"));
             if let Some(before) = plain::filed_before(console, self.desk, input, None)? {
                 let store = self.desk.kept(console)?;
                 let id = view::short(&store, &before.id)?;
-                let text = format!(
-                    "Already filed as {id} on {}.\n`crosstalk move {id} --answers ID` files it with another message.\n",
-                    before.at
-                );
+                let mut text = format!("Already filed as {id} on {}.\n", before.at);
+                if let Some(question) = plain::open_questions(&store)?.first() {
+                    let question = view::short(&store, &question.id)?;
+                    text.push_str(&format!(
+                        "If it answers {question}, too, file it with `crosstalk paste --as-reply-to {question}{file}`.\n"
+                    ));
+                }
                 return console.talk(&text).map(|()| exit);
             }
-            let file = input.file_argument();
-            let file = file.map_or_else(String::new, |file| format!(" {file}"));
             console.talk(&format!(
                 "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last{file}`; to a \
                  poll, say whose it is with `--from NAME`.\n"

@@ -23,9 +23,9 @@ use serde_json::json;
     after_help = "Examples:\n  crosstalk show last\n  crosstalk show 01K74V6R0074\n  crosstalk show 01K74V6R0074 --full\n  crosstalk show last --compare             # what each of several answered\n  crosstalk show 01K74V8QF857 --copy        # to carry it to another chat\n  crosstalk show 01K74V8QF857 --envelope > message.crosstalk"
 )]
 pub(crate) struct Show {
-    /// The id of a message or a thread, the beginning of one, or `last`
-    #[arg(value_name = "ID|THREAD")]
-    what: String,
+    /// The id of a message or a thread, the beginning of one, or `last`, which --compare takes without an id
+    #[arg(value_name = "ID|THREAD", required_unless_present = "compare")]
+    what: Option<String>,
     /// Everything: all lines of a thread's messages, all headers of a message
     #[arg(long)]
     full: bool,
@@ -59,7 +59,7 @@ impl Show {
         if self.compare {
             return self.compare(console, &store);
         }
-        let (thread, records, whole) = match desk::reference(&store, &self.what)? {
+        let (thread, records, whole) = match desk::reference(&store, self.what())? {
             Reference::Thread(thread) => {
                 let records = desk::everything(&store, &thread.id)?;
                 (Some(*thread), records, true)
@@ -96,14 +96,18 @@ impl Show {
         Ok(Exit::SUCCESS)
     }
 
+    fn what(&self) -> &str {
+        self.what.as_deref().unwrap_or(desk::LAST)
+    }
+
     fn compare(&self, console: &mut Console, store: &SqliteStore) -> Result<Exit, Failure> {
-        let (thread, wanted) = match desk::reference(store, &self.what)? {
+        let (thread, wanted) = match desk::reference(store, self.what())? {
             Reference::Thread(thread) => (thread.id, None),
             Reference::Message(record) => (record.thread, Some(record.id)),
         };
         let records = desk::everything(store, &thread)?;
         // The latest message of a thread may be beside the question.
-        let wanted = wanted.filter(|_| !self.what.eq_ignore_ascii_case(desk::LAST));
+        let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(desk::LAST));
         let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
             Failure::Failed(
                 "there is nothing to compare: `crosstalk send chatgpt,claude \"…\"` puts a question to several"

@@ -82,9 +82,14 @@ fn an_answer_under_another_name_is_filed_as_that_of_a_chat() {
         &format!("thread: {thread}\nparent: {id}\n"),
         "8443.",
     );
-    let ended = kalle.does(&["paste", "-"], &text);
+    let file = kalle.0.path("answer.txt");
+    std::fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    let ended = kalle.does(&["paste", file], "");
     assert!(ended.err.contains("GPT-4O was not asked"), "{}", ended.err);
-    assert!(ended.err.contains("--from NAME"), "{}", ended.err);
+    let hint = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = format!(" --from CHATGPT {file}`");
+    assert!(hint.contains(&end), "{hint}");
     assert_eq!(kalle.states(), ["waiting"]);
     let ended = kalle.does(
         &["paste", "--as-reply-to", &id, "--from", "chatgpt", "-"],

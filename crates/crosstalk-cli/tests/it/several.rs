@@ -598,3 +598,137 @@ mod terminal {
         assert!(pasted(&screen).starts_with("[[KALLE→VOTERS v1]]\n"));
     }
 }
+
+#[test]
+fn plain_answer_to_one_of_several_needs_its_sender() {
+    let home = Home::new("several-plain");
+    let sent = json(&home, &["send", "chatgpt,claude", "--json", "Use JWT?"]);
+    let file = home.path("yes.txt");
+    std::fs::write(&file, "Yes, says ChatGPT.\n").unwrap();
+    let file = file.to_str().unwrap();
+    let refused = kalle(&home, &["paste", "--as-reply-to", "last", file], "");
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    let err = refused.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(err.contains("--from NAME, one of C"), "{err}");
+    assert!(err.contains("CHATGPT") && err.contains("CLAUDE"), "{err}");
+    assert!(err.contains(&format!("{file}`")), "{err}");
+    // `last` is the latest question to the one who is named: the first of both.
+    let from = |name: &str| {
+        let arguments = [
+            "paste",
+            "--json",
+            "--as-reply-to",
+            "last",
+            "--from",
+            name,
+            file,
+        ];
+        json(&home, &arguments)
+    };
+    let filed = from("chatgpt");
+    assert_eq!(
+        text(&filed, "/messages/0/message/parent"),
+        text(&sent, "/messages/0/message/id")
+    );
+    assert_eq!(text(&filed, "/messages/0/message/from"), "CHATGPT");
+    // Answered: the same text once more is known, and another text goes to the same question.
+    assert_eq!(text(&from("chatgpt"), "/messages/0/outcome"), "known");
+    // The same text for the question that is open is a new answer.
+    let other = json(&home, &["paste", "--json", "--as-reply-to", "last", file]);
+    assert_eq!(text(&other, "/messages/0/outcome"), "filed");
+    assert_eq!(
+        text(&other, "/messages/0/message/parent"),
+        text(&sent, "/messages/1/message/id")
+    );
+    let known = kalle(&home, &["paste", "--as-reply-to", "last", file], "");
+    assert_eq!(known.code, 0, "{}", known.err);
+    assert!(known.err.contains("Already filed"), "{}", known.err);
+    assert!(!known.err.contains(" ID"), "{}", known.err);
+    // The thread of the question stands for the question, and the answer is for the person.
+    let thread = text(&sent, "/thread");
+    let more = home.run_with(
+        &ME,
+        &[
+            "paste",
+            "--json",
+            "--as-reply-to",
+            thread,
+            "--from",
+            "chatgpt",
+            "-",
+        ],
+        "And rotate it.",
+    );
+    let more: Value = serde_json::from_str(&more.out).unwrap();
+    assert_eq!(text(&more, "/messages/0/message/to"), "KALLE");
+    let answer = text(&filed, "/messages/0/id");
+    let again = home.run_with(
+        &ME,
+        &[
+            "paste",
+            "--json",
+            "--as-reply-to",
+            answer,
+            "--from",
+            "chatgpt",
+            "-",
+        ],
+        "And one more thing.",
+    );
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(text(&again, "/messages/0/message/from"), "CHATGPT");
+    assert_eq!(text(&again, "/messages/0/message/to"), "KALLE");
+}
+
+#[test]
+fn voters_are_split_at_commas() {
+    let home = Home::new("several-voters");
+    let arguments = [
+        "poll",
+        "new",
+        "When?",
+        "-o",
+        "A",
+        "-o",
+        "B",
+        "-t",
+        "chatgpt,claude",
+        "-t",
+        "gemini",
+        "--json",
+    ];
+    let poll = json(&home, &arguments);
+    let envelope = text(&poll, "/message/envelope");
+    assert!(
+        envelope.contains(r#"Targets: ["CHATGPT","CLAUDE","GEMINI"]"#),
+        "{envelope}"
+    );
+}
+
+#[test]
+fn compare_without_an_id_takes_the_last_thread() {
+    let home = Home::new("several-compare");
+    json(&home, &["send", "chatgpt,claude", "--json", "Use JWT?"]);
+    let shown = kalle(&home, &["show", "--compare"], "");
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    assert_eq!(
+        shown.out,
+        kalle(&home, &["show", "last", "--compare"], "").out
+    );
+    assert_eq!(kalle(&home, &["show"], "").code, 2);
+}
+
+#[test]
+fn hint_for_a_closed_thread_works() {
+    let home = Home::new("several-closed");
+    let sent = json(&home, &["send", "chatgpt", "--json", "Use JWT?"]);
+    let thread = text(&sent, "/message/thread");
+    assert_eq!(kalle(&home, &["close", thread], "").code, 0);
+    let again = kalle(&home, &["close", thread, "--reopen"], "");
+    assert_eq!(again.code, 14, "{}", again.err);
+    let err = again.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = err.split("`crosstalk reply ").nth(1).expect("a hint");
+    let id = hint.split(' ').next().unwrap();
+    let reply = kalle(&home, &["reply", id, "--reopen", "One more."], "");
+    assert_eq!(reply.code, 0, "{}", reply.err);
+}

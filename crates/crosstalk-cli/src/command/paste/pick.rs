@@ -33,7 +33,7 @@ pub(super) fn pick(
         "its ids are unknown here, and {} messages wait for an answer of {sender}:",
         candidates.len()
     ))?;
-    list(console, store, &questions)?;
+    list(console, store, &questions, false)?;
     let picked = match may_ask {
         true => ask(console, &questions)?,
         false => None,
@@ -43,8 +43,12 @@ pub(super) fn pick(
             view::short(store, &answer.id)?,
             view::short(store, &answer.thread)?,
         );
+        let first = match questions.first() {
+            Some(first) => view::short(store, &first.id)?,
+            None => return Ok(()),
+        };
         let text = format!(
-            "It stays in thread {thread}; `crosstalk move {id} --answers ID` files it with one of them."
+            "It stays in thread {thread}; `crosstalk move {id} --answers {first}` files it with the first of them."
         );
         return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
     };
@@ -52,13 +56,37 @@ pub(super) fn pick(
     tell(console, store, answer, &moved)
 }
 
-fn list(console: &mut Console, store: &SqliteStore, questions: &[Record]) -> Result<(), Failure> {
+/// Lets a person pick the question that a plain text answers. Nothing where there is no person to ask, or none is picked.
+pub(super) fn choose(
+    console: &mut Console,
+    store: &SqliteStore,
+    questions: &[Record],
+) -> Result<Option<Record>, Failure> {
+    if !console.can_ask() {
+        return Ok(None);
+    }
+    let questions = questions.get(..MOST).unwrap_or(questions);
+    console.note("several questions are open, and a plain answer does not say whose it is:")?;
+    list(console, store, questions, true)?;
+    ask(console, questions)
+}
+
+/// Lists questions with their numbers, and whom they are for where they are for several.
+fn list(
+    console: &mut Console,
+    store: &SqliteStore,
+    questions: &[Record],
+    shows_receiver: bool,
+) -> Result<(), Failure> {
     let (now, width) = (clock::now(), Look::of(console).width);
     for (number, question) in (1..).zip(questions) {
         let id = view::short(store, &question.id)?;
         let age = age(question.at, now);
         let taken = 8 + id.len() + age.len();
-        let text = first_line(&question.document().body_text());
+        let mut text = first_line(&question.document().body_text()).to_string();
+        if shows_receiver {
+            text = format!("{}: {text}", view::line(&question.receiver));
+        }
         let text = clip_cells(&text, width.saturating_sub(taken).max(12));
         console.talk(&format!(
             "  {number}  {}  {text}  {}\n",

@@ -1,41 +1,179 @@
 //! A plain answer, made into the RESPOND of a message.
 
+use super::pick;
 use crate::command::poll::KeptPoll;
 use crate::console::Console;
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::outgoing::refused;
 use crate::recipient::resolve_typed;
+use crate::shell;
 use crate::view;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
+use crosstalk_protocol::answer_receiver;
 use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Record, Wait, Way, is_same_party};
+use crosstalk_protocol::store::{Record, Side, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
-/// The latest question that somebody else has to answer.
-pub(super) fn latest_question(store: &SqliteStore) -> Result<Option<Record>, Failure> {
-    desk::latest_open(store, &[Wait::Them, Wait::Carry])
+/// Who has to act on a question that somebody else has to answer.
+const OPEN: [Wait; 2] = [Wait::Them, Wait::Carry];
+
+/// Whether somebody else has to answer a message.
+pub(super) fn is_open(question: &Record) -> bool {
+    OPEN.contains(&question.wait)
 }
 
-/// The message that is answered.
-pub(super) fn answered(
+/// The questions that somebody else has to answer, the latest first.
+pub(super) fn open_questions(store: &SqliteStore) -> Result<Vec<Record>, Failure> {
+    desk::open(store, &OPEN)
+}
+
+/// Whether a message asks somebody.
+pub(super) fn asks(question: &Record, name: &str) -> bool {
+    match question.meaning {
+        Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).asks(name),
+        _ => may_answer(&question.receiver, name),
+    }
+}
+
+/// Those whom a message asks: of a poll, the voters.
+pub(super) fn asked(question: &Record) -> Vec<String> {
+    match question.meaning {
+        Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).invited,
+        _ => vec![question.receiver.clone()],
+    }
+}
+
+/// Those whom several messages ask, each once.
+fn all_asked(questions: &[Record]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in questions.iter().flat_map(asked) {
+        if !all.iter().any(|known| is_same_party(known, &name)) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// What is said where no question is open.
+pub(super) fn none_open() -> Failure {
+    Failure::Failed(
+        "no message of yours waits for an answer: `crosstalk threads` lists those that this text may answer; name one with \
+         --as-reply-to"
+            .into(),
+    )
+}
+
+/// The messages among which a reference chooses.
+enum Scope {
+    /// The one that is named.
+    Message(Box<Record>),
+    /// The open ones, and all that ask somebody; the latest first.
+    Questions { open: Vec<Record>, all: Vec<Record> },
+}
+
+impl Scope {
+    fn find(store: &SqliteStore, reference: &str) -> Result<Self, Failure> {
+        let is_question = |r: &Record| r.side != Side::ToMe && r.meaning.is_some_and(Intent::asks);
+        if matches!(reference, "" | desk::LAST) {
+            return Ok(Self::Questions {
+                open: open_questions(store)?,
+                all: desk::recent(store, is_question)?,
+            });
+        }
+        let thread = match desk::reference(store, reference)? {
+            Reference::Message(record) => return Ok(Self::Message(record)),
+            Reference::Thread(thread) => thread,
+        };
+        let mut all = desk::everything(store, &thread.id)?;
+        all.reverse();
+        let latest = all.first().cloned();
+        all.retain(is_question);
+        match (all.is_empty(), latest) {
+            (true, Some(latest)) => Ok(Self::Message(Box::new(latest))),
+            _ => Ok(Self::Questions {
+                open: all.iter().filter(|r| is_open(r)).cloned().collect(),
+                all,
+            }),
+        }
+    }
+}
+
+/// The message that an envelope answers: the one that is named; else the latest open question to its sender, or the latest
+/// one.
+pub(super) fn answered_by(
     console: &mut Console,
     desk: &Desk,
     reference: &str,
+    (from, signed): (Option<&str>, Option<&str>),
 ) -> Result<Record, Failure> {
     let store = desk.kept(console)?;
-    match reference {
-        "" | desk::LAST => latest_question(&store)?.ok_or_else(|| {
-            Failure::Failed(
-                "no message of yours waits for an answer: name the one that this text answers with --as-reply-to ID"
-                    .into(),
-            )
-        }),
-        id => desk::message(&store, id),
+    let (open, all) = match Scope::find(&store, reference)? {
+        Scope::Message(record) => return Ok(*record),
+        Scope::Questions { open, all } => (open, all),
+    };
+    if let Some(from) = from {
+        return latest_to(&open, &all, from);
     }
+    let of_sender = signed.and_then(|s| open.iter().find(|q| asks(q, s)));
+    let found = of_sender.or(open.first());
+    found.cloned().ok_or_else(none_open)
+}
+
+/// The latest open question to somebody; if none is open, the latest question.
+fn latest_to(open: &[Record], all: &[Record], from: &str) -> Result<Record, Failure> {
+    let mut questions = open.iter().chain(all);
+    let found = questions.find(|q| asks(q, from)).cloned();
+    found.ok_or_else(|| match open {
+        [] => none_open(),
+        open => Failure::Usage(format!(
+            "no message here asks {}: name one of {} with --from",
+            escape(from),
+            view::names(&all_asked(open))
+        )),
+    })
+}
+
+/// The message that a plain text answers; nothing if no question is open. A plain text does not say whose it is: where
+/// several are asked, a person picks the question or names the sender.
+pub(super) fn answered(
+    console: &mut Console,
+    desk: &Desk,
+    (reference, from): (&str, Option<&str>),
+    (input, may_ask): (&Input, bool),
+) -> Result<Option<Record>, Failure> {
+    let store = desk.kept(console)?;
+    let (open, all) = match Scope::find(&store, reference)? {
+        Scope::Message(record) => return Ok(Some(*record)),
+        Scope::Questions { open, all } => (open, all),
+    };
+    if let Some(from) = from {
+        return latest_to(&open, &all, from).map(Some);
+    }
+    let names = all_asked(&open);
+    if open.len() < 2 || names.len() < 2 {
+        return Ok(open.into_iter().next());
+    }
+    if may_ask && let Some(picked) = pick::choose(console, &store, &open)? {
+        return Ok(Some(picked));
+    }
+    let reference = match reference {
+        "" => desk::LAST,
+        named => named,
+    };
+    let first = names.first().map_or_else(String::new, |n| shell::word(n));
+    let file = input.file_argument();
+    let file = file.map_or_else(String::new, |file| format!(" {file}"));
+    Err(Failure::Usage(format!(
+        "{} questions are open, and a plain answer does not say whose it is: name who said it with --from NAME, one of {}, as in \
+         `crosstalk paste --as-reply-to {} --from {first}{file}`",
+        open.len(),
+        view::names(&names),
+        shell::word(reference)
+    )))
 }
 
 /// The plain text of an answer, without the blank lines around it.
@@ -103,12 +241,14 @@ pub(super) fn envelope(
     };
     let user = desk.config.user()?;
     let mut asked = document.envelope();
+    asked.sender = Address::split(answer_receiver(answered, &sender));
     asked.receiver = Address::split(&sender);
     let builder = reply::respond(&asked, &ids, &user, body);
     builder.build().map_err(|e| refused(&e))
 }
 
-/// Who said it: the one whom the message is for; of those whom a poll asks, the one who is named.
+/// Who said it: the one whom the message is for, or who wrote it if it is for the person; of those whom a poll asks, the one
+/// who is named.
 fn speaker(
     console: &mut Console,
     desk: &Desk,
@@ -117,7 +257,11 @@ fn speaker(
 ) -> Result<String, Failure> {
     let from = from.map(|name| resolve_typed(&desk.config, name));
     if answered.meaning != Some(Intent::Poll) {
-        return Ok(from.unwrap_or_else(|| answered.receiver.clone()));
+        let other = match answered.side {
+            Side::ToMe => &answered.sender,
+            Side::Mine | Side::Between => &answered.receiver,
+        };
+        return Ok(from.unwrap_or_else(|| other.clone()));
     }
     let call = Call::read(document, &answered.id, None);
     let open = KeptPoll::missing(console, desk, &answered.id)?;

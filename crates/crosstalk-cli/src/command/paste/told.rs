@@ -1,5 +1,6 @@
 //! What is told about a message that was pasted.
 
+use super::plain;
 use crate::command::relocate;
 use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
@@ -10,16 +11,14 @@ use crate::ledger;
 use crate::paragraph::{lines, wrap};
 use crate::render;
 use crate::report::Message;
+use crate::shell;
 use crate::view::{self, Look};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{
-    Moved, Outcome, Record, Side, Store as _, Wait, Way, is_same_party, may_answer,
-};
+use crosstalk_protocol::store::{Moved, Outcome, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -40,6 +39,8 @@ pub(super) struct Told<'t> {
     pub(super) verbose: bool,
     /// What became of it where it was here already and answers another message now.
     pub(super) moved: Option<&'t Moved>,
+    /// The file that it came from, as it is written in a command.
+    pub(super) file: Option<&'t str>,
     /// The command that keeps it under another id.
     pub(super) new_id: &'t str,
     /// Whether nothing but messages of the person came.
@@ -136,15 +137,8 @@ impl Told<'_> {
                     true => ", and it is verified now",
                     false => "",
                 };
-                let next = match self.record.map(|r| r.way) {
-                    // The same words may answer two questions.
-                    Some(Way::Filed) => {
-                        "; `crosstalk paste --as-reply-to ID` files it with another message, too"
-                    }
-                    _ => "",
-                };
                 console.talk(&format!(
-                    "{word} as {} on {since}{better}; `crosstalk show {}`{next}\n",
+                    "{word} as {} on {since}{better}; `crosstalk show {}`\n",
                     short(id),
                     short(id)
                 ))
@@ -229,22 +223,22 @@ impl Told<'_> {
                 view::line(&arrival.sender)
             ));
         }
-        let is_asked = |q: &Record| match q.meaning {
-            Some(Intent::Poll) => Call::read(&q.document(), &q.id, None).asks(&arrival.sender),
-            _ => may_answer(&q.receiver, &arrival.sender),
-        };
         let is_of_mine =
             |q: &&Record| q.side == Side::Mine && arrival.meaning == Some(Intent::Respond);
         if let Some(question) = question
             .as_ref()
             .filter(is_of_mine)
-            .filter(|q| !is_asked(q))
+            .filter(|q| !plain::asks(q, &arrival.sender))
         {
-            let question = view::short(store, &question.id)?;
+            let asked = plain::asked(question);
+            let first = asked.first().map_or_else(String::new, |a| shell::word(a));
+            let file = self.file.map_or_else(String::new, |f| format!(" {f}"));
             remarks.push(format!(
-                "{} was not asked, so the question waits on; if it is the answer of another one, paste it again with \
-                 `crosstalk paste --as-reply-to {question} --from NAME`",
-                view::line(&arrival.sender)
+                "{} was not asked, so the question waits on; if it is the answer of {}, paste it again with `crosstalk paste \
+                 --as-reply-to {} --from {first}{file}`",
+                view::line(&arrival.sender),
+                any_of(&asked),
+                view::short(store, &question.id)?,
             ));
         }
         if arrival.says_nothing() {
@@ -333,6 +327,14 @@ impl Told<'_> {
             "verdict": json::value(&self.taken.admitted.verdict().report())?,
             "refusal": null,
         }))
+    }
+}
+
+/// One of some names, for a sentence.
+fn any_of(names: &[String]) -> String {
+    match names {
+        [only] => view::line(only),
+        several => format!("one of {}", view::names(several)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::outgoing::Delivery;
-use crate::recipient::resolve_typed;
+use crate::recipient::{resolve_each, resolve_typed};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
@@ -33,7 +33,7 @@ pub(super) struct New {
     /// An option to choose; once for each
     #[arg(long = "option", short = 'o', value_name = "OPTION")]
     options: Vec<String>,
-    /// A voter, by name or address; once for each
+    /// A voter, by name or address; once for each, or several with commas between them
     #[arg(long = "target", short = 't', value_name = "ADDRESS", required = true)]
     targets: Vec<String>,
     /// How it is counted; without options it is open
@@ -161,11 +161,10 @@ impl New {
             true => Kind::Open,
             false => Kind::Plurality,
         });
-        let targets: Vec<String> = self
-            .targets
-            .iter()
-            .map(|t| resolve_typed(config, t))
-            .collect();
+        let mut targets: Vec<String> = Vec::new();
+        for typed in &self.targets {
+            targets.extend(resolve_each(config, typed)?);
+        }
         self.require_sense(&kind, &targets)?;
         self.delivery.require_key(&desk)?;
         let sender = match &self.from {
