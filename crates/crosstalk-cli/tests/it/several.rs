@@ -732,3 +732,36 @@ fn hint_for_a_closed_thread_works() {
     let reply = kalle(&home, &["reply", id, "--reopen", "One more."], "");
     assert_eq!(reply.code, 0, "{}", reply.err);
 }
+
+#[test]
+fn vote_that_does_not_count_is_told_when_it_is_pasted() {
+    let home = Home::new("several-uncounted");
+    let arguments = [
+        "poll",
+        "new",
+        "When?",
+        "-o",
+        "Friday",
+        "-o",
+        "Monday",
+        "-t",
+        "chatgpt,claude",
+        "--json",
+    ];
+    let poll = json(&home, &arguments);
+    let id = text(&poll, "/message/id");
+    let vote = |name: &str, said: &str| {
+        let arguments = ["paste", "--as-reply-to", id, "--from", name, "-"];
+        let ended = kalle(&home, &arguments, said);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        ended.err.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let counted = vote("claude", "Friday, because the tests are green.");
+    assert!(!counted.contains("not counted"), "{counted}");
+    let told = vote("chatgpt", "Early in the week, I would say.");
+    assert!(told.contains("not counted: "), "{told}");
+    let hint = told.split("`crosstalk poll count ").nth(1).expect("a hint");
+    let answer = hint.split(' ').next().unwrap();
+    let count = kalle(&home, &["poll", "count", answer, "--as", "Monday"], "");
+    assert_eq!(count.code, 0, "{}", count.err);
+}

@@ -1,6 +1,7 @@
 //! What is told about a message that was pasted.
 
 use super::plain;
+use crate::command::poll::KeptPoll;
 use crate::command::relocate;
 use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
@@ -240,6 +241,12 @@ impl Told<'_> {
                 any_of(&asked),
                 view::short(store, &question.id)?,
             ));
+        }
+        let poll = question
+            .as_ref()
+            .filter(|q| q.meaning == Some(Intent::Poll));
+        if let Some(poll) = poll.filter(|q| plain::asks(q, &arrival.sender)) {
+            remarks.extend(KeptPoll::remark(store, poll, record)?);
         }
         if arrival.says_nothing() {
             let what = match question.is_some() {

@@ -4,10 +4,11 @@ use crate::clock;
 use crate::console::Console;
 use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
+use crate::view;
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
-use crosstalk_protocol::poll::{Collation, Paper, collate, is_result};
-use crosstalk_protocol::store::{Record, Store as _, Way, is_same_party};
+use crosstalk_protocol::poll::{Collation, Paper, Why, collate, is_result};
+use crosstalk_protocol::store::{Record, Side, Store as _, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.
@@ -45,6 +46,38 @@ impl KeptPoll {
             Some(kept) => Ok(kept.collate(None)?.missing),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Why an answer to a poll of the person does not count, and how a person says what it means; nothing if it counts.
+    pub(in crate::command) fn remark(
+        store: &SqliteStore,
+        poll: &Record,
+        answer: &Record,
+    ) -> Result<Option<String>, Failure> {
+        let kept = Self::of(store, Reference::Message(Box::new(poll.clone())))?;
+        let closed = kept.closed_at();
+        let collation = kept.collate(closed)?;
+        let digest = answer.digest.to_string();
+        let mut others = collation.not_counted.iter();
+        let Some(other) = others.find(|n| n.digest == digest) else {
+            return Ok(None);
+        };
+        let why = match other.detail.as_str() {
+            "" => other.why.as_str().to_owned(),
+            detail => view::line(detail),
+        };
+        let call = collation.call();
+        let can_be_corrected =
+            matches!(other.why, Why::Unreadable | Why::OtherParent) && poll.side == Side::Mine;
+        if !can_be_corrected || closed.is_some() || call.options.is_empty() {
+            return Ok(Some(format!("not counted: {why}")));
+        }
+        let options: Vec<String> = call.options.iter().map(|o| view::line(o)).collect();
+        Ok(Some(format!(
+            "not counted: {why}; say what it means with `crosstalk poll count {} --as CHOICE`, out of: {}",
+            view::short(store, &answer.id)?,
+            options.join(" | ")
+        )))
     }
 
     /// The poll itself.
