@@ -38,7 +38,7 @@ pub(super) struct DirectionMarker {
     pub(super) written: String,
     /// It had another arrow than `→` or `->`.
     pub(super) other_arrow: bool,
-    /// It had another case of the version.
+    /// It had another spelling of the version.
     pub(super) other_version: bool,
     /// It had no version.
     pub(super) no_version: bool,
@@ -118,10 +118,34 @@ fn in_brackets<T>(
 /// `S arrow R version` between the brackets.
 fn read_inner(inner: &str) -> Option<DirectionMarker> {
     read_parties(inner, |text| {
-        let (parties, version) = text.rsplit_once([' ', '\t'])?;
+        let (parties, version) = split_version(text)?;
         let lower = version.to_ascii_lowercase();
+        if is_version_1(&lower) {
+            return Some((parties, Some(version), "v1".to_owned()));
+        }
         crate::grammar::looks_like_version(&lower).then_some((parties, Some(version), lower))
     })
+}
+
+/// The parties, and the last word; of `v 1`, the last two.
+fn split_version(text: &str) -> Option<(&str, &str)> {
+    let (parties, version) = text.rsplit_once([' ', '\t'])?;
+    let Some((before, "v" | "V")) = trim(parties).rsplit_once([' ', '\t']) else {
+        return Some((parties, version));
+    };
+    let is_number = version.starts_with(|c: char| c.is_ascii_digit());
+    match is_number {
+        true => Some((before, text.get(before.len()..).map(trim)?)),
+        false => Some((parties, version)),
+    }
+}
+
+/// Whether a version in small letters means v1: a version of this protocol in another spelling, with or without the number of
+/// its edition.
+fn is_version_1(lower: &str) -> bool {
+    let bare = lower.strip_suffix(':').unwrap_or(lower);
+    let number = bare.strip_prefix('v').map_or(bare, trim);
+    matches!(number, "1" | "1.0" | "1.1")
 }
 
 /// `S arrow R` between the brackets, with a name on both sides.
@@ -307,6 +331,13 @@ mod tests {
             ("see [[wiki]] and [[A-&gt;B v1]]", "[[A->B v1]]"),
             ("［［A→B v1］］", "[[A→B v1]]"),
             ("[[A → B\u{a0}v1]]", "[[A → B v1]]"),
+            ("[[A→B v1.0]]", "[[A→B v1]]"),
+            ("[[A→B V1.1]]", "[[A→B v1]]"),
+            ("[[A→B v 1]]", "[[A→B v1]]"),
+            ("[[A→B 1]]", "[[A→B v1]]"),
+            ("[[A→B v1:]]", "[[A→B v1]]"),
+            ("[[A→B v1.2]]", "[[A→B v1.2]]"),
+            ("[[A→B v2]]", "[[A→B v2]]"),
             (
                 "[[claude://session/a –> B v2]]",
                 "[[claude://session/a→B v2]]",
