@@ -172,8 +172,11 @@ impl Names {
                 }
                 continue;
             }
-            // Times pass; only that of a session is a name.
-            if is_time(word) && is_time(found) && page.first() != Some(&"session:") {
+            // Times pass, also from one hour to the next. Only that of a session is a name, which files use.
+            if is_time(word) && is_time(found) {
+                if page.first() == Some(&"session:") {
+                    met.push((word.to_string(), found.to_string()));
+                }
                 continue;
             }
             match self.0.get(*word) {
