@@ -26,6 +26,7 @@ use crosstalk_relay::delivery;
 use crosstalk_relay::port::Resolver;
 use crosstalk_relay::server;
 use crosstalk_store::SqliteStore;
+use ending::Signals;
 use greeting::Greeting;
 use reload::{Contents, Reloader};
 use std::net::SocketAddr;
@@ -214,6 +215,8 @@ impl Serve {
             .map_err(no_threads)?;
         let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
+            // Whoever reads that the relay listens may stop it at once.
+            let signals = Signals::new()?;
             let config = relay.config();
             let listener = tokio::net::TcpListener::from_std(listener);
             let listener = listener.map_err(|e| unbound(config.listen, &e))?;
@@ -239,7 +242,7 @@ impl Serve {
             greeting.tell(console, format)?;
             warn_about_routes(&config, data);
             let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
-            ending::run(&relay, listener, tls, data, reloader).await
+            ending::run(&relay, listener, tls, data, reloader, signals).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {

@@ -25,8 +25,8 @@ pub(super) async fn run(
     tls: Option<ServerTls>,
     data: &Data,
     reloader: Reloader,
+    mut signals: Signals,
 ) -> Result<(), Failure> {
-    let mut signals = Signals::new()?;
     let work = super::work_folder(data);
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
     let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
@@ -94,7 +94,7 @@ enum Signal {
 
 /// The signals of the process.
 #[cfg(unix)]
-struct Signals {
+pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
@@ -102,7 +102,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).map_err(|e| Failure::Io("the signals".into(), e));
         Ok(Self {
@@ -123,11 +123,11 @@ impl Signals {
 
 /// The signals of the process.
 #[cfg(not(unix))]
-struct Signals;
+pub(super) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         Ok(Self)
     }
 
