@@ -111,9 +111,9 @@ impl Listen {
         let mut cursor = None::<String>;
         let mut pause = Pause::new(LONGEST_PAUSE, "it is tried again");
         let (mut repeats, mut retries) = (Repeats::default(), Retries::default());
-        // What is not acknowledged, and comes again when somebody listens again.
+        // Messages that are not acknowledged. The next `listen` gets them again.
         let mut left: HashSet<String> = HashSet::new();
-        // What was found by looking back.
+        // Messages that were found behind the cursor.
         let mut found: HashSet<String> = HashSet::new();
         let ear = Ear {
             remote: &remote,
@@ -146,7 +146,7 @@ impl Listen {
             };
             pause.over(console)?;
             std::thread::sleep(repeats.pause(&page.messages));
-            // What was given up and is queued again stands where it stood, before the cursor.
+            // A dead letter that was queued again keeps its old place, behind the cursor.
             let again = match cursor.is_some() {
                 true => requeued(&remote, &address),
                 false => Vec::new(),
@@ -403,11 +403,11 @@ struct Heard {
     exit: Exit,
     /// After how long it is tried again.
     retry: Option<Duration>,
-    /// Whether it is neither acknowledged nor given up.
+    /// Whether the message is neither acknowledged nor a dead letter.
     is_left: bool,
 }
 
-/// Messages that were given up and that the operator of the relay has queued again: those that nobody has fetched since. A
+/// Dead letters that the operator of the relay has queued again and that nobody has fetched since. A
 /// relay that can't be asked now is asked again after the next page.
 fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);

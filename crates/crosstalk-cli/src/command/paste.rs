@@ -220,7 +220,7 @@ pub(crate) struct Keeper<'k> {
     pub(crate) quiet: bool,
     /// Nothing is said about what was known.
     pub(crate) skips_known: bool,
-    /// What may be cut off is kept.
+    /// Keeps a message that may be cut off.
     pub(crate) accept_truncated: bool,
     /// Each repair is told by itself.
     verbose: bool,

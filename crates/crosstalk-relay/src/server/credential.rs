@@ -189,12 +189,10 @@ impl Credentials {
                 ask_for_token(wanted())
             )));
         };
-        // The rights of an administrator are never recommended where less would do.
-        let role = || match token.peer.role {
-            Role::Admin => wanted(),
-            role => role,
-        };
-        match token.fault(now).map(|why| rejected(&why, role())) {
+        match token
+            .fault(now)
+            .map(|why| rejected(&why, token.peer.role, wanted()))
+        {
             Some(fault) => Err(fault),
             None => {
                 self.note_use(hash, now);
@@ -232,7 +230,7 @@ impl Credentials {
         match caller.whose {
             Whose::Token(hash) => match known.get(&hash) {
                 Some(token) => match token.fault(now) {
-                    Some(why) => Err(rejected(&why, token.peer.role)),
+                    Some(why) => Err(rejected(&why, token.peer.role, Role::Agent)),
                     None => Ok(()),
                 },
                 None => Err(needed(Role::Agent)),
@@ -251,8 +249,13 @@ pub(super) fn needed(wanted: Role) -> Fault {
     ))
 }
 
-/// The refusal of somebody whose token does not count any more: another one of the same role takes its place.
-fn rejected(why: &str, role: Role) -> Fault {
+/// Rejects a token that was revoked or has expired. The hint names its role, except that of an administrator: there it names the
+/// role that is enough for the request.
+fn rejected(why: &str, role: Role, wanted: Role) -> Fault {
+    let role = match role {
+        Role::Admin => wanted,
+        role => role,
+    };
     Fault::unknown_peer(&format!("{why}.\nWhat to do: {}.", ask_for_token(role)))
 }
 

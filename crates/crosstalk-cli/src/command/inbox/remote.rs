@@ -137,7 +137,7 @@ pub(in crate::command) fn keep(
     keeper.keep(console, &Input::of_text("relay", waiting.envelope.clone()))
 }
 
-/// Keeps what came before an ESCALATE or a HANDOFF, so that it can be shown with it. Nobody has to do anything about it.
+/// Keeps the messages before an ESCALATE or a HANDOFF, so that they are shown with it. They wait for no answer.
 fn keep_history(
     console: &mut Console,
     desk: &Desk,

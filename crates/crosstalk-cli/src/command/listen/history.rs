@@ -52,7 +52,7 @@ impl History {
             };
             ancestors.push(Ancestor {
                 is_own,
-                // What came before a HANDOFF was for others.
+                // The messages before a HANDOFF were for others.
                 is_for_agent: found.side == Side::ToMe,
                 is_for_replier,
                 record: found,
