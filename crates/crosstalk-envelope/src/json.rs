@@ -232,14 +232,22 @@ pub fn builders(json: &str) -> Result<Vec<Builder>, JsonError> {
     read_builders(parse_json(json)?)
 }
 
-/// Reads messages as [`builders`] does, and generates the thread and message ids that they lack. Messages of one session
-/// get one thread.
+/// Which messages get a generated thread id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewThreads {
+    /// All that have none. Messages of one session get one thread.
+    Always,
+    /// Those without a session. The receiver of the others finds the thread by the session.
+    WithoutSession,
+}
+
+/// Reads messages as [`builders`] does, and generates the thread and message ids that they lack.
 ///
 /// # Errors
 /// Says what is wrong with the JSON.
-pub fn builders_with_ids(json: &str) -> Result<Vec<Builder>, JsonError> {
+pub fn builders_with_ids(json: &str, new: NewThreads) -> Result<Vec<Builder>, JsonError> {
     let mut value = parse_json(json)?;
-    add_ids(&mut value);
+    add_ids(&mut value, new);
     read_builders(value)
 }
 
@@ -294,12 +302,13 @@ fn messages(value: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> 
     list.iter_mut().filter_map(Value::as_object_mut)
 }
 
-fn add_ids(value: &mut Value) {
+fn add_ids(value: &mut Value, new: NewThreads) {
     let mut threads: HashMap<String, String> = HashMap::new();
     for message in messages(value) {
         let has = |name: &str| message.get(name).is_some_and(|v| !v.is_null());
         let (has_thread, has_message, has_parent) = (has("thread"), has("message"), has("parent"));
-        if !has_thread {
+        let keeps_session = new == NewThreads::WithoutSession && has("session");
+        if !has_thread && !keeps_session {
             let session = message.get("session").and_then(Value::as_str);
             let thread = match session {
                 Some(session) => threads

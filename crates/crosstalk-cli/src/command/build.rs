@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use clap::Args;
+use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, fence, json};
 use std::path::PathBuf;
@@ -44,13 +45,12 @@ impl Build {
             let (line, column) = (place.line, place.column);
             Failure::Refused(code, format!("{name}:{line}:{column}: {}", fault.message))
         })?;
-        let read = if self.no_ids {
-            json::builders
-        } else {
-            json::builders_with_ids
+        let read = match self.no_ids {
+            true => json::builders(text),
+            false => json::builders_with_ids(text, NewThreads::Always),
         };
         let builders =
-            read(text).map_err(|e| Failure::Refused(e.code, format!("{name}: {}", e.message)))?;
+            read.map_err(|e| Failure::Refused(e.code, format!("{name}: {}", e.message)))?;
         let mut envelopes = Vec::with_capacity(builders.len());
         let mut exit = Exit::SUCCESS;
         for (number, builder) in (1..).zip(&builders) {

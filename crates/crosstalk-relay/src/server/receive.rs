@@ -5,6 +5,7 @@ use super::batch;
 use super::body::{self, Bounds};
 use super::media::{self, Brought};
 use super::surface::Call;
+use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{json, limit};
@@ -64,7 +65,7 @@ fn envelope_of(json: &[u8]) -> Result<String, Fault> {
     let json = std::str::from_utf8(json).map_err(|_| {
         Fault::format("The body is not UTF-8.\nWhat to do: send the JSON as UTF-8.")
     })?;
-    let builders = json::builders_with_ids(json).map_err(|e| {
+    let builders = json::builders_with_ids(json, NewThreads::WithoutSession).map_err(|e| {
         let detail = format!(
             "The body is not a message: {}.\nWhat to do: send one JSON object in the form that `crosstalk schema` prints.",
             escape(&e.message)

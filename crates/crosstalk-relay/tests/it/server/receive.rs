@@ -207,6 +207,19 @@ fn json_is_accepted_as_the_envelope_that_it_describes() {
 }
 
 #[test]
+fn messages_of_one_session_share_a_thread_in_json_too() {
+    let house = House::local();
+    let thread = |id: &str| {
+        let mut message = message();
+        message["session"] = json!("2025-10-09T16Z abc123");
+        message["message"] = json!(id);
+        let sent = Ask::json("POST", "/crosstalk/receive", &message).accept("application/json");
+        house.ask(&sent).json()["ack"]["thread"].clone()
+    };
+    assert_eq!(thread("M1"), thread("M2"));
+}
+
+#[test]
 fn answers_are_json_for_a_caller_who_accepts_it() {
     let house = House::local();
     let mut line = house.line();
