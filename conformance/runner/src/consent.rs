@@ -107,12 +107,12 @@ impl Consents for Ours {
         let before = decoded(c.before)?;
         for envelope in before.split_inclusive("[[END]]\n") {
             take(envelope, proof(c.before_proof), (c, &policy), &mut ledger)
-                .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail));
+                .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail()));
         }
         let taken = take(decoded(text)?, proof(c.proof), (c, &policy), &mut ledger);
         let (terms, brief) = taken.map_err(|refusal| {
             json!([{"rule": refusal.rule.map(|(id, _)| id), "code": refusal.code.as_str(), "severity": "error",
-                "message": refusal.detail}])
+                "message": refusal.detail()}])
         })?;
         let at = Timestamp::parse(c.at).unwrap();
         let ledger = ledger.iter().map(|g| {

@@ -229,7 +229,7 @@ impl Implementation for Ours {
         let builder = match kind {
             "error" => {
                 let code = ErrorCode::from_wire(code).unwrap();
-                reply::error(&envelope, &ids, &Refusal::new(code, "It failed."))
+                reply::error(&envelope, &ids, &Refusal::new(code, "It failed.", ""))
             }
             "ack" => reply::ack(&envelope, &ids, "brother"),
             "nack" => reply::nack(&envelope, &ids, "brother", "not now"),

@@ -256,7 +256,7 @@ pub(crate) fn declined(before: &str, refusal: &Refusal) -> Failure {
 /// Why a message was refused, by which rule, and what to do.
 pub(crate) fn sentence(refusal: &Refusal) -> String {
     let rule = refusal.rule.map_or("", |(id, _)| id);
-    format!("{} ({}, {rule})", refusal.detail, refusal.code.as_str())
+    format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
 }
 
 /// The same for programs.
@@ -264,7 +264,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> Value {
     json!({
         "code": refusal.code.as_str(),
         "rule": refusal.rule.map(|(id, _)| id),
-        "reason": refusal.detail,
+        "reason": refusal.detail(),
     })
 }
 

@@ -9,7 +9,8 @@ use crate::envelope::Envelope;
 use crate::grammar::CoreHeader;
 use crate::id;
 use crate::name::{SYSTEM, SYSTEM_USER};
-use crate::registry::{ErrorCode, Intent};
+use crate::registry::{ErrorCode, Intent, Rule};
+use crate::unicode::escape;
 
 /// The ids of a received message: its own, or those that the receiver made up for it and keeps beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,39 +32,50 @@ impl ReceivedIds {
     }
 }
 
-/// Separates what was wrong from what to do, in the body of an ERROR.
-const WHAT_TO_DO: &str = "\nWhat to do: ";
-
-/// Why a message is refused.
+/// Why a message or a request is rejected: what happened and what to do, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The code of the taxonomy.
     pub code: ErrorCode,
     /// The reason, in one line.
     pub reason: String,
-    /// What was wrong, where, and what to do: the body of the ERROR.
-    pub detail: String,
+    /// What happened, and where.
+    pub what: String,
+    /// What to do about it; empty where nobody knows.
+    pub help: String,
     /// The rule that was broken, and where.
     pub rule: Option<(&'static str, Option<Position>)>,
 }
 
 impl Refusal {
-    /// A refusal with the usual words for its code.
-    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+    /// A rejection with the usual reason of its code.
+    pub fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             code,
             reason: code.summary().to_owned(),
-            detail: detail.into(),
+            what: what.into(),
+            help: help.into(),
             rule: None,
         }
     }
 
-    /// What was wrong and where; and what to do, if the detail says it.
-    pub fn what_and_help(&self) -> (&str, Option<&str>) {
-        match self.detail.split_once(WHAT_TO_DO) {
-            Some((what, help)) => (what, Some(help)),
-            None => (&self.detail, None),
-        }
+    /// The same with another reason.
+    #[must_use]
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = reason.into();
+        self
+    }
+
+    /// The same with the rule that was broken.
+    #[must_use]
+    pub fn with_rule(mut self, rule: &Rule) -> Self {
+        self.rule = Some((rule.id, None));
+        self
+    }
+
+    /// Both sentences, for the body of an ERROR.
+    pub fn detail(&self) -> String {
+        what_and_help(&self.what, &self.help)
     }
 
     /// The refusal that the first error among some findings calls for; `text` is what they were found in.
@@ -74,19 +86,27 @@ impl Refusal {
             .min_by_key(|d| d.span.start)?;
         let position = finding.position(text);
         let code = finding.code().unwrap_or(ErrorCode::Format);
-        let mut detail = format!(
-            "Line {}, column {}: {}.",
-            position.line, position.column, finding.message
-        );
-        if !finding.help().is_empty() {
-            detail.push_str(&format!("{WHAT_TO_DO}{}.", finding.help()));
-        }
+        let (line, column) = (position.line, position.column);
+        let what = format!("Line {line}, column {column}: {}.", finding.message);
+        let help = match finding.help() {
+            "" => String::new(),
+            help => format!("{help}."),
+        };
         Some(Self {
             code,
-            reason: crate::unicode::escape(&finding.message).replace('\n', " "),
-            detail: crate::unicode::escape(&detail).into_owned(),
+            reason: escape(&finding.message).replace('\n', " "),
+            what: escape(&what).into_owned(),
+            help: escape(&help).into_owned(),
             rule: Some((finding.rule.id, Some(position))),
         })
+    }
+}
+
+/// What happened and what to do, as text for people. The only place that joins the two.
+pub fn what_and_help(what: &str, help: &str) -> String {
+    match help {
+        "" => what.to_owned(),
+        help => format!("{what}\nWhat to do: {help}"),
     }
 }
 
@@ -98,7 +118,7 @@ impl Refusal {
 ///             context: auth\nintent: REQUEST\nbody: |\n  Hello?\nsig: none\n[[END]]\n";
 /// let document = Document::parse(text, Reading::Strict);
 /// let ids = ReceivedIds::of(&document.envelope());
-/// let refusal = Refusal::new(ErrorCode::Route, "Could not deliver message to chatgpt://thread/xyz789.");
+/// let refusal = Refusal::new(ErrorCode::Route, "Could not deliver the message.", "check the address.");
 /// let answer = reply::error(&document.envelope(), &ids, &refusal).build().unwrap();
 /// assert!(answer.starts_with("[[chatgpt://thread/xyz789→CLAUDE v1]]\nuser: system\n"));
 /// assert!(answer.contains("meta: error\nCode: E-ROUTE\nReason: Routing failed"));
@@ -148,7 +168,7 @@ fn report(builder: Builder, refusal: &Refusal, original_intent: Option<&str>) ->
             );
         }
     }
-    builder.body(&refusal.detail)
+    builder.body(refusal.detail())
 }
 
 /// The ACK of a message (ERR-004).
@@ -194,7 +214,7 @@ mod tests {
         let document = Document::parse(REQUEST, Reading::Strict);
         let envelope = document.envelope();
         let ids = ReceivedIds::of(&envelope);
-        let refusal = Refusal::new(ErrorCode::Timeout, "No answer within 30 s.");
+        let refusal = Refusal::new(ErrorCode::Timeout, "No answer within 30 s.", "");
         for builder in [
             error(&envelope, &ids, &refusal),
             ack(&envelope, &ids, "relay"),
@@ -234,7 +254,7 @@ mod tests {
         }
         for code in ErrorCode::ALL {
             assert!(
-                error_from_system(None, &Refusal::new(*code, "why"))
+                error_from_system(None, &Refusal::new(*code, "why", ""))
                     .build()
                     .is_ok()
             );

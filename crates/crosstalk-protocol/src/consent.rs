@@ -35,9 +35,7 @@ use crosstalk_envelope::reply::Refusal;
 /// A refusal that names the rule.
 fn refuse(rule: &'static Rule, what: &str, todo: &str) -> Refusal {
     let code = rule.code.unwrap_or(ErrorCode::Consent);
-    let mut refusal = Refusal::new(code, format!("{what}.\nWhat to do: {todo}."));
-    refusal.rule = Some((rule.id, None));
-    refusal
+    Refusal::new(code, format!("{what}."), format!("{todo}.")).with_rule(rule)
 }
 
 /// Text from outside, as it is shown.

@@ -175,18 +175,19 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let envelope = document.envelope();
     signature(verdict)?;
     if is_result(document) && !peer.is_itself() {
-        let detail = "Only a relay itself sends the result of a poll (`meta: collation`).\nWhat to do: close the poll with \
-                      `POST /crosstalk/polls/{id}/close`, or send the result under another name of the block.";
-        return Err(refuse(ErrorCode::Perm, detail.into()));
+        let (what, help) = (
+            "Only a relay itself sends the result of a poll (`meta: collation`).",
+            "close the poll with `POST /crosstalk/polls/{id}/close`, or send the result under another name of the \
+             block.",
+        );
+        return Err(Refusal::new(ErrorCode::Perm, what, help));
     }
     check_sender(&envelope, peer, rules)?;
     if envelope.hops().count() >= HOPS {
-        return Err(refuse(
+        return Err(Refusal::new(
             ErrorCode::Route,
-            format!(
-                "The message has been through {HOPS} relays: it goes round in circles.\nWhat to do: check the routes \
-                 of the relays that its `meta: audit` blocks name."
-            ),
+            format!("The message has been through {HOPS} relays: it goes round in circles."),
+            "check the routes of the relays that its `meta: audit` blocks name.",
         ));
     }
     revocation(&envelope, verdict)?;
@@ -213,12 +214,13 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let priority = document.meta("routing", "X-Priority");
     let blobs = blobs(&envelope);
     if blobs.len() > BLOBS {
-        return Err(refuse(
+        return Err(Refusal::new(
             ErrorCode::TooLarge,
             format!(
-                "The message refers to {} attachments; it may refer to {BLOBS}.\nWhat to do: send it in parts.",
+                "The message refers to {} attachments; it may refer to {BLOBS}.",
                 blobs.len()
             ),
+            "send it in parts.",
         ));
     }
     // A result that goes to somebody else than who asked is sent in that one's behalf.
@@ -293,10 +295,7 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
         return Ok(());
     }
     let code = verdict.code().unwrap_or(ErrorCode::Perm);
-    let mut refusal = refuse(
-        code,
-        format!("{}\nWhat to do: {}", verdict.sentence(), verdict.next()),
-    );
+    let mut refusal = Refusal::new(code, verdict.sentence(), verdict.next());
     refusal.rule = verdict.rule.map(|r| (r.id, None));
     Err(refusal)
 }
@@ -306,12 +305,15 @@ fn signature(verdict: &Verdict) -> Result<(), Refusal> {
 fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
     let sender = envelope.sender.as_str();
     if is_system(sender) {
-        let detail = "Only a relay speaks as SYSTEM: this one, or another one that reports an error about a message that \
-                      was sent to it.\nWhat to do: send under a name of your own.";
+        let (what, help) = (
+            "Only a relay speaks as SYSTEM: this one, or another one that reports an error about a message that was \
+             sent to it.",
+            "send under a name of your own.",
+        );
         let may_report = || peer.domain.is_some() && peer.speaks_for(sender);
         return match peer.is_itself() || may_report() {
             true => Ok(()),
-            false => Err(refuse(ErrorCode::Perm, detail.into())),
+            false => Err(Refusal::new(ErrorCode::Perm, what, help)),
         };
     }
     if looks_like(sender, SYSTEM) {
@@ -329,24 +331,24 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
         true => "is the address of a person, for whom the credential of an agent does not speak",
         false => "is not an address that this credential speaks for",
     };
-    Err(refuse(
+    Err(Refusal::new(
         ErrorCode::Perm,
-        format!(
-            "{} {why}.\nWhat to do: use a token for this address, or sign the message with a key that is pinned for it.",
-            shown(sender)
-        ),
+        format!("{} {why}.", shown(sender)),
+        "use a token for this address, or sign the message with a key that is pinned for it.",
     ))
 }
 
 /// The refusal of a name that looks like one which the relay knows.
 fn look_alike(name: &str, known: &str) -> Refusal {
-    let detail = format!(
-        "{} looks like {}, and is another name.\nWhat to do: write the name of the known party, or use a name that \
-         nobody takes for it.",
-        shown(name),
-        shown(known)
+    let (what, help) = (
+        format!(
+            "{} looks like {}, and is another name.",
+            shown(name),
+            shown(known)
+        ),
+        "write the name of the known party, or use a name that nobody takes for it.",
     );
-    let mut refusal = refuse(ErrorCode::Perm, detail);
+    let mut refusal = Refusal::new(ErrorCode::Perm, what, help);
     refusal.rule = Some((rule::HTTP_SYSTEM_SENDER.id, None));
     refusal
 }
@@ -367,11 +369,10 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
              --key FILE --sender ADDRESS`, where DIR is the data folder), and send it again",
         ),
     };
-    Err(refuse(
+    Err(Refusal::new(
         ErrorCode::Perm,
-        format!(
-            "A REVOKE has to be signed with a trusted key, and this one {why}.\nWhat to do: {todo}."
-        ),
+        format!("A REVOKE has to be signed with a trusted key, and this one {why}."),
+        format!("{todo}."),
     ))
 }
 
@@ -388,12 +389,13 @@ fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
         .intent(Intent::Broadcast.as_str());
     match result.body("").build() {
         Ok(_) => Ok(()),
-        Err(_) => Err(refuse(
+        Err(_) => Err(Refusal::new(
             ErrorCode::Format,
             format!(
-                "The result of the poll can't go to `X-Reply-To: {}`.\nWhat to do: write an address, or leave it out.",
+                "The result of the poll can't go to `X-Reply-To: {}`.",
                 shown(to.as_str())
             ),
+            "write an address, or leave it out.",
         )),
     }
 }
@@ -414,11 +416,10 @@ fn answer_by(
     let poll = envelope.poll().and_then(|p| p.deadline);
     let written = routing.deadline.and_then(Timestamp::parse).or(poll);
     match written {
-        Some(end) if end <= at => Err(refuse(
+        Some(end) if end <= at => Err(Refusal::new(
             ErrorCode::Timeout,
-            format!(
-                "The deadline of this message, {end}, has passed.\nWhat to do: send it with a later one."
-            ),
+            format!("The deadline of this message, {end}, has passed."),
+            "send it with a later one.",
         )),
         Some(end) => Ok(Some(end)),
         None => Ok(rules.answer_within.map(|wait| {
@@ -441,12 +442,13 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
         _ => vec![receiver.to_owned()],
     };
     if addresses.is_empty() || addresses.len() > TARGETS {
-        return Err(refuse(
+        return Err(Refusal::new(
             ErrorCode::TooLarge,
             format!(
-                "The message has {} targets; it may have 1 to {TARGETS}.\nWhat to do: send it in parts.",
+                "The message has {} targets; it may have 1 to {TARGETS}.",
                 addresses.len()
             ),
+            "send it in parts.",
         ));
     }
     let mut recipients: Vec<Recipient> = Vec::with_capacity(addresses.len());
@@ -474,13 +476,13 @@ fn person(receiver: &str, rules: &Rules) -> Result<String, Refusal> {
         return Ok(receiver.to_owned());
     }
     rules.escalate_to.clone().ok_or_else(|| {
-        refuse(
+        Refusal::new(
             ErrorCode::Route,
             format!(
-                "An ESCALATE goes to a person, and {} is none.\nWhat to do: address it to human://…, or set \
-                 `escalate_to` in the configuration of the relay.",
+                "An ESCALATE goes to a person, and {} is none.",
                 shown(receiver)
             ),
+            "address it to human://…, or set `escalate_to` in the configuration of the relay.",
         )
     })
 }
@@ -493,13 +495,14 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
     let able = || rules.directory.able(&required).map(|a| a.address);
     if same_name(receiver, ANY) {
         return able().next().ok_or_else(|| {
-            refuse(
+            Refusal::new(
                 ErrorCode::Route,
                 format!(
-                    "No agent of this relay has all of these capabilities: {}.\nWhat to do: ask the relay operator to \
-                     assign them to one (`[[agent]]` in relay.toml), or hand the conversation to a person.",
+                    "No agent of this relay has all of these capabilities: {}.",
                     shown(&required.join(", "))
                 ),
+                "ask the relay operator to assign them to one (`[[agent]]` in relay.toml), or hand the \
+                 conversation to a person.",
             )
         });
     }
@@ -519,16 +522,13 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
             .to_owned(),
         false => format!("hand over to one of these: {}", shown(&others.join(", "))),
     };
-    Err(refuse(
+    Err(Refusal::new(
         ErrorCode::Unsupported,
         format!(
-            "{} does not have these capabilities at this relay: {}.\nWhat to do: {hint}.",
+            "{} does not have these capabilities at this relay: {}.",
             shown(receiver),
             shown(&lacking.join(", "))
         ),
+        format!("{hint}."),
     ))
-}
-
-fn refuse(code: ErrorCode, detail: String) -> Refusal {
-    Refusal::new(code, detail)
 }

@@ -79,11 +79,12 @@ pub fn undeliverable(
     since: Timestamp,
 ) -> Option<String> {
     let to = unicode::escape(to);
-    let detail = format!(
-        "Could not deliver message to {to}: {reason}.\nWhat to do: check the address, or send it again later."
+    let (what, help) = (
+        format!("Could not deliver message to {to}: {reason}."),
+        "check the address, or send it again later.",
     );
     let seed = format!("undeliverable\n{}\n{to}\n{since}\n", record.digest);
-    error(record, &Refusal::new(code, detail), &seed)
+    error(record, &Refusal::new(code, what, help), &seed)
 }
 
 /// That the program of a recipient failed and is tried again: a BROADCAST, so that whoever waits for the answer waits on.
@@ -93,13 +94,19 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
         return None;
     }
     let (id, to) = (retried_id(record, to, since), unicode::escape(to));
-    let detail = format!(
-        "No answer yet: the program that answers for {to} failed and will be retried. If it keeps failing, you get an \
-         ERROR.\nWhat to do: wait, or ask someone else. `crosstalk status {}` shows how often it was tried.",
-        unicode::escape(&record.id)
+    let (what, help) = (
+        format!(
+            "No answer yet: the program that answers for {to} failed and will be retried. If it keeps failing, \
+                 you get an ERROR."
+        ),
+        format!(
+            "wait, or ask someone else. `crosstalk status {}` shows how often it was tried.",
+            unicode::escape(&record.id)
+        ),
     );
     let document = Document::parse(&record.text, Reading::Strict);
-    let notice = reply::notice(&document.envelope(), &ids_of(record), SYSTEM_USER, &detail);
+    let body = reply::what_and_help(&what, &help);
+    let notice = reply::notice(&document.envelope(), &ids_of(record), SYSTEM_USER, &body);
     notice.message(id).build().ok()
 }
 
@@ -116,12 +123,15 @@ pub fn unanswered(expectation: &Expectation) -> Option<String> {
     if record.meaning == Some(Intent::Poll) {
         return None;
     }
-    let detail = format!(
-        "No answer came from {} until {due}.\nWhat to do: ask again, or ask somebody else.",
-        unicode::escape(&record.receiver)
+    let (what, help) = (
+        format!(
+            "No answer came from {} until {due}.",
+            unicode::escape(&record.receiver)
+        ),
+        "ask again, or ask somebody else.",
     );
     let seed = format!("unanswered\n{}\n{due}\n", record.digest);
-    error(record, &Refusal::new(ErrorCode::Timeout, detail), &seed)
+    error(record, &Refusal::new(ErrorCode::Timeout, what, help), &seed)
 }
 
 /// That a message which waited for a person does not go on. Nothing where nothing is said.

@@ -161,35 +161,36 @@ impl Routes {
     pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Refusal> {
         let lines = || self.table.iter().filter(|r| r.to.matches(address));
         match asked.map(|word| (word, Handler::parse(word))) {
-            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => Err(refuse(
+            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => Err(Refusal::new(
                 ErrorCode::Route,
                 format!(
-                    "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.\nWhat to do: leave X-Delivery out.",
+                    "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.",
                     shown(address)
                 ),
+                "leave X-Delivery out.",
             )),
             Some((_, Some(by @ (Handler::Inbox | Handler::CopyPaste)))) => Ok(by),
             Some((_, Some(Handler::Relay))) if self.may_pass_on(address) => Ok(Handler::Relay),
             Some((word, Some(by))) => {
                 let is_there = lines().any(|r| r.by == by);
                 is_there.then_some(by).ok_or_else(|| {
-                    refuse(
+                    Refusal::new(
                         ErrorCode::Route,
                         format!(
-                            "`X-Delivery: {word}` is asked for, and this relay has no such route to {}.\nWhat to do: \
-                             leave X-Delivery out, or ask the relay operator to add a route.",
+                            "`X-Delivery: {word}` is asked for, and this relay has no such route to {}.",
                             shown(address)
                         ),
+                        "leave X-Delivery out, or ask the relay operator to add a route.",
                     )
                 })
             }
-            Some((word, None)) => Err(refuse(
+            Some((word, None)) => Err(Refusal::new(
                 ErrorCode::Unsupported,
                 format!(
-                    "`X-Delivery: {}` is a way that this relay does not have.\nWhat to do: leave it out, or use one of \
-                     inbox, copy_paste, http, file, exec and relay.",
+                    "`X-Delivery: {}` is a way that this relay does not have.",
                     shown(word)
                 ),
+                "leave it out, or use one of inbox, copy_paste, http, file, exec and relay.",
             )),
             None => match lines().next() {
                 Some(route) if route.by == Handler::CopyPaste && self.is_bound(address) => {
@@ -210,14 +211,14 @@ impl Routes {
             _ => bridge(&split),
         };
         if let Some(gateway) = gateway {
-            return Err(refuse(
+            return Err(Refusal::new(
                 ErrorCode::Unsupported,
                 format!(
-                    "This relay has no bridge to {}, which {} needs.\nWhat to do: set `X-Delivery: copy_paste` to have \
-                     a person carry it, or add a route for this address.",
+                    "This relay has no bridge to {}, which {} needs.",
                     shown(gateway),
                     shown(address)
                 ),
+                "set `X-Delivery: copy_paste` to have a person carry it, or add a route for this address.",
             ));
         }
         if self.may_pass_on(address) {
@@ -227,13 +228,10 @@ impl Routes {
             return Ok(Handler::Inbox);
         }
         if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
-            return Err(refuse(
+            return Err(Refusal::new(
                 ErrorCode::Route,
-                format!(
-                    "Nobody is known here as {}.\nWhat to do: check the address, or ask the relay operator to add a \
-                     route or a name for it.",
-                    shown(address)
-                ),
+                format!("Nobody is known here as {}.", shown(address)),
+                "check the address, or ask the relay operator to add a route or a name for it.",
             ));
         }
         Ok(match split.is_name() {
@@ -256,8 +254,4 @@ fn bridge<'a>(address: &Address<'a>) -> Option<&'a str> {
 /// Whether an address is a phone number, of which no organisation is the relay's own.
 fn is_phone(address: &Address<'_>) -> bool {
     address.kind() == Some(SchemeKind::Phone) || address.host().is_some_and(|h| h.starts_with('+'))
-}
-
-fn refuse(code: ErrorCode, detail: String) -> Refusal {
-    Refusal::new(code, detail)
 }

@@ -78,10 +78,10 @@ impl Admission {
         if let Some(since) = facts.closed
             && !meaning.is_some_and(is_accepted_after_close)
         {
-            return Err(perm(format!(
-                "This conversation was closed at {since}.\nWhat to do: begin a new thread. Only ACK, ERROR and REVOKE \
-                 are taken in one that is closed."
-            )));
+            return Err(perm(
+                format!("This conversation was closed at {since}."),
+                "begin a new thread. Only ACK, ERROR and REVOKE are taken in one that is closed.",
+            ));
         }
         let does = match meaning {
             Some(Intent::Close) => Some("close"),
@@ -89,17 +89,18 @@ impl Admission {
             _ => None,
         };
         if let Some(does) = does.filter(|_| !facts.is_party) {
-            return Err(perm(format!(
-                "{} takes no part in the conversation that it wants to {does}.\nWhat to do: let one of its parties do \
-                 it.",
-                shown(&self.arrival.sender)
-            )));
+            return Err(perm(
+                format!(
+                    "{} takes no part in the conversation that it wants to {does}.",
+                    shown(&self.arrival.sender)
+                ),
+                "let one of its parties do it.",
+            ));
         }
         if meaning == Some(Intent::Respond) && facts.answered == Some(Intent::Broadcast) {
             return Err(perm(
-                "The message that this one answers is a BROADCAST, which takes no answers.\nWhat to do: send a REQUEST \
-                 of your own."
-                    .into(),
+                "The message that this one answers is a BROADCAST, which takes no answers.",
+                "send a REQUEST of your own.",
             ));
         }
         if meaning == Some(Intent::Handoff)
@@ -107,11 +108,13 @@ impl Admission {
             && !is_same_party(steward, &self.speaker)
             && !super::is_human(&self.arrival.sender)
         {
-            return Err(perm(format!(
-                "The thread was handed to {} before, who alone can pass it on, or a person of the conversation.\nWhat to \
-                 do: ask them to, or send it as a human:// address that takes part.",
-                shown(steward)
-            )));
+            return Err(perm(
+                format!(
+                    "The thread was handed to {} before, who alone can pass it on, or a person of the conversation.",
+                    shown(steward)
+                ),
+                "ask them to, or send it as a human:// address that takes part.",
+            ));
         }
         let Some(claim) = &self.claim else {
             return Ok(Terms::default());
@@ -140,8 +143,8 @@ impl Admission {
     }
 }
 
-fn perm(detail: String) -> Refusal {
-    Refusal::new(ErrorCode::Perm, detail)
+fn perm(what: impl Into<String>, help: &str) -> Refusal {
+    Refusal::new(ErrorCode::Perm, what, help)
 }
 
 pub(super) fn shown(address: &str) -> String {

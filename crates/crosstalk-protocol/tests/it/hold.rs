@@ -266,7 +266,11 @@ fn who_decides() {
         let came = held.may_be_decided_by(peer, &own);
         assert_eq!(came.is_ok(), may, "{} {:?}", peer.name, held.held.deciders);
         if let Err(refusal) = came {
-            assert!(refusal.detail.contains("What to do"), "{}", refusal.detail);
+            assert!(
+                refusal.detail().contains("What to do"),
+                "{}",
+                refusal.detail()
+            );
         }
     }
     assert_eq!(plain().deliveries()[0].state, State::Held);

@@ -185,8 +185,8 @@ fn what_is_refused_and_with_which_code() {
     ] {
         let refusal = locally(&text, &rules).expect_err(&text);
         assert_eq!(refusal.code, code, "{refusal:?}\n{text}");
-        assert!(refusal.detail.contains(word), "{refusal:?}");
-        assert!(refusal.detail.contains("What to do"), "{refusal:?}");
+        assert!(refusal.detail().contains(word), "{refusal:?}");
+        assert!(refusal.detail().contains("What to do"), "{refusal:?}");
     }
 }
 
@@ -681,7 +681,7 @@ fn a_message_that_goes_round_in_circles_is_stopped() {
     }
     let refusal = locally(&text, &Rules::default()).unwrap_err();
     assert_eq!(refusal.code, ErrorCode::Route);
-    assert!(refusal.detail.contains("circles"));
+    assert!(refusal.detail().contains("circles"));
 }
 
 #[test]

@@ -37,12 +37,11 @@ impl Relay {
             (false, reason) => {
                 let reason = reason.as_deref().unwrap_or("no reason was given");
                 let reason = reason.trim_end_matches('.');
-                let detail = format!(
-                    "A person refused this message: {}.\nWhat to do: change what they object to, and send it as a new \
-                     message.",
-                    escape(reason)
+                let (what, help) = (
+                    format!("A person refused this message: {}.", escape(reason)),
+                    "change what they object to, and send it as a new message.",
                 );
-                Some(Refusal::new(ErrorCode::Perm, detail))
+                Some(Refusal::new(ErrorCode::Perm, what, help))
             }
         };
         let choice = match wish.is_approved {
@@ -108,7 +107,7 @@ impl Relay {
         let Some(refusal) = held.ended(at) else {
             return Ok(Ruling::Unknown);
         };
-        let reason = refusal.detail.lines().next().map(str::to_owned);
+        let reason = refusal.what.lines().next().map(str::to_owned);
         let decision = Decision {
             id: held.record.id.clone(),
             digest: held.record.digest,

@@ -69,7 +69,7 @@ impl Relay {
                 refusal, status, ..
             } => {
                 let code = refusal.code.as_str();
-                tracing::warn!(code, reason = %refusal.detail, "somebody could not be told");
+                tracing::warn!(code, reason = %refusal.detail(), "somebody could not be told");
                 status != LATER
             }
         }

@@ -244,7 +244,7 @@ impl Relay {
                         } => {
                             return Err(StoreError {
                                 fault: StoreFault::Busy,
-                                message: refusal.detail,
+                                message: refusal.detail(),
                             });
                         }
                         Received::Refused { refusal, .. } => {

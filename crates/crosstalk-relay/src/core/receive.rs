@@ -110,7 +110,8 @@ fn refused(mut builder: Builder, refusal: Refusal, retry_after: Option<u32>) -> 
 fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received {
     let mut refusal = Refusal::new(
         code,
-        format!("{reason}.\nWhat to do: send it again after {SOON} seconds."),
+        format!("{reason}."),
+        format!("send it again after {SOON} seconds."),
     );
     refusal.reason = "The relay can't take it now".into();
     let mut received = declined(document, refusal, Some(SOON));
@@ -148,16 +149,19 @@ impl Relay {
     pub(crate) async fn begin(&self, bytes: &[u8], peer: &Peer) -> Result<Prepared, Received> {
         let refused = |refusal| self.count(unread(None, refusal, None));
         if bytes.len() > limit::ENVELOPE_BYTES {
-            let detail = format!(
-                "The text has {} bytes; an envelope has at most {}.\nWhat to do: send it in parts, or as an attachment.",
-                bytes.len(),
-                limit::ENVELOPE_BYTES
+            let (what, help) = (
+                format!(
+                    "The text has {} bytes; an envelope has at most {}.",
+                    bytes.len(),
+                    limit::ENVELOPE_BYTES
+                ),
+                "send it in parts, or as an attachment.",
             );
-            return Err(refused(Refusal::new(ErrorCode::TooLarge, detail)));
+            return Err(refused(Refusal::new(ErrorCode::TooLarge, what, help)));
         }
         let text = decode(bytes).map_err(|fault| {
             let refusal = Refusal::from_findings(&[fault], "");
-            refused(refusal.unwrap_or_else(|| Refusal::new(ErrorCode::Format, "not UTF-8")))
+            refused(refusal.unwrap_or_else(|| Refusal::new(ErrorCode::Format, "not UTF-8", "")))
         })?;
         let prepared = self.prepare(text, peer).await;
         prepared.map_err(|refused| self.finish(text, peer, refused))
@@ -517,8 +521,8 @@ fn is_poll_of_elsewhere(document: &Document<'_>) -> bool {
 fn unproven_hop() -> Refusal {
     Refusal::new(
         ErrorCode::Perm,
-        "The poll says that another relay passed it on, and that relay does not prove it.\nWhat to do: send the poll \
-         without its `meta: audit` blocks.",
+        "The poll says that another relay passed it on, and that relay does not prove it.",
+        "send the poll without its `meta: audit` blocks.",
     )
 }
 
@@ -532,11 +536,9 @@ impl Shared {
         (is_new && self.config().first_contact == FirstContact::Refuse).then(|| {
             Refusal::new(
                 ErrorCode::Perm,
-                format!(
-                    "{}\nWhat to do: ask the relay operator to pin this key (`CROSSTALK_HOME=DIR crosstalk trust pin ID --key FILE \
-                     --sender ADDRESS`, where DIR is the data folder).",
-                    verdict.sentence()
-                ),
+                verdict.sentence(),
+                "ask the relay operator to pin this key (`CROSSTALK_HOME=DIR crosstalk trust pin ID --key \
+                 FILE --sender ADDRESS`, where DIR is the data folder).",
             )
         })
     }
@@ -546,8 +548,9 @@ impl Shared {
 fn unproven(document: &Document<'_>) -> Received {
     let refusal = Refusal::new(
         ErrorCode::Perm,
-        "A credential is needed here, because no key that is pinned for the sender or listed by its domain has signed this \
-         message.\nWhat to do: send `Authorization: Bearer` and a token of this relay, or sign the message with such a key.",
+        "A credential is needed here, because no key that is pinned for the sender or listed by its domain has \
+             signed this message.",
+        "send `Authorization: Bearer` and a token of this relay, or sign the message with such a key.",
     );
     let mut received = declined(document, refusal, None);
     if let Received::Refused { status, .. } = &mut received {

@@ -2,6 +2,7 @@
 
 use crate::config::Watch;
 use crate::core::{Received, Relay};
+use crosstalk_envelope::reply::what_and_help;
 use crosstalk_envelope::{Reading, limit, scan, unicode};
 use crosstalk_protocol::relay::{Pattern, Peer, Role};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
@@ -129,7 +130,7 @@ async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
             Received::Refused { refusal, .. } => faults.push(format!(
                 "Envelope {number}: {} {}",
                 refusal.code.as_str(),
-                unicode::escape(&refusal.detail)
+                unicode::escape(&refusal.detail())
             )),
         }
     }
@@ -147,12 +148,13 @@ enum Unread {
 /// The text of a file that is one, and not too large. A link is not followed.
 fn read(path: &Path) -> Result<String, Unread> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let never = |what: &str, help: &str| Unread::Never(what_and_help(what, help));
     let file = match openat(CWD, path, flags, Mode::empty()) {
         Ok(file) => fs::File::from(file),
         Err(rustix::io::Errno::LOOP) => {
-            return Err(Unread::Never(
-                "It is a link, which is not followed.\nWhat to do: put the file itself there."
-                    .into(),
+            return Err(never(
+                "It is a link, which is not followed.",
+                "put the file itself there.",
             ));
         }
         Err(error) => return Err(Unread::Now(error.to_string())),
@@ -165,12 +167,12 @@ fn read(path: &Path) -> Result<String, Unread> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(now)?;
     if bytes.len() > limit::PASTE_BYTES {
-        return Err(Unread::Never(format!(
-            "It has more than {most} bytes.\nWhat to do: put it there in parts."
-        )));
+        return Err(never(
+            &format!("It has more than {most} bytes."),
+            "put it there in parts.",
+        ));
     }
-    String::from_utf8(bytes)
-        .map_err(|_| Unread::Never("It is not UTF-8.\nWhat to do: save it as UTF-8.".into()))
+    String::from_utf8(bytes).map_err(|_| never("It is not UTF-8.", "save it as UTF-8."))
 }
 
 /// Moves a file to `done`, or to `refused` with the reason beside it.

@@ -36,48 +36,45 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A refusal with the status of its code.
-    pub(super) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Refusal::new(code, detail).into()
+    /// A rejection with the status of its code.
+    pub(super) fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Refusal::new(code, what, help).into()
     }
 
     /// A parameter or a body that is not as it should be.
-    pub(super) fn format(detail: impl Into<String>) -> Self {
-        let mut fault = Self::new(ErrorCode::Format, detail);
-        fault.refusal.reason = "Malformed request".into();
-        fault
+    pub(super) fn format(what: impl Into<String>, help: impl Into<String>) -> Self {
+        let refusal = Refusal::new(ErrorCode::Format, what, help);
+        refusal.with_reason("Malformed request").into()
     }
 
-    /// Something that is not there, or not for who asks.
-    pub(super) fn missing(what: &str) -> Self {
-        let mut fault = Self::new(
+    /// Something that does not exist, or that the caller may not see.
+    pub(super) fn missing(thing: &str) -> Self {
+        let refusal = Refusal::new(
             ErrorCode::Route,
-            format!(
-                "There is no {what}, or it is not for you to see.\nWhat to do: check its name, and whose credential this is."
-            ),
+            format!("There is no {thing}, or it is not for you to see."),
+            "check its name, and whose credential this is.",
         );
-        fault.refusal.reason = format!("There is no {what}");
-        fault
+        refusal.with_reason(format!("There is no {thing}")).into()
     }
 
-    /// Something that who asks may not do.
-    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Perm, detail)
+    /// Something that the caller may not do.
+    pub(super) fn forbidden(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Perm, what, help)
     }
 
     /// A credential is needed, and there is none that counts.
-    pub(super) fn unknown_peer(detail: &str) -> Self {
-        Self::new(ErrorCode::Perm, detail).status(401)
+    pub(super) fn unknown_peer(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Perm, what, help).status(401)
     }
 
-    /// Something that can't be done now.
-    pub(super) fn later(detail: &str) -> Self {
-        let mut fault = Self::new(
+    /// Something that the relay can't do now.
+    pub(super) fn later(what: &str) -> Self {
+        let refusal = Refusal::new(
             ErrorCode::Rate,
-            format!("{detail}.\nWhat to do: try again after {SOON} seconds."),
-        )
-        .status(503);
-        fault.refusal.reason = "The relay can't do it now".into();
+            format!("{what}."),
+            format!("try again after {SOON} seconds."),
+        );
+        let mut fault = Self::from(refusal.with_reason("The relay can't do it now")).status(503);
         fault.retry_after = Some(SOON);
         fault
     }
@@ -86,9 +83,8 @@ impl Fault {
     pub(super) fn too_often(seconds: u32) -> Self {
         let mut fault = Self::new(
             ErrorCode::Rate,
-            format!(
-                "More requests came than are allowed in a minute.\nWhat to do: try again after {seconds} seconds."
-            ),
+            "More requests came than are allowed in a minute.",
+            format!("try again after {seconds} seconds."),
         );
         fault.retry_after = Some(seconds);
         fault
@@ -96,9 +92,12 @@ impl Fault {
 
     /// The path has no such method.
     pub(super) fn method(allowed: &str) -> Self {
-        let detail =
-            format!("The path has no such method.\nWhat to do: use one of these: {allowed}.");
-        let mut fault = Self::new(ErrorCode::Unsupported, detail).status(405);
+        let mut fault = Self::new(
+            ErrorCode::Unsupported,
+            "The path has no such method.",
+            format!("use one of these: {allowed}."),
+        )
+        .status(405);
         let value = HeaderValue::from_str(allowed).ok();
         fault.header = value.map(|v| Box::new((ALLOW, v)));
         fault
@@ -223,7 +222,7 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
 struct Error<'e> {
     code: &'static str,
     reason: &'e str,
-    detail: &'e str,
+    detail: String,
     what: &'e str,
     help: Option<&'e str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,13 +237,12 @@ struct Error<'e> {
 
 fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> serde_json::Value {
     let position = refusal.rule.as_ref().and_then(|(_, p)| p.as_ref());
-    let (what, help) = refusal.what_and_help();
     let error = Error {
         code: refusal.code.as_str(),
         reason: &refusal.reason,
-        detail: &refusal.detail,
-        what,
-        help,
+        detail: refusal.detail(),
+        what: &refusal.what,
+        help: Some(refusal.help.as_str()).filter(|help| !help.is_empty()),
         rule: refusal.rule.as_ref().map(|(rule, _)| *rule),
         line: position.map(|p| p.line),
         column: position.map(|p| p.column),

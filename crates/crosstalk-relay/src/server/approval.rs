@@ -9,7 +9,6 @@ use super::surface::Call;
 use super::view::ApprovalView;
 use crate::core::Wish;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
 use serde::Deserialize;
@@ -74,9 +73,10 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let wish: Decides = read_json(call).await?;
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
-            Fault::format(format!(
-                "`{name}` is no digest.\nWhat to do: write it as sha256: and 64 hexadecimal digits."
-            ))
+            Fault::format(
+                format!("`{name}` is no digest."),
+                "write it as sha256: and 64 hexadecimal digits.",
+            )
         })
     };
     let digests = (digest("digest", &wish.digest)?, digest("raw", &wish.raw)?);
@@ -90,20 +90,20 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
         ("refuse", Some(_)) => false,
         ("refuse", None) => {
             return Err(Fault::format(
-                "A refusal has no `reason`.\nWhat to do: say why, so that the sender can do something about it.",
+                "A refusal has no `reason`.",
+                "say why, so that the sender can do something about it.",
             ));
         }
         _ => {
             return Err(Fault::format(
-                "`decision` is neither `approve` nor `refuse`.\nWhat to do: give one of them.",
+                "`decision` is neither `approve` nor `refuse`.",
+                "give one of them.",
             ));
         }
     };
     let held = find(call).await?;
     let peer = &call.caller.peer;
-    Sight::of(call)
-        .may_decide(&held)
-        .map_err(|refusal| Fault::new(refusal.code, refusal.detail))?;
+    Sight::of(call).may_decide(&held)?;
     let wish = Wish {
         digests,
         is_approved,
@@ -117,28 +117,28 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
         Ruling::Before(decided) => Err(before(&decided)),
         Ruling::Other => Err(conflict(
-            ErrorCode::Perm,
-            "The message that waits has other digests: it is not the one that was looked at.\nWhat to do: look at it again, \
-             and decide about what is there."
-                .into(),
+            "The message that waits has other digests: it is not the one that was looked at.",
+            "look at it again, and decide about what is there.",
         )),
-        Ruling::Not(refusal) => Err(conflict(refusal.code, refusal.detail)),
+        Ruling::Not(refusal) => Err(Fault::from(refusal).status(409)),
         Ruling::Unknown => Err(Fault::missing("message that waits for you to decide")),
     }
 }
 
 fn before(decided: &Decided) -> Fault {
-    let detail = format!(
-        "It was {} at {} with the credential `{}`: a decision is made once.\nWhat to do: nothing, or ask the sender for a \
-         new message.",
-        decided.choice.as_str(),
-        decided.at,
-        escape(&decided.by)
+    let (what, help) = (
+        format!(
+            "It was {} at {} with the credential `{}`: a decision is made once.",
+            decided.choice.as_str(),
+            decided.at,
+            escape(&decided.by)
+        ),
+        "nothing, or ask the sender for a new message.",
     );
-    conflict(ErrorCode::Perm, detail)
+    conflict(what, help)
 }
 
 /// What can't be decided, or not any more.
-fn conflict(code: ErrorCode, detail: String) -> Fault {
-    Fault::new(code, detail).status(409)
+fn conflict(what: impl Into<String>, help: &str) -> Fault {
+    Fault::forbidden(what, help).status(409)
 }

@@ -41,16 +41,16 @@ async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
 fn unsigned() -> Fault {
     Fault::new(
         ErrorCode::Unsupported,
-        "This relay has no ed25519 key, so that it signs no checkpoints.\nWhat to do: ask the relay operator to \
-         give it one (`crosstalk serve` makes one where there is none).",
+        "This relay has no ed25519 key, so that it signs no checkpoints.",
+        "ask the relay operator to give it one (`crosstalk serve` makes one where there is none).",
     )
 }
 
 fn beyond(size: u64) -> Fault {
-    Fault::format(format!(
-        "The latest checkpoint has {size} entries, and this is not among them.\nWhat to do: ask for less, or a second \
-         later."
-    ))
+    Fault::format(
+        format!("The latest checkpoint has {size} entries, and this is not among them."),
+        "ask for less, or a second later.",
+    )
 }
 
 /// Hashes, a line each.
@@ -92,9 +92,10 @@ pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
 fn needed(query: &Query, name: &str) -> Result<u64, Fault> {
     let number = query.number(name, 0..=u64::MAX)?;
     number.ok_or_else(|| {
-        Fault::format(format!(
-            "The parameter `{name}` is missing.\nWhat to do: add `?{name}=…` to the URL."
-        ))
+        Fault::format(
+            format!("The parameter `{name}` is missing."),
+            format!("add `?{name}=…` to the URL."),
+        )
     })
 }
 
@@ -142,9 +143,10 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
         let text = query.text(name, ID)?;
         let time = text.map(|t| Timestamp::parse(t).ok_or(()));
         time.transpose().map_err(|()| {
-            Fault::format(format!(
-                "The parameter `{name}` is no time.\nWhat to do: write it like 2026-11-16T12:00:00Z."
-            ))
+            Fault::format(
+                format!("The parameter `{name}` is no time."),
+                "write it like 2026-11-16T12:00:00Z.",
+            )
         })
     };
     let mut kinds = Vec::new();
@@ -155,9 +157,10 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
     {
         let kind = EventKind::parse(word).ok_or_else(|| {
             let all = EventKind::ALL.map(EventKind::as_str).join(", ");
-            Fault::format(format!(
-                "The parameter `kind` is none of the kinds.\nWhat to do: give some of these: {all}."
-            ))
+            Fault::format(
+                "The parameter `kind` is none of the kinds.",
+                format!("give some of these: {all}."),
+            )
         })?;
         kinds.push(kind);
     }

@@ -75,16 +75,18 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
         }
     };
     let too_many = || {
-        let detail = format!(
-            "A batch has at most {PIECES} envelopes.\nWhat to do: send the others in another one."
+        let (what, help) = (
+            format!("A batch has at most {PIECES} envelopes."),
+            "send the others in another one.",
         );
-        Fault::new(ErrorCode::TooLarge, detail)
+        Fault::new(ErrorCode::TooLarge, what, help)
     };
     let broken = broken.or_else(|| is_full.then(too_many));
     let mut answers = line.finish().await;
     match broken {
         None if answers.is_empty() => Err(Fault::format(
-            "There is no envelope in the batch.\nWhat to do: send at least one.",
+            "There is no envelope in the batch.",
+            "send at least one.",
         )),
         None => Ok(answer::of(Media::Batch, Body::Full(answers.into()))),
         Some(fault) if answers.is_empty() => Err(fault),

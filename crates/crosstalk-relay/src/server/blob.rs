@@ -178,10 +178,10 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     site.still(&call.caller)?;
     let found = Digest(hash.finalize().into());
     if found != digest {
-        return Err(Fault::format(format!(
-            "The digest of what came is {found}, and the path says {digest}.\nWhat to do: check the file, and send it \
-             under its digest."
-        )));
+        return Err(Fault::format(
+            format!("The digest of what came is {found}, and the path says {digest}."),
+            "check the file, and send it under its digest.",
+        ));
     }
     // Not before all of it is here: whoever sends slowly holds up nobody else.
     let _turn = blobs.writers.acquire().await;
@@ -238,11 +238,11 @@ impl Quota {
         Fault::new(
             ErrorCode::TooLarge,
             format!(
-                "The attachments of the credential `{}` would have more than {quota} bytes.\nWhat to do: wait until \
-                 messages with older attachments are erased, or ask the relay operator for more \
-                 (`token_blob_bytes`).",
+                "The attachments of the credential `{}` would have more than {quota} bytes.",
                 self.peer.name
             ),
+            "wait until messages with older attachments are erased, or ask the relay operator for more \
+                 (`token_blob_bytes`).",
         )
     }
 }
@@ -341,8 +341,8 @@ fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {
     let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
     digest.ok_or_else(|| {
         Fault::format(
-            "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.\nWhat to do: use the \
-             digest of its bytes.",
+            "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.",
+            "use the digest of its bytes.",
         )
     })
 }
@@ -356,7 +356,8 @@ fn trouble(error: io::Error) -> Fault {
         }
         io::ErrorKind::FileTooLarge => Fault::new(
             ErrorCode::TooLarge,
-            "The file is too large for the disk of the relay.\nWhat to do: send a smaller one.",
+            "The file is too large for the disk of the relay.",
+            "send a smaller one.",
         ),
         _ => Fault::later("The disk of the relay can't be read or written"),
     }

@@ -182,20 +182,25 @@ pub(super) async fn drain(body: &mut Incoming) {
 fn too_large(most: u64) -> Fault {
     Fault::new(
         ErrorCode::TooLarge,
-        format!(
-            "The body of the request is larger than {most} bytes, which is the limit here.\nWhat to do: send it in \
-             parts, or as an attachment."
-        ),
+        format!("The body of the request is larger than {most} bytes, which is the limit here."),
+        "send it in parts, or as an attachment.",
     )
 }
 
 fn too_slow() -> Fault {
-    let detail = "The body of the request did not come in time.\nWhat to do: send it again, over a faster line.";
-    Fault::new(ErrorCode::Timeout, detail).status(408).closing()
+    let (what, help) = (
+        "The body of the request did not come in time.",
+        "send it again, over a faster line.",
+    );
+    Fault::new(ErrorCode::Timeout, what, help)
+        .status(408)
+        .closing()
 }
 
 fn broken(error: &hyper::Error) -> Fault {
-    let detail =
-        format!("The body of the request could not be read: {error}.\nWhat to do: send it again.");
-    Fault::new(ErrorCode::Format, detail).closing()
+    let (what, help) = (
+        format!("The body of the request could not be read: {error}."),
+        "send it again.",
+    );
+    Fault::new(ErrorCode::Format, what, help).closing()
 }

@@ -141,8 +141,11 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
 
 /// Tells somebody whose request did not come in time.
 async fn too_slow(mut stream: Stream) {
-    let detail = "The head of the request did not come in time.\nWhat to do: send it again, over a faster line.";
-    let envelope = Fault::new(ErrorCode::Timeout, detail).envelope();
+    let (what, help) = (
+        "The head of the request did not come in time.",
+        "send it again, over a faster line.",
+    );
+    let envelope = Fault::new(ErrorCode::Timeout, what, help).envelope();
     let answer = plain("408 Request Timeout", "", &envelope);
     let say = async {
         stream.write_all(answer.as_bytes()).await?;

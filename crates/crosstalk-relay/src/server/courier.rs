@@ -72,7 +72,8 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
         "failed" => Attempt::Failed { reason },
         _ => {
             return Err(Fault::format(
-                "`state` is neither `carried` nor `failed`.\nWhat to do: give one of them.",
+                "`state` is neither `carried` nor `failed`.",
+                "give one of them.",
             ));
         }
     };

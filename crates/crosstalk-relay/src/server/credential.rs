@@ -178,16 +178,17 @@ impl Credentials {
         };
         let Some(secret) = value.to_str().ok().and_then(bearer) else {
             return Err(Fault::unknown_peer(
-                "`Authorization` is not `Bearer` and a token.\nWhat to do: send `Authorization: Bearer xt_…`.",
+                "`Authorization` is not `Bearer` and a token.",
+                "send `Authorization: Bearer xt_…`.",
             ));
         };
         // What is looked up is the hash: how long that takes says nothing about the secrets of others.
         let hash = Digest::of(secret.as_bytes()).0;
         let Some(token) = known.get(&hash) else {
-            return Err(Fault::unknown_peer(&format!(
-                "The token is not one of this relay.\nWhat to do: check it, or {}.",
-                ask_for_token(wanted())
-            )));
+            return Err(Fault::unknown_peer(
+                "The token is not one of this relay.",
+                format!("check it, or {}.", ask_for_token(wanted())),
+            ));
         };
         match token
             .fault(now)
@@ -243,10 +244,13 @@ impl Credentials {
 
 /// The refusal of somebody without a credential.
 pub(super) fn needed(wanted: Role) -> Fault {
-    Fault::unknown_peer(&format!(
-        "A credential is needed here.\nWhat to do: send `Authorization: Bearer` and a token, or {}.",
-        ask_for_token(wanted)
-    ))
+    Fault::unknown_peer(
+        "A credential is needed here.",
+        format!(
+            "send `Authorization: Bearer` and a token, or {}.",
+            ask_for_token(wanted)
+        ),
+    )
 }
 
 /// Rejects a token that was revoked or has expired. The hint names its role, except that of an administrator: there it names the
@@ -256,7 +260,7 @@ fn rejected(why: &str, role: Role, wanted: Role) -> Fault {
         Role::Admin => wanted,
         role => role,
     };
-    Fault::unknown_peer(&format!("{why}.\nWhat to do: {}.", ask_for_token(role)))
+    Fault::unknown_peer(format!("{why}."), format!("{}.", ask_for_token(role)))
 }
 
 /// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is

@@ -140,14 +140,16 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let view: AgentView = read_json(call).await?;
     query::checked("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
-        return Err(Fault::format(format!(
-            "`address` is no address: {fault}.\nWhat to do: give a name, or a URL such as claude://code/api."
-        )));
+        return Err(Fault::format(
+            format!("`address` is no address: {fault}."),
+            "give a name, or a URL such as claude://code/api.",
+        ));
     }
     if view.capabilities.len() > CAPABILITIES {
-        return Err(Fault::format(format!(
-            "`capabilities` has more than {CAPABILITIES} texts.\nWhat to do: declare the most important ones."
-        )));
+        return Err(Fault::format(
+            format!("`capabilities` has more than {CAPABILITIES} texts."),
+            "declare the most important ones.",
+        ));
     }
     for capability in &view.capabilities {
         query::checked("A capability", capability, CAPABILITY)?;
@@ -158,11 +160,14 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         .rules()
         .lets_speak(&call.caller.peer, &view.address)
     {
-        return Err(Fault::forbidden(format!(
-            "The credential `{}` does not speak for {}.\nWhat to do: use one that is bound to this address.",
-            call.caller.peer.name,
-            crosstalk_envelope::unicode::escape(&view.address)
-        )));
+        return Err(Fault::forbidden(
+            format!(
+                "The credential `{}` does not speak for {}.",
+                call.caller.peer.name,
+                crosstalk_envelope::unicode::escape(&view.address)
+            ),
+            "use one that is bound to this address.",
+        ));
     }
     let relay = &call.site.relay;
     let rules = relay.rules();
@@ -177,10 +182,11 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         return Err(Fault::new(
             ErrorCode::TooLarge,
             format!(
-                "The credential `{}` speaks for {AGENTS} agents that were declared, and there are no more for one \
-                 credential.\nWhat to do: declare one of them again, or use another credential.",
+                "The credential `{}` speaks for {AGENTS} agents that were declared, and there are no more for \
+                     one credential.",
                 call.caller.peer.name
             ),
+            "declare one of them again, or use another credential.",
         ));
     }
     let agent = Agent {

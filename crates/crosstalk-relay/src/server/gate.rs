@@ -48,16 +48,16 @@ impl Gate {
         };
         let Some(host) = host else {
             return Err(Fault::format(
-                "The request has no `Host`, more than one, or one that can't be read.\nWhat to do: send one, with the \
-                 name of the relay.",
+                "The request has no `Host`, more than one, or one that can't be read.",
+                "send one, with the name of the relay.",
             ));
         };
         let named = uri.authority().map(|a| Authority::of(a.as_str()));
         let named = named.map_or(Some(true), |a| Some(self.is_host(&a?, here)));
         if !self.is_host(&host, here) || named != Some(true) {
             return Err(Fault::forbidden(
-                "The `Host` of the request is none of the names of this relay.\nWhat to do: use one of its names, or \
-                 ask the relay operator to add this one to `hosts` in the configuration.",
+                "The `Host` of the request is none of the names of this relay.",
+                "use one of its names, or ask the relay operator to add this one to `hosts` in the configuration.",
             ));
         }
         let is_foreign = |value: &str| !self.is_origin(value, &host);
@@ -75,8 +75,8 @@ impl Gate {
             || origins.any(|o| o.to_str().map_or(true, is_foreign))
         {
             return Err(Fault::forbidden(
-                "The request comes from a page of another site.\nWhat to do: ask the relay operator to add its host to \
-                 `hosts` in the configuration.",
+                "The request comes from a page of another site.",
+                "ask the relay operator to add its host to `hosts` in the configuration.",
             ));
         }
         Ok(())

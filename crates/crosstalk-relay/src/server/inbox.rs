@@ -241,11 +241,14 @@ impl Reading {
 pub(super) fn may_read(caller: &Caller, site: &Site, address: &str) -> Result<(), Fault> {
     match site.relay.rules().lets_read(&caller.peer, address) {
         true => Ok(()),
-        false => Err(Fault::forbidden(format!(
-            "The credential `{}` does not read for {}.\nWhat to do: use one that is bound to this address.",
-            caller.peer.name,
-            crosstalk_envelope::unicode::escape(address)
-        ))),
+        false => Err(Fault::forbidden(
+            format!(
+                "The credential `{}` does not read for {}.",
+                caller.peer.name,
+                crosstalk_envelope::unicode::escape(address)
+            ),
+            "use one that is bound to this address.",
+        )),
     }
 }
 
@@ -289,7 +292,8 @@ async fn given_out(site: &Site, cursor: Option<u64>) -> Result<(), Fault> {
 
 fn no_cursor() -> Fault {
     Fault::format(
-        "The cursor is none that this relay gave out.\nWhat to do: leave it out, or use one of an answer.",
+        "The cursor is none that this relay gave out.",
+        "leave it out, or use one of an answer.",
     )
 }
 
@@ -305,7 +309,8 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     query::checked("for", &ack.r#for, TEXT)?;
     if ack.ids.is_empty() || ack.ids.len() > 500 {
         return Err(Fault::format(
-            "`ids` is not a list of 1 to 500 ids.\nWhat to do: send at least one, and the others in another request.",
+            "`ids` is not a list of 1 to 500 ids.",
+            "send at least one, and the others in another request.",
         ));
     }
     for id in &ack.ids {
@@ -318,7 +323,8 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Some("failed") => return failure(call, ack, true).await,
         Some(_) => {
             return Err(Fault::format(
-                "`state` is none of `read`, `acknowledged`, `retrying` and `failed`.\nWhat to do: give one of them.",
+                "`state` is none of `read`, `acknowledged`, `retrying` and `failed`.",
+                "give one of them.",
             ));
         }
     };
@@ -432,8 +438,9 @@ pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Resul
     call.site.still(&call.caller)?;
     serde_json::from_slice(&bytes).map_err(|e| {
         let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
-        Fault::format(format!(
-            "The body is not the JSON that it should be: {reason}.\nWhat to do: see /openapi.json."
-        ))
+        Fault::format(
+            format!("The body is not the JSON that it should be: {reason}."),
+            "see /openapi.json.",
+        )
     })
 }

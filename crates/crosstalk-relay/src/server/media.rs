@@ -54,11 +54,11 @@ impl Media {
 pub(super) fn choose(headers: &HeaderMap, offers: &[Media]) -> Result<Media, Fault> {
     best(headers, offers).ok_or_else(|| {
         let names: Vec<&str> = offers.iter().map(|o| o.name()).collect();
-        let detail = format!(
-            "`Accept` allows nothing that there is here.\nWhat to do: ask for one of these: {}.",
-            names.join(", ")
+        let (what, help) = (
+            "`Accept` allows nothing that there is here.",
+            format!("ask for one of these: {}.", names.join(", ")),
         );
-        Fault::new(ErrorCode::Unsupported, detail).status(406)
+        Fault::new(ErrorCode::Unsupported, what, help).status(406)
     })
 }
 
@@ -198,7 +198,8 @@ pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Fault> {
         true => Ok(()),
         false => Err(Fault::new(
             ErrorCode::Unsupported,
-            "The body has a `Content-Encoding`, and nothing is decompressed here.\nWhat to do: send it as it is.",
+            "The body has a `Content-Encoding`, and nothing is decompressed here.",
+            "send it as it is.",
         )
         .status(415)),
     }
@@ -216,9 +217,11 @@ fn parts(value: &HeaderValue) -> (&str, Option<&str>) {
 }
 
 fn unsupported(wanted: &str) -> Fault {
-    let detail =
-        format!("The body is of a type that is not taken here.\nWhat to do: send it as {wanted}.");
-    Fault::new(ErrorCode::Unsupported, detail).status(415)
+    let (what, help) = (
+        "The body is of a type that is not taken here.",
+        format!("send it as {wanted}."),
+    );
+    Fault::new(ErrorCode::Unsupported, what, help).status(415)
 }
 
 #[cfg(test)]

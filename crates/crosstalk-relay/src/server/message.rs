@@ -113,7 +113,7 @@ pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let query = call.query()?;
     let words = query.needed("q")?;
     let search = Search::parse(words)
-        .map_err(|e| Fault::format(format!("`q`: {e}.\nWhat to do: search for words.")))?;
+        .map_err(|e| Fault::format(format!("`q`: {e}."), "search for words."))?;
     let (limit, sight) = (query.limit()?, Sight::of(call));
     call.site.settle().await;
     let (now, none) = (call.site.relay.now(), Shown::new());

@@ -188,8 +188,8 @@ pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let standing = find(call.site, &sight, &id).await?;
     if !sight.is_admin() && !sight.reads(initiator(&standing)) {
         return Err(Fault::forbidden(
-            "Only whoever asked closes a poll, or the relay operator.\nWhat to do: use the credential of whoever asked, or wait \
-             for the deadline.",
+            "Only whoever asked closes a poll, or the relay operator.",
+            "use the credential of whoever asked, or wait for the deadline.",
         ));
     }
     let relay = &call.site.relay;

@@ -24,10 +24,10 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name, true)?, decode(value, true)?);
             if pairs.iter().any(|(n, _)| *n == name) {
-                return Err(Fault::format(format!(
-                    "The parameter `{}` stands there twice.\nWhat to do: give it once.",
-                    shown(&name)
-                )));
+                return Err(Fault::format(
+                    format!("The parameter `{}` stands there twice.", shown(&name)),
+                    "give it once.",
+                ));
             }
             pairs.push((name, value));
         }
@@ -47,9 +47,10 @@ impl Query {
     /// A text that has to be there.
     pub(super) fn needed(&self, name: &str) -> Result<&str, Fault> {
         self.text(name, TEXT)?.ok_or_else(|| {
-            Fault::format(format!(
-                "The parameter `{name}` is missing.\nWhat to do: add `?{name}=…` to the URL."
-            ))
+            Fault::format(
+                format!("The parameter `{name}` is missing."),
+                format!("add `?{name}=…` to the URL."),
+            )
         })
     }
 
@@ -65,11 +66,14 @@ impl Query {
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse().ok().filter(|n| plain && bounds.contains(n));
         number.map(Some).ok_or_else(|| {
-            Fault::format(format!(
-                "The parameter `{name}` is not a number from {} to {}.\nWhat to do: give one, or leave it out.",
-                bounds.start(),
-                bounds.end()
-            ))
+            Fault::format(
+                format!(
+                    "The parameter `{name}` is not a number from {} to {}.",
+                    bounds.start(),
+                    bounds.end()
+                ),
+                "give one, or leave it out.",
+            )
         })
     }
 
@@ -85,9 +89,10 @@ impl Query {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some(_) => Err(Fault::format(format!(
-                "The parameter `{name}` is neither `true` nor `false`.\nWhat to do: give one of them, or leave it out."
-            ))),
+            Some(_) => Err(Fault::format(
+                format!("The parameter `{name}` is neither `true` nor `false`."),
+                "give one of them, or leave it out.",
+            )),
         }
     }
 }
@@ -96,10 +101,12 @@ impl Query {
 pub(super) fn checked<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t str, Fault> {
     let harmful = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.is_empty() || text.chars().count() > most || text.contains(harmful) {
-        return Err(Fault::format(format!(
-            "`{name}` is empty, has more than {most} characters, or has controls or line ends in it.\nWhat to do: give \
-             1 to {most} characters on one line."
-        )));
+        return Err(Fault::format(
+            format!(
+                "`{name}` is empty, has more than {most} characters, or has controls or line ends in it."
+            ),
+            format!("give 1 to {most} characters on one line."),
+        ));
     }
     Ok(text)
 }
@@ -133,8 +140,8 @@ fn decode(text: &str, plus: bool) -> Result<String, Fault> {
 
 fn not_encoded() -> Fault {
     Fault::format(
-        "The URL has a `%` without two hexadecimal digits, or bytes that are not UTF-8.\nWhat to do: encode it as \
-         RFC 3986 says.",
+        "The URL has a `%` without two hexadecimal digits, or bytes that are not UTF-8.",
+        "encode it as RFC 3986 says.",
     )
 }
 

@@ -62,24 +62,27 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 /// The envelope that JSON describes, with ids where it has none (HTP-007).
 fn envelope_of(json: &[u8]) -> Result<String, Fault> {
-    let json = std::str::from_utf8(json).map_err(|_| {
-        Fault::format("The body is not UTF-8.\nWhat to do: send the JSON as UTF-8.")
-    })?;
+    let json = std::str::from_utf8(json)
+        .map_err(|_| Fault::format("The body is not UTF-8.", "send the JSON as UTF-8."))?;
     let builders = json::builders_with_ids(json, NewThreads::WithoutSession).map_err(|e| {
-        let detail = format!(
-            "The body is not a message: {}.\nWhat to do: send one JSON object in the form that `crosstalk schema` prints.",
-            escape(&e.message)
+        let (what, help) = (
+            format!("The body is not a message: {}.", escape(&e.message)),
+            "send one JSON object in the form that `crosstalk schema` prints.",
         );
-        Fault::new(e.code, detail)
+        Fault::new(e.code, what, help)
     })?;
     let [builder] = builders.as_slice() else {
         return Err(Fault::format(
-            "The body holds several messages.\nWhat to do: send one JSON object per request.",
+            "The body holds several messages.",
+            "send one JSON object per request.",
         ));
     };
     builder.build().map_err(|fault| {
         let refusal = Refusal::from_findings(&fault.diagnostics, &fault.text);
-        refusal.map_or_else(|| Fault::format("The message is malformed."), Fault::from)
+        refusal.map_or_else(
+            || Fault::format("The message is malformed.", ""),
+            Fault::from,
+        )
     })
 }
 

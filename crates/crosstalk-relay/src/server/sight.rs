@@ -160,7 +160,8 @@ impl Sight {
             tracing::error!(reason = %error, "the tokens can't be read");
             Refusal::new(
                 ErrorCode::Rate,
-                "The store of the relay can't be used.\nWhat to do: try again later.",
+                "The store of the relay can't be used.",
+                "try again later.",
             )
         })?;
         people.push(record.sender.clone());

@@ -552,18 +552,23 @@ fn may(site: &Site, caller: &Caller, right: Right, parts: &Parts) -> Result<(), 
     };
     match may {
         true => Ok(()),
-        false => Err(Fault::forbidden(format!(
-            "The credential `{}` is that of {}, which may not do this.\nWhat to do: use the credential of {}.",
-            peer.name,
-            peer.role.as_str(),
-            match right {
-                _ if peer.is_monitor() =>
-                    "an agent or a person: a monitor reads the metrics, and nothing else",
-                Right::Person => "a person, or of the relay operator",
-                Right::Monitor => "a monitor, or of the relay operator",
-                _ => "the relay operator (role admin)",
-            }
-        ))),
+        false => Err(Fault::forbidden(
+            format!(
+                "The credential `{}` is that of {}, which may not do this.",
+                peer.name,
+                peer.role.as_str()
+            ),
+            format!(
+                "use the credential of {}.",
+                match right {
+                    _ if peer.is_monitor() =>
+                        "an agent or a person: a monitor reads the metrics, and nothing else",
+                    Right::Person => "a person, or of the relay operator",
+                    Right::Monitor => "a monitor, or of the relay operator",
+                    _ => "the relay operator (role admin)",
+                }
+            ),
+        )),
     }
 }
 
@@ -578,10 +583,11 @@ fn small(parts: &Parts) -> Result<(), Fault> {
         false => return Ok(()),
     };
     let part = if status == 414 { "URL" } else { "head" };
-    let detail = format!(
-        "The {part} of the request has more than {most} bytes.\nWhat to do: make it shorter."
+    let (what, help) = (
+        format!("The {part} of the request has more than {most} bytes."),
+        "make it shorter.",
     );
-    Err(Fault::new(ErrorCode::TooLarge, detail).status(status))
+    Err(Fault::new(ErrorCode::TooLarge, what, help).status(status))
 }
 
 #[cfg(test)]

@@ -127,7 +127,8 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Media::Text => Ok(export(call, part, reader)),
         Media::Markdown if part.more => Err(Fault::new(
             ErrorCode::TooLarge,
-            "The thread is too long for one document.\nWhat to do: ask for it as text/plain.",
+            "The thread is too long for one document.",
+            "ask for it as text/plain.",
         )),
         Media::Markdown => {
             thread.messages = u64::try_from(part.records.len()).unwrap_or(u64::MAX);

@@ -41,10 +41,10 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (kept, by) = (token.clone(), call.caller.peer.name.clone());
     let add = move |store: &mut dyn RelayStore| store.add_token(&kept, &by);
     if !call.site.relay.write(add).await? {
-        return Err(Fault::format(format!(
-            "There is a token `{}` already.\nWhat to do: choose another name.",
-            token.name
-        )));
+        return Err(Fault::format(
+            format!("There is a token `{}` already.", token.name),
+            "choose another name.",
+        ));
     }
     let mut view = TokenView::from(token);
     view.token = Some(secret);
@@ -68,41 +68,48 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
     let starts = wanted.name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !starts || wanted.name.len() > 64 || !wanted.name.chars().all(plain) {
         return Err(Fault::format(
-            "`name` is no name of a token.\nWhat to do: give 1 to 64 letters, digits, dots, underscores and hyphens, \
-             beginning with a letter or digit.",
+            "`name` is no name of a token.",
+            "give 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit.",
         ));
     }
     let role = Role::parse(&wanted.role).ok_or_else(|| {
-        Fault::format("`role` is none.\nWhat to do: give `agent`, `person`, `admin` or `monitor`.")
+        Fault::format(
+            "`role` is none.",
+            "give `agent`, `person`, `admin` or `monitor`.",
+        )
     })?;
     let is_empty = wanted.addresses.is_empty() && role.needs_addresses();
     if is_empty || wanted.addresses.len() > ADDRESSES {
-        return Err(Fault::format(format!(
-            "`addresses` is not a list of 1 to {ADDRESSES} addresses.\nWhat to do: name those it is for, or `*`."
-        )));
+        return Err(Fault::format(
+            format!("`addresses` is not a list of 1 to {ADDRESSES} addresses."),
+            "name those it is for, or `*`.",
+        ));
     }
     if role == Role::Monitor && !wanted.addresses.is_empty() {
         return Err(Fault::forbidden(
-            "A monitor speaks and reads for no address.\nWhat to do: leave the addresses out, or give another role.",
+            "A monitor speaks and reads for no address.",
+            "leave the addresses out, or give another role.",
         ));
     }
     let addresses = patterns("addresses", &wanted.addresses)?;
     let is_person = |a: &String| is_human(a.trim_end_matches('*'));
     if role == Role::Agent && addresses.iter().any(is_person) {
         return Err(Fault::forbidden(
-            "An agent does not speak for a person.\nWhat to do: leave the human:// addresses out, or make a token for a \
-             person.",
+            "An agent does not speak for a person.",
+            "leave the human:// addresses out, or make a token for a person.",
         ));
     }
     if wanted.courier.len() > ADDRESSES {
-        return Err(Fault::format(format!(
-            "`courier` has more than {ADDRESSES} addresses.\nWhat to do: give the beginning of some and `*`."
-        )));
+        return Err(Fault::format(
+            format!("`courier` has more than {ADDRESSES} addresses."),
+            "give the beginning of some and `*`.",
+        ));
     }
     let courier = patterns("courier", &wanted.courier)?;
     if !role.may_carry() && !courier.is_empty() {
         return Err(Fault::forbidden(
-            "A program does not carry messages.\nWhat to do: leave `courier` out, or make a token for a person.",
+            "A program does not carry messages.",
+            "leave `courier` out, or make a token for a person.",
         ));
     }
     let expires_at = match wanted.expires_at.as_deref().map(Timestamp::parse) {
@@ -110,7 +117,8 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         Some(Some(at)) if at > now => Some(at),
         Some(_) => {
             return Err(Fault::format(
-                "`expires_at` is no time, or one that has passed.\nWhat to do: give one as 2027-01-31T12:00:00Z.",
+                "`expires_at` is no time, or one that has passed.",
+                "give one as 2027-01-31T12:00:00Z.",
             ));
         }
     };
@@ -132,9 +140,10 @@ fn patterns(key: &str, wanted: &[String]) -> Result<Vec<String>, Fault> {
     let parse = |address: &String| {
         query::checked("An address", address, TEXT)?;
         let pattern = Pattern::parse(address).map_err(|e| {
-            Fault::format(format!(
-                "One of the `{key}` is none: {e}.\nWhat to do: give one, or the beginning of some and `*`."
-            ))
+            Fault::format(
+                format!("One of the `{key}` is none: {e}."),
+                "give one, or the beginning of some and `*`.",
+            )
         })?;
         Ok(pattern.to_string())
     };

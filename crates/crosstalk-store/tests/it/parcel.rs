@@ -101,7 +101,7 @@ pub(crate) fn take_and_file(store: &mut dyn RelayStore, parcels: &[Admission]) {
 /// The code and the words of a refusal.
 pub(crate) fn refused(store: &mut dyn RelayStore, parcel: &Admission) -> (String, String) {
     match take(store, parcel) {
-        Taken::Refused(refusal) => (refusal.code.as_str().to_owned(), refusal.detail),
+        Taken::Refused(refusal) => (refusal.code.as_str().to_owned(), refusal.detail()),
         other => panic!("{other:?}"),
     }
 }

@@ -230,7 +230,7 @@ impl Revocations {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
                     Received::Taken { .. } => replayed.messages += 1,
                     Received::Refused { refusal, .. } => {
-                        replayed.rejected.push((id.clone(), refusal.detail));
+                        replayed.rejected.push((id.clone(), refusal.detail()));
                     }
                 }
             }

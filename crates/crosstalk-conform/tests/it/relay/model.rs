@@ -277,7 +277,7 @@ impl Model {
             }
             if !is_same {
                 let detail = "This id is taken.\nWhat to do: use another one.";
-                return Err(Refusal::new(ErrorCode::Perm, detail));
+                return Err(Refusal::new(ErrorCode::Perm, detail, ""));
             }
         }
         let terms = admission.rule(&self.facts(&admission))?;
@@ -389,7 +389,7 @@ impl Model {
             message: message.id().into(),
         };
         let document = Document::parse(&text, Reading::Strict);
-        let refusal = Refusal::new(code, detail);
+        let refusal = Refusal::new(code, detail, "");
         let error = reply::error(&document.envelope(), &ids, &refusal)
             .build()
             .unwrap();
@@ -596,7 +596,7 @@ impl Model {
     pub(super) fn put(&mut self, name: &str, bytes: &[u8], peer: &Peer) -> Result<bool, Refusal> {
         if name != Digest::of(bytes).to_string() && !self.has(Defect::UncheckedBlobs) {
             let detail = "These bytes have another digest.\nWhat to do: send the right ones.";
-            return Err(Refusal::new(ErrorCode::Format, detail));
+            return Err(Refusal::new(ErrorCode::Format, detail, ""));
         }
         let is_new = !self.blobs.contains_key(name);
         let (kept, by) = self.blobs.entry(name.into()).or_default();

@@ -94,7 +94,7 @@ struct Fault(Refusal, Option<u16>, Vec<(&'static str, String)>);
 
 fn fault(code: ErrorCode, why: &str) -> Fault {
     Fault(
-        Refusal::new(code, format!("{why}.\nWhat to do: see the specification.")),
+        Refusal::new(code, format!("{why}."), "see the specification."),
         None,
         Vec::new(),
     )
@@ -311,7 +311,7 @@ impl Server {
         let mut reply = match wants_json || self.has(Defect::JsonErrors) {
             true => json_reply(
                 status,
-                &json!({"error": {"code": refusal.code.as_str(), "reason": refusal.reason, "detail": refusal.detail}}),
+                &json!({"error": {"code": refusal.code.as_str(), "reason": refusal.reason, "detail": refusal.detail()}}),
             ),
             false => Reply::new(status, TEXT, Model::refusal(&refusal, retry)),
         };

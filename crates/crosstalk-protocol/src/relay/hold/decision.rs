@@ -142,32 +142,40 @@ impl HeldMessage {
     /// # Errors
     /// The refusal.
     pub fn may_be_decided_by(&self, peer: &Peer, own: &[String]) -> Result<(), Refusal> {
-        let perm = |detail: String| Err(Refusal::new(ErrorCode::Perm, detail));
+        let perm = |what: String, help: &str| Err(Refusal::new(ErrorCode::Perm, what, help));
         if !peer.is_person() {
-            return perm(format!(
-                "The credential `{}` is that of an agent, and only people decide about messages.\nWhat to do: let a \
-                 person do it, with a credential of their own.",
-                escape(&peer.name)
-            ));
+            return perm(
+                format!(
+                    "The credential `{}` is that of an agent, and only people decide about messages.",
+                    escape(&peer.name)
+                ),
+                "let a person do it, with a credential of their own.",
+            );
         }
         let is_own = self.peer == peer.name || own.iter().any(|a| peer.speaks_for(a));
         if is_own && !peer.is_local {
-            return perm(format!(
-                "The message was handed in with the credential `{}`, or was written, signed or handed in by a person whom \
-                 it speaks for, and nobody decides about a message of their own.\nWhat to do: let another person do it.",
-                escape(&peer.name)
-            ));
+            return perm(
+                format!(
+                    "The message was handed in with the credential `{}`, or was written, signed or handed in by a \
+                     person whom it speaks for, and nobody decides about a message of their own.",
+                    escape(&peer.name)
+                ),
+                "let another person do it.",
+            );
         }
         let is_named = || self.held.deciders.iter().any(|a| peer.speaks_for(a));
         if self.held.deciders.is_empty() || peer.is_admin() || is_named() {
             return Ok(());
         }
         let deciders = self.held.deciders.join(", ");
-        perm(format!(
-            "The message waits for {}, for whom the credential `{}` does not speak.\nWhat to do: let them decide.",
-            escape(&deciders),
-            escape(&peer.name)
-        ))
+        perm(
+            format!(
+                "The message waits for {}, for whom the credential `{}` does not speak.",
+                escape(&deciders),
+                escape(&peer.name)
+            ),
+            "let them decide.",
+        )
     }
 
     /// How far it is with its recipients, as its sender sees it: it is not on its way to any of them.
@@ -217,15 +225,16 @@ pub fn ended(
     at: Timestamp,
 ) -> Option<Refusal> {
     if let Some(end) = expires.filter(|end| *end <= at) {
-        let detail = format!(
-            "The consent of this message ended at {end}, while it waited for a person.\nWhat to do: ask for it again."
+        let (what, help) = (
+            format!("The consent of this message ended at {end}, while it waited for a person."),
+            "ask for it again.",
         );
-        return Some(Refusal::new(ErrorCode::Consent, detail));
+        return Some(Refusal::new(ErrorCode::Consent, what, help));
     }
     let end = answer_by.filter(|end| *end <= at)?;
-    let detail = format!(
-        "The deadline of this message, {end}, passed while it waited for a person.\nWhat to do: send it again with a \
-         later one."
+    let (what, help) = (
+        format!("The deadline of this message, {end}, passed while it waited for a person."),
+        "send it again with a later one.",
     );
-    Some(Refusal::new(ErrorCode::Timeout, detail))
+    Some(Refusal::new(ErrorCode::Timeout, what, help))
 }

@@ -24,13 +24,16 @@ pub fn withdrawn(revoke: &Arrival, withdrawn: &Withdrawn) -> Vec<String> {
 
 /// What the sender of a message is told that is not delivered any more.
 fn error(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
-    let detail = format!(
-        "The message was not delivered to {}: the consent that it was sent under was withdrawn at {}. Its text is \
-         erased.\nWhat to do: ask for a new consent before you send it again.",
-        unicode::escape(&cancelled.to),
-        revoke.at
+    let (what, help) = (
+        format!(
+            "The message was not delivered to {}: the consent that it was sent under was withdrawn at {}. Its \
+                 text is erased.",
+            unicode::escape(&cancelled.to),
+            revoke.at
+        ),
+        "ask for a new consent before you send it again.",
     );
-    let refusal = Refusal::new(ErrorCode::Consent, detail);
+    let refusal = Refusal::new(ErrorCode::Consent, what, help);
     let seed = format!(
         "withdrawn\n{}\n{}\n{}\n",
         cancelled.id, cancelled.to, revoke.digest
@@ -44,7 +47,7 @@ fn error(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
         .intent(Intent::Error.as_str())
         .meta("error", "Code", refusal.code.as_str())
         .meta("error", "Reason", &refusal.reason)
-        .body(&refusal.detail)
+        .body(refusal.detail())
 }
 
 /// What was withdrawn, cancelled and erased, and when.

@@ -113,7 +113,8 @@ async fn an_endpoint_speaks_for_its_own_address_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_final_and_keeps_its_code() {
-    let refusal = reply::error_from_system(None, &Refusal::new(ErrorCode::Consent, "No consent."));
+    let refusal =
+        reply::error_from_system(None, &Refusal::new(ErrorCode::Consent, "No consent.", ""));
     let refusal = refusal.build().unwrap();
     let endpoint = Endpoint::start(move |number, _| match number {
         0 => Say::Status(403, "", refusal.clone()),

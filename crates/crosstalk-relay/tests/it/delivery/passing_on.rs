@@ -100,8 +100,10 @@ async fn a_domain_without_a_relay_is_final_and_a_failed_look_up_is_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_other_relay_refuses_is_told_with_its_code() {
-    let refusal =
-        reply::error_from_system(None, &Refusal::new(ErrorCode::Unsupported, "No bridge."));
+    let refusal = reply::error_from_system(
+        None,
+        &Refusal::new(ErrorCode::Unsupported, "No bridge.", ""),
+    );
     let refusal = refusal.build().unwrap();
     let other = Endpoint::start(move |_, _| Say::Status(422, "", refusal.clone())).await;
     let names = Names::default().relay("b.example", Ok(&[&record(&other, "")]));

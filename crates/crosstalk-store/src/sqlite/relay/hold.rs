@@ -456,9 +456,11 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> Step<()>
 }
 
 fn not_yet() -> Refusal {
-    let detail =
-        "Neither its consent nor its deadline has ended.\nWhat to do: let a person decide.";
-    Refusal::new(crosstalk_envelope::registry::ErrorCode::Perm, detail)
+    let (what, help) = (
+        "Neither its consent nor its deadline has ended.",
+        "let a person decide.",
+    );
+    Refusal::new(crosstalk_envelope::registry::ErrorCode::Perm, what, help)
 }
 
 /// The message as it is taken when it is approved.

@@ -85,11 +85,11 @@ pub(super) fn admitted(
 }
 
 pub(super) fn conflict(id: &str) -> Refusal {
-    let detail = format!(
-        "The id {} belongs to another message.\nWhat to do: send it under a new id; what was sent can't be changed.",
-        escape(id)
+    let (what, help) = (
+        format!("The id {} belongs to another message.", escape(id)),
+        "send it under a new id; what was sent can't be changed.",
     );
-    Refusal::new(ErrorCode::Perm, detail)
+    Refusal::new(ErrorCode::Perm, what, help)
 }
 
 /// A message that is there: kept is what is known better now.
