@@ -12,13 +12,16 @@ mod ending;
 mod fuzz;
 mod invocation;
 mod layers;
+mod lines;
 mod memory;
+mod names;
 mod package;
 mod parallel;
 mod python;
 mod registry;
 #[cfg(test)]
 mod scratch;
+mod source;
 mod spec;
 mod suite;
 mod task;
@@ -73,6 +76,8 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Generate => generate(root),
         Task::Spec { verbose } => spec::task(root, *verbose),
         Task::Layers => layers::task(root),
+        Task::Lines { base } => lines::task(root, base.as_deref()),
+        Task::Names => names::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
         Task::Bench { words } => {
             // The program itself is measured, too.

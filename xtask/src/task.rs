@@ -28,6 +28,14 @@ const TASKS: &[(&str, &str)] = &[
         "check that dependencies between the crates point inward",
     ),
     (
+        "lines [--base REVISION]",
+        "count hand-written Rust per crate; with --base, compare with a commit",
+    ),
+    (
+        "names",
+        "list the names in crates/*/src that several types share",
+    ),
+    (
         "fuzz [SECONDS]",
         "run every fuzz target on nightly, 60 seconds each, and count executions",
     ),
@@ -68,6 +76,13 @@ pub enum Task {
     },
     /// The direction of dependencies.
     Layers,
+    /// The number of lines.
+    Lines {
+        /// The commit to compare with.
+        base: Option<String>,
+    },
+    /// Names of several types.
+    Names,
     /// A real fuzz run.
     Fuzz {
         /// The time of each target.
@@ -107,6 +122,11 @@ impl Task {
             ["spec"] => Ok(Self::Spec { verbose: false }),
             ["spec", "--verbose" | "-v"] => Ok(Self::Spec { verbose: true }),
             ["layers"] => Ok(Self::Layers),
+            ["lines"] => Ok(Self::Lines { base: None }),
+            ["lines", "--base", revision] if !revision.starts_with('-') => Ok(Self::Lines {
+                base: Some((*revision).to_owned()),
+            }),
+            ["names"] => Ok(Self::Names),
             ["fuzz"] => Ok(Self::Fuzz {
                 seconds: FUZZ_SECONDS,
             }),
@@ -189,6 +209,9 @@ mod tests {
         assert_eq!(parse("fuzz 5"), Ok(Task::Fuzz { seconds: 5 }));
         assert_eq!(parse("spec --verbose"), Ok(Task::Spec { verbose: true }));
         assert_eq!(parse("test --full"), Ok(Task::Test { tier: Tier::Full }));
+        let base = Some("main".to_owned());
+        assert_eq!(parse("lines --base main"), Ok(Task::Lines { base }));
+        assert!(parse("lines --base").is_err() && parse("lines --base --x").is_err());
         assert_eq!(parse("relay-kill 5"), Ok(Task::RelayKill { cycles: 5 }));
         let words = ["relay".to_owned(), "--quick".to_owned()].to_vec();
         assert_eq!(parse("bench relay --quick"), Ok(Task::Bench { words }));
