@@ -10,7 +10,8 @@
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use terminal_size::{Height, Width};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
 
 /// What is assumed of a terminal that does not know its size.
 const COLUMNS: usize = 80;
@@ -62,7 +63,7 @@ pub(crate) fn cells(text: &str) -> usize {
 pub(crate) fn wrap_cells(line: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let (mut row, mut used) = (String::new(), 0_usize);
-    for cluster in Clusters(line) {
+    for cluster in line.graphemes(true) {
         let wide = cells(cluster);
         if !row.is_empty() && used.saturating_add(wide) > width {
             rows.push(std::mem::take(&mut row));
@@ -111,7 +112,7 @@ pub(crate) fn clip_cells(line: &str, width: usize) -> String {
     let mut fits = true;
     // What stays if the rest does not fit: the mark needs a cell, too.
     let (mut kept, mut end) = (0, 0);
-    for cluster in Clusters(line) {
+    for cluster in line.graphemes(true) {
         used = used.saturating_add(cells(cluster));
         if used > width {
             fits = false;
@@ -198,7 +199,7 @@ fn push_word(word: &str, (mut used, width): (usize, usize), hang: &str, out: &mu
             Some(style) => style
                 .find(|c: char| c.is_ascii_alphabetic())
                 .map_or(rest.len(), |at| at + 2),
-            None => Clusters(rest).next().map_or(rest.len(), str::len),
+            None => rest.graphemes(true).next().map_or(rest.len(), str::len),
         };
         let Some((piece, behind)) = rest.split_at_checked(length) else {
             break;
@@ -243,44 +244,6 @@ fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
         words.push((spaces, word));
         rest = behind;
     }
-}
-
-/// What stays together: a character with the marks on it, the two letters of a flag, joined emoji, the parts of a
-/// Hangul syllable.
-struct Clusters<'t>(&'t str);
-
-impl<'t> Iterator for Clusters<'t> {
-    type Item = &'t str;
-
-    fn next(&mut self) -> Option<&'t str> {
-        const JOINER: char = '\u{200d}';
-        let mut characters = self.0.char_indices();
-        let (_, first) = characters.next()?;
-        let (mut last, mut flag) = (first, is_flag_letter(first));
-        let end = characters.find_map(|(at, c)| {
-            let belongs = c != '\t'
-                && last != '\t'
-                && (c.width() == Some(0)
-                    || last == JOINER
-                    || is_skin_tone(c)
-                    || (flag && is_flag_letter(c)));
-            // Two letters are a flag; a third one begins the next.
-            flag &= !is_flag_letter(c);
-            last = c;
-            (!belongs).then_some(at)
-        });
-        let (cluster, rest) = self.0.split_at_checked(end.unwrap_or(self.0.len()))?;
-        self.0 = rest;
-        Some(cluster)
-    }
-}
-
-const fn is_flag_letter(c: char) -> bool {
-    matches!(c, '\u{1f1e6}'..='\u{1f1ff}')
-}
-
-const fn is_skin_tone(c: char) -> bool {
-    matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
 #[cfg(test)]
@@ -410,13 +373,13 @@ mod tests {
             prop_assert_eq!(rows.concat(), line.clone());
             prop_assert!(line.is_empty() || rows.iter().all(|r| !r.is_empty()));
             for row in &rows {
-                let alone = Clusters(row).count() == 1;
+                let alone = row.graphemes(true).count() == 1;
                 prop_assert!(alone || cells(row) <= width, "{:?} in {}", row, width);
             }
             // No row could have taken the beginning of the next one.
             for pair in rows.windows(2) {
-                let next = Clusters(&pair[1]).next().unwrap();
-                let sum: usize = Clusters(&pair[0]).map(cells).sum();
+                let next = pair[1].graphemes(true).next().unwrap();
+                let sum: usize = pair[0].graphemes(true).map(cells).sum();
                 prop_assert!(sum + cells(next) > width);
             }
         }
@@ -428,7 +391,7 @@ mod tests {
                 prop_assert!(cells(&clipped) <= width, "{:?} in {}", clipped, width);
                 prop_assert!(line.starts_with(clipped.trim_end_matches('…')));
                 prop_assert!(width == 0 || clipped.ends_with('…'));
-                prop_assert!(Clusters(&line).map(cells).sum::<usize>() > width);
+                prop_assert!(line.graphemes(true).map(cells).sum::<usize>() > width);
             }
         }
     }

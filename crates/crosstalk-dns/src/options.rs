@@ -1,6 +1,5 @@
 //! How to ask, and what can be wrong with that before anybody is asked.
 
-use std::fmt;
 use std::time::Duration;
 
 /// How to ask.
@@ -38,27 +37,12 @@ impl Options {
 }
 
 /// Why there is nobody to ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
     /// The resolver configuration of the system can't be used.
+    #[error("the system's resolver configuration can't be used: {0}; name a DNS server instead")]
     System(String),
     /// The trust anchor can't be read.
+    #[error("the trust anchor can't be read: {0}; it consists of DNSKEY records, one per line")]
     Anchor(String),
 }
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System(reason) => write!(
-                f,
-                "the system's resolver configuration can't be used: {reason}; name a DNS server instead"
-            ),
-            Self::Anchor(reason) => write!(
-                f,
-                "the trust anchor can't be read: {reason}; it consists of DNSKEY records, one per line"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}

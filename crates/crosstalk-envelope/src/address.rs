@@ -115,7 +115,7 @@ impl<'a> Address<'a> {
             ));
         }
         let scheme = self.scheme()?;
-        if !percent_signs_hold(text) {
+        if !has_whole_escapes(text) {
             return Some((
                 &rule::ADDRESS_PERCENT,
                 "a percent sign is not followed by two hex digits",
@@ -245,21 +245,14 @@ impl fmt::Display for Address<'_> {
 }
 
 /// Why a text is not an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({}): {}", .rule.id, .rule.help)]
 pub struct AddressError {
     /// The rule that it breaks.
     pub rule: &'static Rule,
     /// What is wrong.
     pub message: &'static str,
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): {}", self.message, self.rule.id, self.rule.help)
-    }
-}
-
-impl std::error::Error for AddressError {}
 
 /// The length of the scheme that a text begins with, or 0.
 fn scheme_length(text: &str) -> usize {
@@ -280,11 +273,11 @@ fn before<'t>(text: &'t str, marks: &[u8]) -> &'t str {
     text.get(..end.unwrap_or(text.len())).unwrap_or(text)
 }
 
-fn percent_signs_hold(text: &str) -> bool {
+/// Whether two hex digits follow each percent sign.
+pub fn has_whole_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(|tail| {
-        tail.as_bytes()
-            .get(..2)
-            .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+        let hex = tail.as_bytes().first_chunk::<2>();
+        hex.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
     })
 }
 

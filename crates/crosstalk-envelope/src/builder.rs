@@ -5,7 +5,6 @@ use crate::document::{Document, Reading};
 use crate::grammar::{BodyKind, CoreHeader};
 use crate::layout::Writer;
 use crate::registry::rule;
-use std::fmt;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Collects the fields of an envelope and writes it.
@@ -38,7 +37,8 @@ pub struct Builder {
 }
 
 /// Why an envelope can't be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", join_errors(.diagnostics))]
 pub struct BuildError {
     /// What is wrong; places are in [`BuildError::text`].
     pub diagnostics: Vec<Diagnostic>,
@@ -46,19 +46,13 @@ pub struct BuildError {
     pub text: String,
 }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, finding) in self.diagnostics.iter().filter(|d| d.is_error()).enumerate() {
-            if number > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{finding}")?;
-        }
-        Ok(())
-    }
+fn join_errors(diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|d| d.is_error());
+    errors
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
-
-impl std::error::Error for BuildError {}
 
 impl Builder {
     /// Begins an envelope from `sender` to `receiver`.

@@ -12,7 +12,6 @@ use crate::registry::{ErrorCode, Intent};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 
 /// The name and version of the form that [`report`] gives.
 pub const PARSE_SCHEMA: &str = "crosstalk.parse/1";
@@ -252,21 +251,14 @@ pub fn builders_with_ids(json: &str, new: NewThreads) -> Result<Vec<Builder>, Js
 }
 
 /// Why JSON is not a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct JsonError {
     /// E-UNSUPPORTED for a version other than v1, else E-FORMAT.
     pub code: ErrorCode,
     /// What is wrong, in one sentence.
     pub message: String,
 }
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for JsonError {}
 
 impl From<String> for JsonError {
     fn from(message: String) -> Self {

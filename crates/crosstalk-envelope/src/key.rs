@@ -52,7 +52,8 @@ impl fmt::Display for Algorithm {
 }
 
 /// Why a text is no key that can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct KeyError {
     /// The rule that it breaks.
     pub rule: &'static Rule,
@@ -75,14 +76,6 @@ impl KeyError {
         }
     }
 }
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message)
-    }
-}
-
-impl std::error::Error for KeyError {}
 
 /// A key that verifies. It is never weak, and there is one text for it.
 ///

@@ -43,7 +43,7 @@ mod signature;
 mod text;
 mod time;
 
-pub use address::{Address, AddressError, Schemes};
+pub use address::{Address, AddressError, Schemes, has_whole_escapes};
 pub use authentic::{Authentic, Unfit, Verified, authenticate, authenticate_and_restore};
 pub use builder::{BuildError, Builder};
 pub use diagnosis::{Diagnosis, diagnose};

@@ -1,9 +1,9 @@
 //! The signatures of an earlier draft, "rc1": a detached JWS over the text (SIG-030). Verified on request, never written.
 
-use crate::base64;
 use crate::key::{Algorithm, PublicKey};
 use crate::registry::DENIED_KEYS;
-use std::fmt;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// The JWS header of this form, byte for byte.
 const HEADER: &str = r#"{"alg":"EdDSA","b64":true,"crit":["b64","cty","ver"],"cty":"crosstalk/v1.1","typ":"JOSE","ver":"1.1-rc1"}"#;
@@ -28,33 +28,24 @@ impl Rc1 {
 }
 
 /// Why there is no rc1 signature that fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rc1Error {
     /// There is no envelope with a body in the text.
+    #[error("there is no envelope with a body in the text")]
     NoPayload,
     /// There is no detached JWS below it.
+    #[error("there is no detached JWS below the body")]
     NoSignature,
     /// The JWS is of another kind.
+    #[error("the JWS is not of the rc1 form")]
     Header,
     /// The key is no ed25519 key.
+    #[error("an rc1 signature needs an ed25519 key")]
     Key,
     /// The signature does not fit.
+    #[error("the rc1 signature does not fit")]
     Signature,
 }
-
-impl fmt::Display for Rc1Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoPayload => "there is no envelope with a body in the text",
-            Self::NoSignature => "there is no detached JWS below the body",
-            Self::Header => "the JWS is not of the rc1 form",
-            Self::Key => "an rc1 signature needs an ed25519 key",
-            Self::Signature => "the rc1 signature does not fit",
-        })
-    }
-}
-
-impl std::error::Error for Rc1Error {}
 
 /// Verifies an rc1 signature with a key; without one, with the keys of the deny list, which count here only.
 ///
@@ -70,11 +61,13 @@ pub fn verify(text: &str, key: Option<&PublicKey>) -> Result<Rc1, Rc1Error> {
     let (payload, rest) = payload_in(&text).ok_or(Rc1Error::NoPayload)?;
     let mut words = rest.split_whitespace();
     let (header, signature) = words.find_map(detached).ok_or(Rc1Error::NoSignature)?;
-    if decode_url(header).as_deref() != Some(HEADER.as_bytes()) {
+    if URL_SAFE_NO_PAD.decode(header).as_deref() != Ok(HEADER.as_bytes()) {
         return Err(Rc1Error::Header);
     }
-    let signature = decode_url(signature).ok_or(Rc1Error::NoSignature)?;
-    let signed = format!("{header}.{}", encode_url(payload.as_bytes()));
+    let signature = URL_SAFE_NO_PAD
+        .decode(signature)
+        .map_err(|_| Rc1Error::NoSignature)?;
+    let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload.as_bytes()));
     let denied = DENIED_KEYS
         .iter()
         .filter_map(|(record, _)| PublicKey::parse_record(record).ok());
@@ -122,18 +115,6 @@ fn detached(word: &str) -> Option<(&str, &str)> {
     (is_url(header) && is_url(signature)).then_some((header, signature))
 }
 
-fn encode_url(bytes: &[u8]) -> String {
-    base64::encode(bytes)
-        .trim_end_matches('=')
-        .replace('+', "-")
-        .replace('/', "_")
-}
-
-fn decode_url(text: &str) -> Option<Vec<u8>> {
-    let padding = "=".repeat((4 - text.len() % 4) % 4);
-    base64::decode(&(text.replace('-', "+").replace('_', "/") + &padding))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,11 +123,12 @@ mod tests {
     fn signed(key: &PrivateKey, header: &str) -> String {
         let payload =
             "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: REQUEST\nbody: |\n\tx\n\n  y\n";
-        let header = encode_url(header.as_bytes());
-        let signature = key.sign(format!("{header}.{}", encode_url(payload.as_bytes())).as_bytes());
+        let header = URL_SAFE_NO_PAD.encode(header.as_bytes());
+        let signature =
+            key.sign(format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload.as_bytes())).as_bytes());
         format!(
             "Payload:\n{payload}\nDetached JWS:\n{header}..{}\n",
-            encode_url(&signature)
+            URL_SAFE_NO_PAD.encode(&signature)
         )
     }
 

@@ -20,7 +20,6 @@ use crate::verdict::Word;
 use carried::{Carried, Passing, flow, privacy};
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::{Address, Builder, CoreHeader, ErrorCode, Intent, Timestamp, limit};
-use std::fmt;
 use transcript::Transcript;
 
 /// The most characters of a bundle, if nothing else is said: what chats take in one paste.
@@ -113,7 +112,8 @@ pub struct Closing<'a> {
 }
 
 /// Why a thread can't be passed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {help}")]
 pub struct BundleError {
     /// The code of the taxonomy.
     pub code: ErrorCode,
@@ -132,14 +132,6 @@ impl BundleError {
         }
     }
 }
-
-impl fmt::Display for BundleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.help)
-    }
-}
-
-impl std::error::Error for BundleError {}
 
 /// The ESCALATE that carries a thread to a person.
 ///

@@ -26,6 +26,7 @@ pub mod redact;
 pub mod relay;
 pub mod rotation;
 pub mod store;
+pub mod url;
 
 mod admitted;
 mod follow_up;

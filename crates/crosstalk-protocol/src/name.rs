@@ -7,7 +7,6 @@
 use crate::dns::{AddressAnswer, Dnssec};
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_name;
-use std::fmt;
 
 /// How many names may stand for another name, one after the other.
 const CHAIN: usize = 8;
@@ -27,26 +26,18 @@ pub struct Names {
 }
 
 /// Why a name can't be set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// What was to be the name is none: why.
+    #[error("{0}")]
     Name(String),
     /// What was to be the address is none: why.
+    #[error("{0}")]
     Address(String),
     /// The name would stand for itself, by way of these names.
+    #[error("the name would stand for itself: {}", .0.join(" → "))]
     Loop(Vec<String>),
 }
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(why) | Self::Address(why) => f.write_str(why),
-            Self::Loop(way) => write!(f, "the name would stand for itself: {}", way.join(" → ")),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 impl Names {
     /// Says what a name stands for, in place of what it stood for so far.

@@ -36,7 +36,6 @@ pub use quorum::Quorum;
 use crate::verdict::Word;
 use ballot::Slip;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
-use std::fmt;
 
 /// An envelope that is handed in: the poll, an answer, or something else, which is passed over.
 #[derive(Clone, Copy, Debug)]
@@ -65,41 +64,21 @@ impl<'p> Paper<'p> {
 }
 
 /// Why there is nothing to count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
     /// None of the envelopes is the poll.
+    #[error("there is no POLL among the envelopes: hand in the poll together with its answers")]
     NoPoll,
     /// Several are, and nobody said which one is meant: their ids.
+    #[error("there are several polls, and it is not said which one is meant: {}", .0.join(", "))]
     Several(Vec<String>),
     /// The poll has no id, so that nothing can answer it.
+    #[error("the POLL has no `message:`, so that no answer can name it: send it again with one")]
     NoId,
     /// Two polls with different content have this id.
+    #[error("two POLLs with different content have the id {0}: leave the wrong one out")]
     TwoContents(String),
 }
-
-impl fmt::Display for PollError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPoll => f.write_str(
-                "there is no POLL among the envelopes: hand in the poll together with its answers",
-            ),
-            Self::Several(ids) => write!(
-                f,
-                "there are several polls, and it is not said which one is meant: {}",
-                ids.join(", ")
-            ),
-            Self::NoId => f.write_str(
-                "the POLL has no `message:`, so that no answer can name it: send it again with one",
-            ),
-            Self::TwoContents(id) => write!(
-                f,
-                "two POLLs with different content have the id {id}: leave the wrong one out"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PollError {}
 
 /// Counts a poll: the envelopes in any order, and the time up to which they count; without one, all of them do.
 ///

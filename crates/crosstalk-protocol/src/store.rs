@@ -33,8 +33,6 @@ pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use round::rounds;
 pub use search::{Field, Search, SearchError, Term, searchable};
 
-use std::fmt;
-
 /// Where messages are kept.
 ///
 /// Several processes may use one store at the same time; each method is one transaction.
@@ -148,7 +146,8 @@ pub trait Store {
 }
 
 /// Why a store did not do what it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct StoreError {
     /// What kind of trouble it is.
     pub fault: StoreFault,
@@ -172,11 +171,3 @@ pub enum StoreFault {
     /// It can't be reached, read or written.
     Unavailable,
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for StoreError {}

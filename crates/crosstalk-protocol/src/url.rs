@@ -1,8 +1,10 @@
 //! The URLs that are called: `http` and `https`, with nothing in them that could be read in two ways.
 
-use crosstalk_protocol::dns::host_fault;
+use crate::dns::host_fault;
+use fluent_uri::Uri;
+use fluent_uri::component::{self, Authority};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// The longest URL, in bytes.
@@ -11,7 +13,7 @@ const LONGEST: usize = 2048;
 /// A URL that can be called.
 ///
 /// ```
-/// use crosstalk_relay::outbound::Url;
+/// use crosstalk_protocol::url::Url;
 /// let url = Url::parse("https://relay.example:8443/base/").unwrap();
 /// assert_eq!(url.below("crosstalk/receive").to_string(), "https://relay.example:8443/base/crosstalk/receive");
 /// assert!(Url::parse("https://user@relay.example/").is_err());
@@ -44,16 +46,35 @@ impl fmt::Display for Host {
 }
 
 /// Why a text is no URL that can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlError(&'static str);
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// The text has more than 2,048 bytes.
+    #[error("the URL is too long")]
+    TooLong,
+    /// The text has characters that a URL writes as `%XX` or, in a host, as `xn--`.
+    #[error(
+        "the URL has characters in it that are not visible ASCII: write a host in its `xn--` form, and %XX for others"
+    )]
+    NotAscii,
+    /// Another scheme than `http` and `https`, or none.
+    #[error("a URL begins with https:// or http://")]
+    Scheme,
+    /// A user or a password stands before the host.
+    #[error("a URL has no user and no password in it: use `token_file` for a credential")]
+    User,
+    /// A part that is only for browsers.
+    #[error("a URL has no `#` here")]
+    Fragment,
+    /// The grammar of RFC 3986 ends at this byte.
+    #[error("the URL is not valid from character {} on", .0 + 1)]
+    Malformed(usize),
+    /// The port is empty, zero or too large.
+    #[error("the port is no number from 1 to 65535")]
+    Port,
+    /// The host is neither a name nor an address.
+    #[error("the host is no name with letters, digits and hyphens, and no IP address")]
+    Host,
 }
-
-impl std::error::Error for UrlError {}
 
 impl Url {
     /// Reads a URL: `https://host:port/path?query`; host, path and query of visible ASCII, no user, no fragment.
@@ -62,48 +83,44 @@ impl Url {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         if text.len() > LONGEST {
-            return Err(UrlError("the URL is too long"));
+            return Err(UrlError::TooLong);
         }
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(UrlError(
-                "the URL has characters in it that are not visible ASCII: write a host in its `xn--` form, and %XX for others",
-            ));
+            return Err(UrlError::NotAscii);
         }
-        if text.contains(['\\', '#', '<', '>', '"']) {
-            return Err(UrlError("a URL has no `\\`, `#`, `<`, `>` or `\"` here"));
+        if !text.contains("://") {
+            return Err(UrlError::Scheme);
         }
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or(UrlError("a URL begins with https:// or http://"))?;
-        let is_https = match scheme.to_ascii_lowercase().as_str() {
+        let uri = Uri::parse(text).map_err(|fault| UrlError::Malformed(fault.index()))?;
+        let is_https = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => false,
-            _ => return Err(UrlError("a URL begins with https:// or http://")),
+            _ => return Err(UrlError::Scheme),
         };
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = (rest.get(..end), rest.get(end..));
-        let (authority, target) = (authority.unwrap_or(rest), target.unwrap_or(""));
-        if authority.contains('@') {
-            return Err(UrlError(
-                "a URL has no user and no password in it: use `token_file` for a credential",
-            ));
+        let authority = uri.authority().ok_or(UrlError::Host)?;
+        if authority.has_userinfo() {
+            return Err(UrlError::User);
         }
-        let (host, port) = split_port(authority)?;
-        let port = match port {
-            None if is_https => 443,
-            None => 80,
-            Some(digits) => port_of(digits)?,
+        if uri.has_fragment() {
+            return Err(UrlError::Fragment);
+        }
+        let port = match authority.port_to_u16() {
+            Ok(Some(port)) if port > 0 => port,
+            Ok(None) if authority.has_port() => return Err(UrlError::Port),
+            Ok(None) if is_https => 443,
+            Ok(None) => 80,
+            _ => return Err(UrlError::Port),
         };
-        let target = match target {
-            "" => "/".to_owned(),
-            query if query.starts_with('?') => format!("/{query}"),
-            path => path.to_owned(),
+        let path = match uri.path().as_str() {
+            "" => "/",
+            path => path,
         };
+        let query = uri.query().map_or_else(String::new, |q| format!("?{q}"));
         Ok(Self {
             is_https,
-            host: host_of(host)?,
+            host: host_of(&authority)?,
             port,
-            target,
+            target: format!("{path}{query}"),
         })
     }
 
@@ -167,47 +184,19 @@ impl FromStr for Url {
     }
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<&str>), UrlError> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let (inside, behind) = rest
-            .split_once(']')
-            .ok_or(UrlError("the `]` of an IPv6 address is missing"))?;
-        let host = authority.get(..inside.len() + 2).unwrap_or(authority);
-        return match (behind.is_empty(), behind.strip_prefix(':')) {
-            (true, _) => Ok((host, None)),
-            (false, Some(port)) => Ok((host, Some(port))),
-            (false, None) => Err(UrlError("behind `]` stands a port or nothing")),
-        };
-    }
-    Ok(match authority.split_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None => (authority, None),
-    })
-}
-
-fn port_of(digits: &str) -> Result<u16, UrlError> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let port = is_number.then(|| digits.parse::<u16>().ok()).flatten();
-    port.filter(|p| *p > 0)
-        .ok_or(UrlError("the port is no number from 1 to 65535"))
-}
-
-fn host_of(text: &str) -> Result<Host, UrlError> {
-    if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-        let address: Ipv6Addr = inside
-            .parse()
-            .map_err(|_| UrlError("what stands in brackets is no IPv6 address"))?;
-        return Ok(Host::Address(address.into()));
-    }
-    if let Ok(address) = text.parse::<Ipv4Addr>() {
-        return Ok(Host::Address(address.into()));
-    }
-    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
-    match host_fault(&name) {
-        Some(_) => Err(UrlError(
-            "the host is no name with letters, digits and hyphens, and no IP address",
-        )),
-        None => Ok(Host::Name(name)),
+fn host_of(authority: &Authority<'_>) -> Result<Host, UrlError> {
+    match authority.host_parsed() {
+        component::Host::Ipv4(address) => Ok(Host::Address(address.into())),
+        component::Host::Ipv6(address) => Ok(Host::Address(address.into())),
+        component::Host::RegName(name) => {
+            let name = name.as_str();
+            let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+            match host_fault(&name) {
+                Some(_) => Err(UrlError::Host),
+                None => Ok(Host::Name(name)),
+            }
+        }
+        _ => Err(UrlError::Host),
     }
 }
 

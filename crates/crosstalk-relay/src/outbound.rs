@@ -7,12 +7,11 @@ mod connect;
 mod error;
 mod guard;
 mod tls;
-mod url;
 
+pub use crosstalk_protocol::url::{Host, Url, UrlError};
 pub use error::OutboundError;
 pub use guard::not_public;
 pub use tls::Roots;
-pub use url::{Host, Url, UrlError};
 
 use crate::port::Resolver;
 use bytes::Bytes;

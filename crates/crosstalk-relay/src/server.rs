@@ -53,7 +53,6 @@ use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
 use seat::Seats;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,41 +79,17 @@ pub struct ServerOptions<F> {
 }
 
 /// Why a server ended, or did not begin.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The network, or the folder of attachments.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// The store can't be relied on.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// It would listen to others, and nobody could prove who they are.
+    #[error("the relay would listen on {0}, where others can reach it, and has no tokens")]
     NoCredentials(SocketAddr),
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-            Self::NoCredentials(listen) => write!(
-                f,
-                "the relay would listen on {listen}, where others can reach it, and has no tokens"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<io::Error> for ServeError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<StoreError> for ServeError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 /// What every request needs.

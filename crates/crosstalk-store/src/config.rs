@@ -1,6 +1,5 @@
 //! The file with the settings: a text that a person may have written, changed by one process at a time.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Home;
@@ -31,10 +30,11 @@ pub struct ConfigFile {
 }
 
 /// Why the file with the settings was not read or not changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {
     /// Others can change it.
+    #[error("{message}")]
     Exposed {
         /// The file.
         file: PathBuf,
@@ -42,42 +42,14 @@ pub enum ConfigFileError {
         message: String,
     },
     /// It is larger than the limit, or would be.
+    #[error("the settings in `{}` have more than {} MiB: take out what is no longer needed", .file.display(), LIMIT >> 20)]
     TooLarge {
         /// The file.
         file: PathBuf,
     },
     /// The disk says no.
-    Disk(DiskError),
-}
-
-impl From<DiskError> for ConfigFileError {
-    fn from(error: DiskError) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl fmt::Display for ConfigFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exposed { message, .. } => f.write_str(message),
-            Self::TooLarge { file } => write!(
-                f,
-                "the settings in `{}` have more than {} MiB: take out what is no longer needed",
-                file.display(),
-                LIMIT >> 20
-            ),
-            Self::Disk(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConfigFileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Disk(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 impl ConfigFile {

@@ -1,6 +1,5 @@
 //! What can be wrong with the files of keys: what, where, and what to do about it.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,19 @@ pub(crate) enum Action {
     Lock,
 }
 
+impl Action {
+    const fn as_participle(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "written",
+            Self::Lock => "locked, so nothing was changed",
+        }
+    }
+}
+
 /// The disk, or the operating system, says no.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` can't be {}: {source}", .file.display(), .action.as_participle())]
 pub struct DiskError {
     action: Action,
     file: PathBuf,
@@ -43,31 +53,12 @@ impl DiskError {
     }
 }
 
-impl fmt::Display for DiskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (file, source) = (self.file.display(), &self.source);
-        match self.action {
-            Action::Read => write!(f, "`{file}` can't be read: {source}"),
-            Action::Write => write!(f, "`{file}` can't be written: {source}"),
-            Action::Lock => write!(
-                f,
-                "`{file}` can't be locked, so nothing was changed: {source}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DiskError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
-}
-
 /// Why a key was not written, found, read or changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
     /// There is no key of this id in this folder.
+    #[error("there is no key `{id}` in `{}`: `crosstalk key list` shows the keys that are there", .folder.display())]
     NotFound {
         /// The id.
         id: String,
@@ -75,6 +66,7 @@ pub enum KeyFileError {
         folder: PathBuf,
     },
     /// There is a key of this id already, or a file in its place.
+    #[error("there is a key `{id}` already, in `{}`: choose another id, or, unless it is revoked, replace the key with `crosstalk key rotate {id}`", .file.display())]
     Exists {
         /// The id.
         id: String,
@@ -82,8 +74,10 @@ pub enum KeyFileError {
         file: PathBuf,
     },
     /// The text is no key id.
+    #[error("`{}` is no key id: it has 1 to 255 visible ASCII characters without ;[]()<>|", .0.escape_debug())]
     NotAnId(String),
     /// Others can reach the file: what the sentence says.
+    #[error("{message}")]
     Exposed {
         /// The file.
         file: PathBuf,
@@ -91,6 +85,7 @@ pub enum KeyFileError {
         message: String,
     },
     /// The file beside the private key is not what it should be.
+    #[error("`{}` does not say what it should about its key: {message}. Repair it, or move it and its .pem file away and import the key again", .file.display())]
     WrongFacts {
         /// The file.
         file: PathBuf,
@@ -98,6 +93,7 @@ pub enum KeyFileError {
         message: String,
     },
     /// Of the two files of a key, this one is missing.
+    #[error("`{}` is there, and `{}` beside it is not: bring that one back, or move this one away and import the key again", .file.display(), .missing.display())]
     Incomplete {
         /// The file that is there.
         file: PathBuf,
@@ -105,6 +101,7 @@ pub enum KeyFileError {
         missing: PathBuf,
     },
     /// The text has no private key that can be used.
+    #[error("there is no key to use in {}: {message}", place(.file))]
     NotAKey {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
@@ -112,13 +109,16 @@ pub enum KeyFileError {
         message: String,
     },
     /// The private key is not that of the public key.
+    #[error("the private key in {} is not the one of the public key that is recorded with it: one of the two was exchanged. Restore both from a backup", place(.file))]
     Mismatch {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
     },
     /// The key is on the deny list: why.
+    #[error("nobody believes this key, because others have it as well: {0}. Make a new one")]
     Denied(&'static str),
     /// The key was replaced or revoked, and can't be replaced.
+    #[error("the key `{id}` can't be replaced: {message}")]
     NotInForce {
         /// Its id.
         id: String,
@@ -126,8 +126,10 @@ pub enum KeyFileError {
         message: String,
     },
     /// A passphrase without a character.
+    #[error("the passphrase is empty: give one that has characters, or store the key without one")]
     EmptyPassphrase,
     /// The passphrase that was needed could not be had.
+    #[error("the key in {} is encrypted, and there is no passphrase to open it: {source}", place(.file))]
     NoPassphrase {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
@@ -135,12 +137,14 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// The passphrase does not open the key.
+    #[error("the passphrase does not open the key in {}: try again, with the keyboard that it was chosen on", place(.file))]
     WrongPassphrase {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
     },
     /// The disk says no.
-    Disk(DiskError),
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 impl KeyFileError {
@@ -188,81 +192,9 @@ impl KeyFileError {
     }
 }
 
-impl From<DiskError> for KeyFileError {
-    fn from(error: DiskError) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl fmt::Display for KeyFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.file() {
-            Some(file) => format!("`{}`", file.display()),
-            None => "the text".to_owned(),
-        };
-        match self {
-            Self::NotFound { id, folder } => write!(
-                f,
-                "there is no key `{id}` in `{}`: `crosstalk key list` shows the keys that are there",
-                folder.display()
-            ),
-            Self::Exists { id, .. } => write!(
-                f,
-                "there is a key `{id}` already, in {place}: choose another id, or, unless it is revoked, replace the key with \
-                 `crosstalk key rotate {id}`"
-            ),
-            Self::NotAnId(id) => write!(
-                f,
-                "`{}` is no key id: it has 1 to 255 visible ASCII characters without ;[]()<>|",
-                id.escape_debug()
-            ),
-            Self::Exposed { message, .. } => f.write_str(message),
-            Self::WrongFacts { message, .. } => write!(
-                f,
-                "{place} does not say what it should about its key: {message}. Repair it, or move it and its .pem file \
-                 away and import the key again"
-            ),
-            Self::Incomplete { missing, .. } => write!(
-                f,
-                "{place} is there, and `{}` beside it is not: bring that one back, or move this one away and import the \
-                 key again",
-                missing.display()
-            ),
-            Self::NotAKey { message, .. } => write!(f, "there is no key to use in {place}: {message}"),
-            Self::Mismatch { .. } => write!(
-                f,
-                "the private key in {place} is not the one of the public key that is recorded with it: one of the two was \
-                 exchanged. Restore both from a backup"
-            ),
-            Self::Denied(reason) => write!(
-                f,
-                "nobody believes this key, because others have it as well: {reason}. Make a new one"
-            ),
-            Self::NotInForce { id, message } => {
-                write!(f, "the key `{id}` can't be replaced: {message}")
-            }
-            Self::EmptyPassphrase => f.write_str(
-                "the passphrase is empty: give one that has characters, or store the key without one",
-            ),
-            Self::NoPassphrase { source, .. } => write!(
-                f,
-                "the key in {place} is encrypted, and there is no passphrase to open it: {source}"
-            ),
-            Self::WrongPassphrase { .. } => write!(
-                f,
-                "the passphrase does not open the key in {place}: try again, with the keyboard that it was chosen on"
-            ),
-            Self::Disk(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for KeyFileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Disk(error) => Some(error),
-            Self::NoPassphrase { source, .. } => Some(source),
-            _ => None,
-        }
+fn place(file: &Option<PathBuf>) -> String {
+    match file {
+        Some(file) => format!("`{}`", file.display()),
+        None => "the text".to_owned(),
     }
 }

@@ -1,7 +1,6 @@
 //! Where everything is that the program keeps.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
@@ -26,19 +25,9 @@ pub struct Home {
 }
 
 /// Nobody says where the home folder is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no home folder to keep keys and trust in: set {VARIABLE} to a folder")]
 pub struct HomeError;
-
-impl fmt::Display for HomeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "there is no home folder to keep keys and trust in: set {VARIABLE} to a folder"
-        )
-    }
-}
-
-impl std::error::Error for HomeError {}
 
 impl Home {
     /// The folder of `CROSSTALK_HOME` if it is set, else the folders of the platform: `$XDG_CONFIG_HOME/crosstalk` and

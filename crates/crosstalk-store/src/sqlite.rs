@@ -42,6 +42,7 @@ use crosstalk_protocol::store::{
     Arrival, AskedMessage, Found, Listing, Moved, Outcome, Page, Record, Search, Store, StoreError,
     StoreFault, Thread, ThreadFilter,
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -323,17 +324,18 @@ fn connect_unchanging(path: &Path, fault: rusqlite::Error) -> Step<(Connection, 
     set_up(Connection::open_with_flags(uri, flags)?)
 }
 
+/// The characters that a path in a URI encodes.
+const NOT_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
 fn uri(path: &Path) -> Option<String> {
-    let mut uri = "file:".to_owned();
-    for byte in std::path::absolute(path).ok()?.to_str()?.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                uri.push(char::from(byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    Some(uri + "?immutable=1")
+    let path = std::path::absolute(path).ok()?;
+    let path = utf8_percent_encode(path.to_str()?, NOT_IN_PATH);
+    Some(format!("file:{path}?immutable=1"))
 }
 
 fn log_of(path: &Path) -> PathBuf {

@@ -2,7 +2,6 @@
 //! a relay learned without anybody's decision (TRU-004).
 
 use crosstalk_protocol::{Trust, TrustFileError};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Home;
@@ -39,10 +38,11 @@ pub struct TrustFile {
 }
 
 /// Why the trust file was not read or not changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustStoreError {
     /// It can't be understood. It is left as it is.
+    #[error("the trust file `{}` can't be understood, and stays as it is: {}\nRepair it, or move it away and begin anew", .file.display(), .source.to_string().trim_end())]
     Malformed {
         /// The file.
         file: PathBuf,
@@ -50,6 +50,7 @@ pub enum TrustStoreError {
         source: TrustFileError,
     },
     /// Others can change it.
+    #[error("{message}")]
     Exposed {
         /// The file.
         file: PathBuf,
@@ -57,61 +58,20 @@ pub enum TrustStoreError {
         message: String,
     },
     /// It is larger than the limit, or would be.
+    #[error("the trust file `{}` has more than {} MiB: take out what is no longer needed", .file.display(), LIMIT >> 20)]
     TooLarge {
         /// The file.
         file: PathBuf,
     },
     /// What was to be written could not be read again.
+    #[error("the trust file `{}` was not written, because it could not be read again: a key in it has an id, a sender or a time that can't be written", .file.display())]
     Unwritable {
         /// The file.
         file: PathBuf,
     },
     /// The disk says no.
-    Disk(DiskError),
-}
-
-impl From<DiskError> for TrustStoreError {
-    fn from(error: DiskError) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl fmt::Display for TrustStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed { file, source } => write!(
-                f,
-                "the trust file `{}` can't be understood, and stays as it is: {}\nRepair it, or move it away and begin \
-                 anew",
-                file.display(),
-                source.to_string().trim_end()
-            ),
-            Self::Exposed { message, .. } => f.write_str(message),
-            Self::TooLarge { file } => write!(
-                f,
-                "the trust file `{}` has more than {} MiB: take out what is no longer needed",
-                file.display(),
-                LIMIT >> 20
-            ),
-            Self::Unwritable { file } => write!(
-                f,
-                "the trust file `{}` was not written, because it could not be read again: a key in it has an id, a sender \
-                 or a time that can't be written",
-                file.display()
-            ),
-            Self::Disk(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TrustStoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Malformed { source, .. } => Some(source),
-            Self::Disk(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 impl TrustFile {

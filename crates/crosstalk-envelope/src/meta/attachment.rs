@@ -2,7 +2,6 @@
 
 use super::value::Digest;
 use crate::base64;
-use std::fmt;
 
 /// A file beside the message, or embedded in it.
 ///
@@ -29,36 +28,27 @@ pub struct Attachment<'a> {
 }
 
 /// What is wrong with an attachment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachmentError {
     /// It does not begin with a media type.
+    #[error("the attachment does not begin with a media type such as text/plain")]
     Mime,
     /// A parameter is not `name=value`, or stands twice.
+    #[error("a parameter of the attachment is not name=value, or stands twice")]
     Parameter,
     /// Neither a digest nor data: nothing says which bytes are meant.
+    #[error("the attachment has neither a digest nor data")]
     Unbound,
     /// The embedded data is not canonical base64.
+    #[error("the data of the attachment is not base64")]
     Data,
     /// The digest is not `sha256:` and 64 hex digits.
+    #[error("the digest is not sha256: and 64 hex digits")]
     Digest,
     /// The bytes are others than those that the digest names.
+    #[error("the bytes do not have the digest of the attachment")]
     Mismatch,
 }
-
-impl fmt::Display for AttachmentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mime => "the attachment does not begin with a media type such as text/plain",
-            Self::Parameter => "a parameter of the attachment is not name=value, or stands twice",
-            Self::Unbound => "the attachment has neither a digest nor data",
-            Self::Data => "the data of the attachment is not base64",
-            Self::Digest => "the digest is not sha256: and 64 hex digits",
-            Self::Mismatch => "the bytes do not have the digest of the attachment",
-        })
-    }
-}
-
-impl std::error::Error for AttachmentError {}
 
 impl<'a> Attachment<'a> {
     /// Reads `mime/type;name=…;digest=algorithm:hash`, with or without `;data=base64,…`.

@@ -22,7 +22,6 @@ pub use write::{Contents, write};
 use super::note::Fork;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The public key.
 pub const KEY: &str = "key";
@@ -82,7 +81,8 @@ pub enum Trouble {
 }
 
 /// The first thing that is wrong: what, where, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {what}", .line.map_or_else(String::new, |l| format!(":{l}")))]
 pub struct Wrong {
     /// What kind of trouble it is.
     pub trouble: Trouble,
@@ -95,15 +95,3 @@ pub struct Wrong {
     /// What to do.
     pub help: &'static str,
 }
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}", self.what)
-    }
-}
-
-impl std::error::Error for Wrong {}

@@ -248,16 +248,9 @@ pub struct Leaf {
 }
 
 /// A line that is no leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no entry of a log")]
 pub struct LeafError;
-
-impl fmt::Display for LeafError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is no entry of a log")
-    }
-}
-
-impl std::error::Error for LeafError {}
 
 impl fmt::Display for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -34,39 +34,30 @@ pub struct NoteKey {
 }
 
 /// What is wrong with a note or a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// A name with a space, a plus sign or nothing in it.
+    #[error("the name of a log has no spaces and no `+`")]
     Name,
     /// Notes are signed with ed25519.
+    #[error("checkpoints are signed with ed25519 keys only")]
     Algorithm,
     /// The text of a key is none.
+    #[error("this is no public key of a log (name+hash+key)")]
     Key,
     /// The text of a note is none.
+    #[error("this is no signed note")]
     Form,
     /// The text of a checkpoint is none.
+    #[error("this is no checkpoint: an origin, a size and a root")]
     Checkpoint,
     /// The key in question has not signed it.
+    #[error("the note is not signed by this key")]
     Unsigned,
     /// The signature does not fit the text.
+    #[error("the signature does not fit the note")]
     Signature,
 }
-
-impl fmt::Display for NoteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Name => "the name of a log has no spaces and no `+`",
-            Self::Algorithm => "checkpoints are signed with ed25519 keys only",
-            Self::Key => "this is no public key of a log (name+hash+key)",
-            Self::Form => "this is no signed note",
-            Self::Checkpoint => "this is no checkpoint: an origin, a size and a root",
-            Self::Unsigned => "the note is not signed by this key",
-            Self::Signature => "the signature does not fit the note",
-        })
-    }
-}
-
-impl std::error::Error for NoteError {}
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('+') && !name.contains(char::is_whitespace)

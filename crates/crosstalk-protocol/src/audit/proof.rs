@@ -42,39 +42,30 @@ pub struct Receipt {
 }
 
 /// Why a receipt does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
     /// The text is no receipt.
+    #[error("this is no receipt")]
     Form,
     /// The checkpoint in it does not hold.
+    #[error("its checkpoint: {0}")]
     Note(NoteError),
     /// The entry is not where it says, or not in the log.
+    #[error("its proof does not lead to the root of the checkpoint")]
     Path,
     /// It is not about the taking of a message.
+    #[error("it does not say that a message was taken")]
     Kind,
     /// The text is no message that could be compared.
+    #[error("the message can't be read")]
     Unreadable,
     /// It is about another message.
+    #[error("it is the receipt of another message")]
     Message,
     /// It is about the same message in another text: the canonical form is the same, the bytes are not.
+    #[error("the message is the same, but not its exact text")]
     Text,
 }
-
-impl fmt::Display for ReceiptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form => f.write_str("this is no receipt"),
-            Self::Note(fault) => write!(f, "its checkpoint: {fault}"),
-            Self::Path => f.write_str("its proof does not lead to the root of the checkpoint"),
-            Self::Kind => f.write_str("it does not say that a message was taken"),
-            Self::Unreadable => f.write_str("the message can't be read"),
-            Self::Message => f.write_str("it is the receipt of another message"),
-            Self::Text => f.write_str("the message is the same, but not its exact text"),
-        }
-    }
-}
-
-impl std::error::Error for ReceiptError {}
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

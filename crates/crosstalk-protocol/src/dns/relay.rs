@@ -2,6 +2,7 @@
 
 use super::Dnssec;
 use super::address::host_fault;
+use crate::url::Url;
 
 /// The priority of a relay that says nothing about it.
 const PRIORITY: u16 = 10;
@@ -67,7 +68,7 @@ impl RelayRecord {
         }
         let url = url.ok_or("there is no `url`")?;
         if let Some(fault) = url_fault(url, allow_private) {
-            return Err(fault.into());
+            return Err(fault);
         }
         let number = |p: &str| {
             p.bytes()
@@ -87,43 +88,17 @@ impl RelayRecord {
 }
 
 /// What is wrong with the base URL of a relay.
-fn url_fault(url: &str, allow_private: bool) -> Option<&'static str> {
-    let rest = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
-        (Some(rest), _) => rest,
-        (None, Some(rest)) if allow_private => rest,
-        _ => return Some("the URL does not begin with https://"),
-    };
-    if url.contains(['@', '?', '#', '\\']) {
-        return Some("the URL has a user, a query or a fragment");
+fn url_fault(url: &str, allow_private: bool) -> Option<String> {
+    if !url.starts_with("https://") && !(allow_private && url.starts_with("http://")) {
+        return Some("the URL does not begin with https://".into());
+    }
+    if url.contains(['@', '?', '#']) {
+        return Some("the URL has a user, a query or a fragment".into());
     }
     if !url.ends_with('/') {
-        return Some("the URL does not end with a slash");
+        return Some("the URL does not end with a slash".into());
     }
-    let (authority, _) = rest.split_once('/')?;
-    let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
-        Some((address, port)) => {
-            if address.parse::<std::net::Ipv6Addr>().is_err() {
-                return Some("the URL has no host");
-            }
-            (None, port)
-        }
-        None => match authority.find(':') {
-            Some(at) => (authority.get(..at), authority.get(at..).unwrap_or_default()),
-            None => (Some(authority), ""),
-        },
-    };
-    let is_address = |h: &str| h.parse::<std::net::Ipv4Addr>().is_ok();
-    if host.is_some_and(|h| !is_address(h) && host_fault(h).is_some()) {
-        return Some("the URL has no host");
-    }
-    let port = match port.strip_prefix(':') {
-        None if port.is_empty() => return None,
-        None => return Some("the URL has no host"),
-        Some(port) => port,
-    };
-    let is_port =
-        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|p| p > 0);
-    (!is_port).then_some("the URL has a port that is none")
+    Url::parse(url).err().map(|fault| fault.to_string())
 }
 
 /// What the DNS says about the relays of a domain.

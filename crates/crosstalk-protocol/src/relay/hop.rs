@@ -4,7 +4,6 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{
     Diagnostic, Document, Edit, PrivateKey, PublicKey, Reading, Signature, Timestamp, base64, limit,
 };
-use std::fmt;
 
 /// More hops than these are a loop. A hop adds nine lines, and an envelope has at most 256 (ENV-062): with this limit, a
 /// loop is called a loop before it is called too large.
@@ -58,33 +57,24 @@ pub struct HopKey<'k> {
 }
 
 /// Why a hop does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopFault {
     /// The message has no hop.
+    #[error("there is no hop")]
     None,
     /// A number, a time, a name or a digest is missing or can't be read.
+    #[error("the hop is incomplete")]
     Incomplete,
     /// The digest is not that of what the hop says.
+    #[error("the digest of the hop does not fit what it says")]
     Digest,
     /// It is not signed, or not in a form that is known.
+    #[error("the hop is not signed")]
     Unsigned,
     /// The signature does not fit the key.
+    #[error("the signature of the hop does not fit the key")]
     Signature,
 }
-
-impl fmt::Display for HopFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "there is no hop",
-            Self::Incomplete => "the hop is incomplete",
-            Self::Digest => "the digest of the hop does not fit what it says",
-            Self::Unsigned => "the hop is not signed",
-            Self::Signature => "the signature of the hop does not fit the key",
-        })
-    }
-}
-
-impl std::error::Error for HopFault {}
 
 /// The hops of a message so far, as they are written: nothing of it is checked.
 pub fn hops_of(document: &Document<'_>) -> Vec<Option<Hop>> {

@@ -20,26 +20,15 @@ pub struct Pattern {
 }
 
 /// Why a text is no pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// There is nothing.
+    #[error("there is no address: write one, or the beginning of some and `*`, or `*` for all")]
     Empty,
     /// A `*` stands elsewhere than at the end.
+    #[error("a `*` stands at the end, for anything that follows, and nowhere else")]
     Star,
 }
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => {
-                "there is no address: write one, or the beginning of some and `*`, or `*` for all"
-            }
-            Self::Star => "a `*` stands at the end, for anything that follows, and nowhere else",
-        })
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 impl Pattern {
     /// Reads a pattern.

@@ -1,7 +1,5 @@
 //! What a person types to find messages, and the text that is searched.
 
-use std::fmt;
-
 /// What is looked for: every term has to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
@@ -34,16 +32,9 @@ pub enum Field {
 }
 
 /// Nothing to look for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no word to look for: a word has letters or digits")]
 pub struct SearchError;
-
-impl fmt::Display for SearchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no word to look for: a word has letters or digits")
-    }
-}
-
-impl std::error::Error for SearchError {}
 
 impl Search {
     /// Reads what a person typed: words, `"a phrase"`, `begin*`, and `from:`, `to:`, `context:`, `intent:` before one.

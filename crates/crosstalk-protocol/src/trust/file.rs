@@ -7,7 +7,6 @@ use crosstalk_envelope::{PublicKey, Timestamp, is_key_id};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 const SCHEMA: &str = "crosstalk.trust/1";
 const TITLE: &str = "# Whom this Crosstalk believes. `crosstalk trust` reads and writes it.\n\n";
@@ -16,16 +15,9 @@ const CONTACTS_TITLE: &str =
     "# Keys that this relay saw at first contact. `crosstalk trust` reads and writes it.\n\n";
 
 /// Why a text is no trust store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct TrustFileError(String);
-
-impl fmt::Display for TrustFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TrustFileError {}
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -4,17 +4,19 @@ use crate::outbound::{Answer, OutboundError, UrlError};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading, unicode};
 use serde::Deserialize;
-use std::fmt;
 use std::time::Duration;
 
 /// Why a relay did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// It could not be reached.
-    Outbound(OutboundError),
+    #[error(transparent)]
+    Outbound(#[from] OutboundError),
     /// It refused.
+    #[error("{}: {}", .0.code.map_or("refused", ErrorCode::as_str), .0.reason)]
     Refused(Box<Refused>),
     /// Its answer can't be read.
+    #[error("the answer of the relay (status {status}) can't be read: {reason}")]
     Unreadable {
         /// The status.
         status: u16,
@@ -22,7 +24,8 @@ pub enum ClientError {
         reason: String,
     },
     /// The URL of the relay is none.
-    Url(UrlError),
+    #[error(transparent)]
+    Url(#[from] UrlError),
 }
 
 /// What a relay says when it refuses.
@@ -58,39 +61,6 @@ impl ClientError {
             Self::Refused(refused) => refused.code,
             Self::Unreadable { .. } | Self::Url(_) => None,
         }
-    }
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Outbound(error) => error.fmt(f),
-            Self::Refused(refused) => {
-                let code = refused.code.map_or("refused", |c| c.as_str());
-                write!(f, "{code}: {}", refused.reason)
-            }
-            Self::Unreadable { status, reason } => {
-                write!(
-                    f,
-                    "the answer of the relay (status {status}) can't be read: {reason}"
-                )
-            }
-            Self::Url(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-impl From<OutboundError> for ClientError {
-    fn from(error: OutboundError) -> Self {
-        Self::Outbound(error)
-    }
-}
-
-impl From<UrlError> for ClientError {
-    fn from(error: UrlError) -> Self {
-        Self::Url(error)
     }
 }
 

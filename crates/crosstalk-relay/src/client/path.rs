@@ -1,6 +1,13 @@
 //! Paths of requests, with names of others in them.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
 
 /// A path with parts and a query, everything in it encoded.
 pub(super) struct Path {
@@ -39,14 +46,6 @@ impl Path {
     }
 
     fn encode(&mut self, text: &str) {
-        for byte in text.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                    self.text.push(char::from(byte));
-                }
-                // Writing to a String can't fail.
-                _ => drop(write!(self.text, "%{byte:02X}")),
-            }
-        }
+        self.text.extend(utf8_percent_encode(text, ENCODED));
     }
 }

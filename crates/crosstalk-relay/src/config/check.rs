@@ -8,12 +8,12 @@ use crosstalk_protocol::relay::{
     Agent, Directory, Handler, Listed, Pattern, Route, Routes, Rules, is_human,
 };
 use crosstalk_protocol::store::party;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What is wrong with a configuration: the place and a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct ConfigError {
     message: String,
 }
@@ -25,14 +25,6 @@ impl ConfigError {
         }
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl Config {
     /// Reads a configuration, and checks that everything in it can be used.

@@ -1,13 +1,13 @@
 //! Why somebody could not be called.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     /// Nobody could say where the host is.
+    #[error("the address of {host} can't be looked up now: {reason}")]
     Lookup {
         /// The host.
         host: String,
@@ -15,8 +15,12 @@ pub enum OutboundError {
         reason: String,
     },
     /// The host has no address.
+    #[error("there is no host {0}")]
     Unknown(String),
     /// An address of the host is not public.
+    #[error(
+        "{host} is at {address}, which is not public ({what}): set `allow_private`, if that is meant"
+    )]
     NotPublic {
         /// The host.
         host: String,
@@ -26,6 +30,7 @@ pub enum OutboundError {
         what: &'static str,
     },
     /// No connection could be made.
+    #[error("{url} can't be reached: {reason}")]
     Unreachable {
         /// Where to.
         url: String,
@@ -33,6 +38,7 @@ pub enum OutboundError {
         reason: String,
     },
     /// The connection broke, or what came is not HTTP.
+    #[error("the connection to {url} broke: {reason}")]
     Broken {
         /// Where to.
         url: String,
@@ -42,8 +48,12 @@ pub enum OutboundError {
         was_sent: bool,
     },
     /// There was no answer in time.
+    #[error("there was no answer within {} s", .0.as_secs())]
     Late(Duration),
     /// It wants to be called elsewhere, which is not done.
+    #[error(
+        "{url} answers {status} and points to `{to}`; redirects are not followed: configure the right URL"
+    )]
     Redirect {
         /// What was called.
         url: String,
@@ -53,6 +63,7 @@ pub enum OutboundError {
         to: String,
     },
     /// The answer is too large.
+    #[error("the answer of {url} has more than {most} bytes")]
     TooLarge {
         /// What was called.
         url: String,
@@ -60,6 +71,7 @@ pub enum OutboundError {
         most: u64,
     },
     /// The request can't be made at all.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -90,37 +102,3 @@ impl OutboundError {
         )
     }
 }
-
-impl fmt::Display for OutboundError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lookup { host, reason } => {
-                write!(f, "the address of {host} can't be looked up now: {reason}")
-            }
-            Self::Unknown(host) => write!(f, "there is no host {host}"),
-            Self::NotPublic {
-                host,
-                address,
-                what,
-            } => write!(
-                f,
-                "{host} is at {address}, which is not public ({what}): set `allow_private`, if that is meant"
-            ),
-            Self::Unreachable { url, reason } => write!(f, "{url} can't be reached: {reason}"),
-            Self::Broken { url, reason, .. } => {
-                write!(f, "the connection to {url} broke: {reason}")
-            }
-            Self::Late(within) => write!(f, "there was no answer within {} s", within.as_secs()),
-            Self::Redirect { url, status, to } => write!(
-                f,
-                "{url} answers {status} and points to `{to}`; redirects are not followed: configure the right URL"
-            ),
-            Self::TooLarge { url, most } => {
-                write!(f, "the answer of {url} has more than {most} bytes")
-            }
-            Self::Refused(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for OutboundError {}

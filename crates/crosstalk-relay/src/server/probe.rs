@@ -4,7 +4,6 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,32 +16,17 @@ use tokio_rustls::TlsConnector;
 const MAX_ANSWER_BYTES: u64 = 16 << 10;
 
 /// Why a relay is not ready.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// It can't be reached, or does not speak as it should.
-    Unreachable(io::Error),
+    #[error("it can't be reached: {0}")]
+    Unreachable(#[from] io::Error),
     /// It did not answer in time.
+    #[error("no answer within {} seconds", .0.as_secs())]
     Late(Duration),
     /// It says that it is not ready: the first line of its answer.
+    #[error("it is not ready: {0}")]
     NotReady(String),
-}
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(error) => write!(f, "it can't be reached: {error}"),
-            Self::Late(limit) => write!(f, "no answer within {} seconds", limit.as_secs()),
-            Self::NotReady(said) => write!(f, "it is not ready: {said}"),
-        }
-    }
-}
-
-impl std::error::Error for ProbeError {}
-
-impl From<io::Error> for ProbeError {
-    fn from(error: io::Error) -> Self {
-        Self::Unreachable(error)
-    }
 }
 
 /// Asks the relay at an address whether it is ready (`GET /readyz`). With TLS, any certificate will do: nothing secret is

@@ -1,6 +1,8 @@
 //! Parameters: in the query of a URL, and in its path.
 
 use super::answer::Fault;
+use crosstalk_envelope::has_whole_escapes;
+use percent_encoding::percent_decode_str;
 use std::ops::RangeInclusive;
 
 /// The longest text of a parameter, in characters.
@@ -120,22 +122,16 @@ pub(super) fn segment(text: &str) -> Result<String, Fault> {
 
 /// A text without its percent signs.
 fn decode(text: &str, plus: bool) -> Result<String, Fault> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'+' if plus => b' ',
-            b'%' => {
-                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
-                let (high, low) = (digit(bytes.next()), digit(bytes.next()));
-                let value = high.zip(low).map(|(h, l)| h * 16 + l);
-                let value = value.and_then(|v| u8::try_from(v).ok());
-                value.ok_or_else(not_encoded)?
-            }
-            other => other,
-        });
+    let spaced = if plus {
+        text.replace('+', " ")
+    } else {
+        text.to_owned()
+    };
+    if !has_whole_escapes(&spaced) {
+        return Err(not_encoded());
     }
-    String::from_utf8(out).map_err(|_| not_encoded())
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    decoded.map(Into::into).map_err(|_| not_encoded())
 }
 
 fn not_encoded() -> Fault {

@@ -11,16 +11,9 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Why TLS can't be set up: the file and a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct TlsError(String);
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TlsError {}
 
 /// Certificate and key of a server, checked. Clones share them: what one replaces, all have.
 #[derive(Clone, Debug)]
