@@ -178,6 +178,8 @@ struct Key {
     r#type: String,
     #[serde(default)]
     values: Vec<String>,
+    /// The enum of the values in the code, and what it is for.
+    r#enum: Option<(String, String)>,
     #[serde(default)]
     hop: bool,
 }
@@ -192,8 +194,8 @@ struct Rules {
 pub struct Rule {
     /// Its id, such as `ENV-022`.
     pub id: String,
-    /// Its constant in the code.
-    pub name: String,
+    /// Its constant in the code, if code refers to it.
+    pub name: Option<String>,
     /// The code of the taxonomy that a violation carries.
     pub code: Option<String>,
     title: String,

@@ -33,7 +33,7 @@ struct Report {
     rules: usize,
     /// The number of cases by the prefix of their rule.
     cases: BTreeMap<String, usize>,
-    /// Rules that a diagnostic could carry and that no code names.
+    /// Rules that a diagnostic could carry, without a constant.
     unreported: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub fn task(root: &Path, verbose: bool) -> Result<Ending, Failure> {
     }
     let cases: usize = report.cases.values().sum();
     if verbose {
-        println!("rules with a code or a help text that no code names as rule::NAME:");
+        println!("rules with a code or a help text, and without a constant:");
         for line in &report.unreported {
             println!("  {line}");
         }
@@ -96,14 +96,14 @@ fn check(root: &Path) -> io::Result<Report> {
                 .push(format!("{id} has no conformance case with `rule: {id}`"));
         }
     }
-    unreported(root, &rules, &mut report)?;
+    constants(root, &rules, &mut report)?;
     Ok(report)
 }
 
 fn unique(rules: &[Rule], report: &mut Report) {
     let mut seen = BTreeSet::new();
     for rule in rules {
-        for name in [&rule.id, &rule.name] {
+        for name in [Some(&rule.id), rule.name.as_ref()].into_iter().flatten() {
             if !seen.insert(name) {
                 report
                     .problems
@@ -210,7 +210,7 @@ fn suites(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
             ));
             continue;
         };
-        let name = format!("&rule::{}", rule.name);
+        let name = format!("&rule::{}", rule.name.as_deref().unwrap_or("NAME"));
         let mut number = 0;
         for path in tree::files(&root.join(folder))? {
             let text = tree::text(&path)?;
@@ -228,23 +228,32 @@ fn suites(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Lists the rules with a code or a help text whose constant no hand-written code names.
-fn unreported(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
+/// Finds constants that no hand-written code refers to, and lists the rules without one that a diagnostic could carry.
+fn constants(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
     let mut used = BTreeSet::new();
-    for path in tree::files(&root.join("crates"))? {
-        if !tree::has_extension(&path, &["rs"]) || path == root.join(registry::GENERATED) {
-            continue;
-        }
-        for rest in tree::text(&path)?.split("rule::").skip(1) {
-            let name: String = rest.chars().take_while(|c| id::is_word(*c)).collect();
-            used.insert(name);
+    for folder in ["crates", "conformance", "fuzz"] {
+        for path in tree::files(&root.join(folder))? {
+            if !tree::has_extension(&path, &["rs"]) || path == root.join(registry::GENERATED) {
+                continue;
+            }
+            for rest in tree::text(&path)?.split("rule::").skip(1) {
+                let name: String = rest.chars().take_while(|c| id::is_word(*c)).collect();
+                used.insert(name);
+            }
         }
     }
-    report.unreported = rules
-        .iter()
-        .filter(|r| (r.code.is_some() || r.help.is_some()) && !used.contains(&r.name))
-        .map(|r| format!("{} {}", r.id, r.name))
-        .collect();
+    for rule in rules {
+        match &rule.name {
+            Some(name) if !used.contains(name) => report.problems.push(format!(
+                "{RULES}: no code refers to rule::{name}; remove the name of {}",
+                rule.id
+            )),
+            None if rule.code.is_some() || rule.help.is_some() => {
+                report.unreported.push(rule.id.clone());
+            }
+            _ => {}
+        }
+    }
     Ok(())
 }
 

@@ -33,7 +33,7 @@ fn trust_of(text: &str) -> Result<Trust, Value> {
 }
 
 fn answer(dns: &Value) -> DnsAnswer {
-    let dnssec = || Dnssec::from_word(dns["dnssec"].as_str().unwrap_or("indeterminate")).unwrap();
+    let dnssec = || Dnssec::parse(dns["dnssec"].as_str().unwrap_or("indeterminate")).unwrap();
     let reason = |key: &str| dns[key].as_str().unwrap().to_owned();
     if let Some(keys) = dns["keys"].as_array() {
         let read = |key: &Value| PublicKey::parse_record(key.as_str().unwrap()).unwrap();
@@ -57,7 +57,7 @@ fn answer(dns: &Value) -> DnsAnswer {
 impl Keys for Ours {
     fn sign(&self, text: &[u8], signer: &SignRequest<'_>) -> Result<Signed, Value> {
         let document = strict(text)?;
-        let algorithm = Algorithm::from_wire(signer.algorithm).unwrap();
+        let algorithm = Algorithm::parse(signer.algorithm).unwrap();
         let key = PrivateKey::from_seed(algorithm, &signer.seed).map_err(of_key)?;
         let block = match signer.with_key {
             true => key_block(signer.pkid, &key.public(), None),

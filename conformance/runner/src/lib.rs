@@ -121,11 +121,7 @@ impl Implementation for Ours {
                 "authority" => SchemeForm::Authority,
                 _ => SchemeForm::Opaque,
             };
-            known.add(
-                word("name"),
-                form,
-                SchemeKind::from_word(word("kind")).unwrap(),
-            );
+            known.add(word("name"), form, SchemeKind::parse(word("kind")).unwrap());
         }
         let address: Address<'_> = known.parse(text).map_err(|fault| {
             json!([{"rule": fault.rule.id, "code": fault.rule.code.map(ErrorCode::as_str),

@@ -37,7 +37,7 @@ pub(super) fn resolve(text: &str, known: &ResolveRequest<'_>) -> Value {
 
 fn answer(at: &str, dns: &Value) -> AddressAnswer {
     let word = dns["dnssec"].as_str().unwrap_or("indeterminate");
-    let dnssec = Dnssec::from_word(word).unwrap();
+    let dnssec = Dnssec::parse(word).unwrap();
     if let Some(records) = dns["records"].as_array() {
         let records = records.iter().map(|r| Ok(r.as_str().unwrap().to_owned()));
         let ttl = u32::try_from(dns["ttl"].as_u64().unwrap()).unwrap();

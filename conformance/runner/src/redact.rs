@@ -2,13 +2,16 @@
 
 use super::{Ours, decoded, findings, strict};
 use crosstalk_conform::judge::{Redact, RedactRequest, RedactedText};
-use crosstalk_protocol::redact::{Found, Pii, Rules, redact, redact_envelope};
+use crosstalk_protocol::redact::{Found, PiiKind, Rules, redact, redact_envelope};
 use serde_json::Value;
 
 impl Redact for Ours {
     fn redact(&self, text: &[u8], wanted: &RedactRequest<'_>) -> Result<RedactedText, Value> {
         let rules = Rules::default().with_names(wanted.names.iter().copied());
-        let kinds = wanted.only.iter().map(|word| Pii::from_wire(word).unwrap());
+        let kinds = wanted
+            .only
+            .iter()
+            .map(|word| PiiKind::from_wire(word).unwrap());
         let rules = match wanted.only.is_empty() {
             true => rules,
             false => rules.only(&kinds.collect::<Vec<_>>()),

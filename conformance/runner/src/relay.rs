@@ -12,7 +12,7 @@ impl Relays for Ours {
     fn hop(&self, text: &[u8], hop: &HopRequest<'_>) -> Outcome {
         let text = decoded(text)?;
         let key = hop.key.map(|(seed, algorithm, pkid)| {
-            let algorithm = Algorithm::from_wire(algorithm).unwrap();
+            let algorithm = Algorithm::parse(algorithm).unwrap();
             (PrivateKey::from_seed(algorithm, &seed).unwrap(), pkid)
         });
         let key = key.as_ref().map(|(key, pkid)| HopKey { key, pkid });
@@ -37,7 +37,7 @@ impl Relays for Ours {
             return json!({"asks": null, "result": "none", "relays": [], "wrong": 0});
         };
         let word = dns["dnssec"].as_str().unwrap_or("indeterminate");
-        let dnssec = Dnssec::from_word(word).unwrap();
+        let dnssec = Dnssec::parse(word).unwrap();
         let answer = match (dns["records"].as_array(), dns["unavailable"].as_str()) {
             (_, Some(reason)) => RelayAnswer::Unavailable {
                 reason: reason.into(),

@@ -103,9 +103,8 @@ fn priorities() -> impl TypedValueParser<Value = Priority> {
 
 /// Whether there is personal data in a message, as the command line takes it.
 fn pii() -> impl TypedValueParser<Value = Pii> {
-    let all = [Pii::Present, Pii::Redacted, Pii::None];
-    let words = PossibleValuesParser::new(all.map(Pii::as_str));
-    words.try_map(|word| Pii::parse(&word).ok_or("unknown"))
+    let words = PossibleValuesParser::new(Pii::ALL.map(Pii::as_str));
+    words.try_map(|word| Pii::from_wire(&word.to_ascii_lowercase()).ok_or("unknown"))
 }
 
 /// Reads a consent of the command line; one that says nothing known would permit nothing.

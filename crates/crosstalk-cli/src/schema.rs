@@ -9,7 +9,7 @@ mod settings;
 mod signing;
 
 use clap::ValueEnum;
-use crosstalk_envelope::registry::Pii;
+use crosstalk_envelope::registry::PiiKind;
 use serde_json::{Value, json};
 
 /// The name and version of what `crosstalk lint --json` prints.
@@ -262,7 +262,7 @@ fn lint() -> Value {
 }
 
 fn redact() -> Value {
-    let kinds: Vec<&str> = Pii::ALL.iter().map(|kind| kind.as_str()).collect();
+    let kinds: Vec<&str> = PiiKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let place = json!({"type": "integer", "minimum": 1});
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

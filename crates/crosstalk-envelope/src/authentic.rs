@@ -214,7 +214,7 @@ fn signature_of<'d>(
             pkid,
             base64,
         } => {
-            let algorithm = Algorithm::from_wire(algorithm).ok_or(Unfit::AlgorithmUnknown)?;
+            let algorithm = Algorithm::parse(algorithm).ok_or(Unfit::AlgorithmUnknown)?;
             if algorithm != key.algorithm() {
                 return Err(Unfit::AlgorithmOfKey);
             }

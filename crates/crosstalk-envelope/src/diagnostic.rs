@@ -1,32 +1,23 @@
 //! What is wrong, where, and what to do about it: errors as data.
 
 use crate::registry::{ErrorCode, Rule};
+use crate::words;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// How much a finding weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// A remark on style or on something unusual.
-    Note,
-    /// The paste reading changed something to read the text.
-    Repair,
-    /// Readable, but probably not what was meant.
-    Warning,
-    /// The envelope is refused.
-    Error,
-}
-
-impl Severity {
-    /// The word for it in the JSON form.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Repair => "repair",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+words! {
+    /// How much a finding weighs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// A remark on style or on something unusual.
+        Note = "note",
+        /// The paste reading changed something to read the text.
+        Repair = "repair",
+        /// Readable, but probably not what was meant.
+        Warning = "warning",
+        /// The envelope is refused.
+        Error = "error",
     }
 }
 

@@ -12,36 +12,21 @@ pub use private::PrivateKey;
 
 use crate::base64;
 use crate::registry::{DENIED_KEYS, Rule, rule};
+use crate::words;
 use ed25519_dalek::pkcs8::spki::DecodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use p256::ecdsa::signature::Verifier as _;
 use std::fmt;
 
-/// How a signature is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Algorithm {
-    /// Ed25519, verified strictly.
-    Ed25519,
-    /// ECDSA on P-256 with SHA-256; the signature is r and s, 32 bytes each.
-    Secp256r1,
-}
-
-impl Algorithm {
-    /// Every algorithm.
-    pub const ALL: [Self; 2] = [Self::Ed25519, Self::Secp256r1];
-
-    /// The word for it in `sig:` and in a record.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ed25519 => "ed25519",
-            Self::Secp256r1 => "secp256r1",
-        }
-    }
-
-    /// The algorithm that a word means.
-    pub fn from_wire(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|a| a.as_str() == word)
+words! {
+    /// How a signature is made.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Algorithm {
+        /// Ed25519, verified strictly.
+        Ed25519 = "ed25519",
+        /// ECDSA on P-256 with SHA-256; the signature is r and s, 32 bytes each.
+        Secp256r1 = "secp256r1",
     }
 }
 
@@ -105,7 +90,7 @@ impl PublicKey {
         let (algorithm, key) = text.split_once(":pk=").ok_or(KeyError::malformed(
             "a public key is written as `ed25519:pk=` and base64",
         ))?;
-        let algorithm = Algorithm::from_wire(algorithm).ok_or(KeyError {
+        let algorithm = Algorithm::parse(algorithm).ok_or(KeyError {
             rule: &rule::ALGORITHM_UNKNOWN,
             message: "the algorithm of the key is neither ed25519 nor secp256r1",
         })?;

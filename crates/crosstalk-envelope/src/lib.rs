@@ -42,6 +42,7 @@ mod paste;
 mod signature;
 mod text;
 mod time;
+mod words;
 
 pub use address::{Address, AddressError, Schemes, has_whole_escapes};
 pub use authentic::{Authentic, Unfit, Verified, authenticate, authenticate_and_restore};

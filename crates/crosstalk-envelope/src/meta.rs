@@ -13,7 +13,7 @@ pub use attachment::{Attachment, AttachmentError};
 pub use integrity::{Integrity, MAX_MARKS};
 pub(crate) use integrity::{Whole, is_space, mark};
 pub use privacy::{Consent, ConsentKind, Privacy};
-pub use routing::{Priority, Routing};
+pub use routing::Routing;
 pub use state::{
     Custom, ErrorReport, Hop, KeyBlock, MailTrace, Payment, Poll, Reason, Revocation, Safety, Vote,
 };

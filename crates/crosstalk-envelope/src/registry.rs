@@ -5,16 +5,17 @@
 #[rustfmt::skip]
 mod generated;
 
+use crate::words;
 pub use generated::{
     CARD_ISSUERS, DENIED_KEYS, ErrorCode, IBAN_LENGTHS, Intent, KEPT_KEYS, KEPT_NAMESPACES,
     LABEL_BEFORE, LABEL_BEHIND, LEGACY_INTENTS, NAMESPACES, NATIONAL_NUMBERS, NationalCheck,
-    PHONE_LABELS, Pii, SCHEMES, VERSION_WORDS, rule,
+    PHONE_LABELS, Pii, PiiKind, Priority, SCHEMES, VERSION_WORDS, rule,
 };
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// A numbered rule of `spec/`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its id, such as `ENV-022`.
     pub id: &'static str,
@@ -171,52 +172,37 @@ pub enum SchemeForm {
     Opaque,
 }
 
-/// Whom or what an address reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemeKind {
-    /// A person or a queue of people.
-    Person,
-    /// An AI assistant.
-    Assistant,
-    /// A mail address.
-    Mail,
-    /// A phone number.
-    Phone,
-    /// A tool.
-    Tool,
-    /// A room, a channel or a user of a chat system.
-    Room,
-    /// A scheme that the registry does not have.
-    Custom,
+words! {
+    /// Whom or what an address reaches.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SchemeKind {
+        /// A person or a queue of people.
+        Person = "person",
+        /// An AI assistant.
+        Assistant = "assistant",
+        /// A mail address.
+        Mail = "mail",
+        /// A phone number.
+        Phone = "phone",
+        /// A tool.
+        Tool = "tool",
+        /// A room, a channel or a user of a chat system.
+        Room = "room",
+        /// A scheme that the registry does not have.
+        Custom = "custom",
+    }
 }
 
-impl SchemeKind {
-    /// The word for it, as in `spec/registry/schemes.toml`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Assistant => "assistant",
-            Self::Mail => "mail",
-            Self::Phone => "phone",
-            Self::Tool => "tool",
-            Self::Room => "room",
-            Self::Custom => "custom",
-        }
+impl Default for Priority {
+    fn default() -> Self {
+        Self::Normal
     }
+}
 
-    /// The kind with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [
-            Self::Person,
-            Self::Assistant,
-            Self::Mail,
-            Self::Phone,
-            Self::Tool,
-            Self::Room,
-            Self::Custom,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == word)
+impl Priority {
+    /// The one that a word means; a word that the registry does not have counts as normal.
+    pub fn parse(word: Option<&str>) -> Self {
+        word.and_then(Self::from_wire).unwrap_or_default()
     }
 }
 
@@ -232,7 +218,7 @@ impl fmt::Display for Intent {
     }
 }
 
-impl fmt::Display for Pii {
+impl fmt::Display for PiiKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

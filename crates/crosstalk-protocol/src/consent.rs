@@ -15,8 +15,9 @@ mod ledger;
 mod policy;
 mod proof;
 
-pub use claim::{Claim, Need, Pii, is_sensitive, scopes};
+pub use claim::{Claim, Need, is_sensitive, scopes};
 pub(crate) use claim::{SEVERAL, names};
+pub use crosstalk_envelope::registry::Pii;
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub(crate) use ledger::is_same_scope;
 pub use ledger::{

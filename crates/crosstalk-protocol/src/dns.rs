@@ -9,6 +9,7 @@ pub use relay::{RelayAnswer, RelayRecord, relay_name, relay_order};
 
 use address::is_label;
 use crosstalk_envelope::PublicKey;
+use crosstalk_envelope::words;
 
 /// What the DNS says about the keys of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,33 +40,16 @@ pub enum DnsAnswer {
     },
 }
 
-/// What DNSSEC says about an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dnssec {
-    /// Signed, and the chain up to a trust anchor holds.
-    Secure,
-    /// The zone is not signed.
-    Insecure,
-    /// It can't be told.
-    Indeterminate,
-}
-
-impl Dnssec {
-    /// Every status.
-    pub const ALL: [Self; 3] = [Self::Secure, Self::Insecure, Self::Indeterminate];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Secure => "secure",
-            Self::Insecure => "insecure",
-            Self::Indeterminate => "indeterminate",
-        }
-    }
-
-    /// The status that a word means.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.as_str() == word)
+words! {
+    /// What DNSSEC says about an answer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Dnssec {
+        /// Signed, and the chain up to a trust anchor holds.
+        Secure = "secure",
+        /// The zone is not signed.
+        Insecure = "insecure",
+        /// It can't be told.
+        Indeterminate = "indeterminate",
     }
 }
 

@@ -3,41 +3,26 @@
 
 use crate::store::{Record, Side, Way, is_same_party, may_answer};
 use crosstalk_envelope::registry::SchemeKind;
+use crosstalk_envelope::words;
 use crosstalk_envelope::{Address, Document};
 
-/// Whom the text is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Assistant {
-    /// Claude.
-    Claude,
-    /// ChatGPT.
-    Chatgpt,
-    /// Gemini.
-    Gemini,
-    /// Any other one.
-    #[default]
-    Any,
+words! {
+    /// Whom the text is for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Assistant {
+        /// Claude.
+        Claude = "claude",
+        /// ChatGPT.
+        Chatgpt = "chatgpt",
+        /// Gemini.
+        Gemini = "gemini",
+        /// Any other one.
+        #[default]
+        Any = "any",
+    }
 }
 
 impl Assistant {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Chatgpt, Self::Gemini, Self::Any];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Chatgpt => "chatgpt",
-            Self::Gemini => "gemini",
-            Self::Any => "any",
-        }
-    }
-
-    /// The one that a word means.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|a| a.as_str() == word)
-    }
-
     /// The one that an address is of, by its scheme or its simple name.
     ///
     /// ```
@@ -49,7 +34,7 @@ impl Assistant {
     pub fn of_address(address: &str) -> Self {
         let address = crosstalk_envelope::Address::split(address);
         let word = address.scheme().unwrap_or(address.as_str());
-        Self::from_word(&word.to_ascii_lowercase()).unwrap_or(Self::Any)
+        Self::parse(&word.to_ascii_lowercase()).unwrap_or(Self::Any)
     }
 
     /// The name in a direction line.
@@ -199,7 +184,7 @@ mod tests {
             for other in Assistant::ALL {
                 assert_eq!(text == primer(other), assistant == other);
             }
-            assert_eq!(Assistant::from_word(assistant.as_str()), Some(assistant));
+            assert_eq!(Assistant::parse(assistant.as_str()), Some(assistant));
         }
     }
 

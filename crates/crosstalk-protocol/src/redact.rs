@@ -20,7 +20,7 @@ mod number;
 mod phone;
 mod view;
 
-pub use crosstalk_envelope::registry::Pii;
+pub use crosstalk_envelope::registry::PiiKind;
 pub use envelope::{Redacted, redact_envelope};
 
 use name::Names;
@@ -36,14 +36,14 @@ const PART: usize = 64 * 1024;
 /// What is looked for.
 ///
 /// ```
-/// use crosstalk_protocol::redact::{Pii, Rules, redact};
-/// let rules = Rules::default().with_names(["Jane Doe"]).without(&[Pii::Ip]);
+/// use crosstalk_protocol::redact::{PiiKind, Rules, redact};
+/// let rules = Rules::default().with_names(["Jane Doe"]).without(&[PiiKind::Ip]);
 /// let redacted = redact("Jane Doe's host is 192.0.2.7", &rules);
 /// assert_eq!(redacted.text, "[NAME]'s host is 192.0.2.7");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rules {
-    kinds: Vec<Pii>,
+    kinds: Vec<PiiKind>,
     names: Vec<String>,
     tree: Names,
 }
@@ -52,7 +52,7 @@ impl Default for Rules {
     /// Every kind, and no names.
     fn default() -> Self {
         Self {
-            kinds: Pii::ALL.to_vec(),
+            kinds: PiiKind::ALL.to_vec(),
             names: Vec::new(),
             tree: Names::default(),
         }
@@ -70,20 +70,20 @@ impl Rules {
 
     /// With these kinds alone.
     #[must_use]
-    pub fn only(mut self, kinds: &[Pii]) -> Self {
+    pub fn only(mut self, kinds: &[PiiKind]) -> Self {
         self.kinds.retain(|kind| kinds.contains(kind));
         self
     }
 
     /// Without these kinds.
     #[must_use]
-    pub fn without(mut self, kinds: &[Pii]) -> Self {
+    pub fn without(mut self, kinds: &[PiiKind]) -> Self {
         self.kinds.retain(|kind| !kinds.contains(kind));
         self
     }
 
     /// The kinds that are looked for, the strongest first.
-    pub fn kinds(&self) -> &[Pii] {
+    pub fn kinds(&self) -> &[PiiKind] {
         &self.kinds
     }
 
@@ -97,7 +97,7 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// What it is.
-    pub kind: Pii,
+    pub kind: PiiKind,
     /// Where it stands: bytes of the text.
     pub span: Range<usize>,
     /// What stands in its place.
@@ -116,12 +116,12 @@ pub struct Redaction {
 /// What a scanner found: symbols of the view.
 #[derive(Clone, Debug)]
 struct Candidate {
-    kind: Pii,
+    kind: PiiKind,
     place: Range<usize>,
 }
 
 impl Candidate {
-    fn new(kind: Pii, place: Range<usize>) -> Self {
+    fn new(kind: PiiKind, place: Range<usize>) -> Self {
         Self { kind, place }
     }
 }
@@ -158,9 +158,9 @@ fn replaced(text: &str, found: &[Found]) -> String {
 /// Finds personal data, in the order of the text and without overlaps, and changes nothing.
 ///
 /// ```
-/// use crosstalk_protocol::redact::{Pii, Rules, find};
+/// use crosstalk_protocol::redact::{PiiKind, Rules, find};
 /// let found = find("card 4111 1111 1111 1111, please", &Rules::default());
-/// assert_eq!((found[0].kind, found[0].span.clone()), (Pii::Card, 5..24));
+/// assert_eq!((found[0].kind, found[0].span.clone()), (PiiKind::Card, 5..24));
 /// assert_eq!(found[0].placeholder, "[CARD-XXXX-1111]");
 /// ```
 pub fn find(text: &str, rules: &Rules) -> Vec<Found> {
@@ -212,13 +212,13 @@ fn candidates(view: &View, rules: &Rules) -> Vec<Candidate> {
     let mut out = Vec::new();
     for kind in &rules.kinds {
         match kind {
-            Pii::Iban => iban::scan(view, &mut out),
-            Pii::Card => card::scan(view, &mut out),
-            Pii::Nin => national::scan(view, &mut out),
-            Pii::Email => mail::scan(view, &mut out),
-            Pii::Ip => ip::scan(view, &mut out),
-            Pii::Phone => phone::scan(view, &mut out),
-            Pii::Name => rules.tree.scan(view, &mut out),
+            PiiKind::Iban => iban::scan(view, &mut out),
+            PiiKind::Card => card::scan(view, &mut out),
+            PiiKind::Nin => national::scan(view, &mut out),
+            PiiKind::Email => mail::scan(view, &mut out),
+            PiiKind::Ip => ip::scan(view, &mut out),
+            PiiKind::Phone => phone::scan(view, &mut out),
+            PiiKind::Name => rules.tree.scan(view, &mut out),
         }
     }
     out
@@ -226,7 +226,7 @@ fn candidates(view: &View, rules: &Rules) -> Vec<Candidate> {
 
 /// Joins what overlaps (RED-006): the longest one says what it is, of the same length the strongest kind.
 fn joined(view: &View, mut candidates: Vec<Candidate>) -> Vec<Found> {
-    // `Pii` is ordered by strength.
+    // `PiiKind` is ordered by strength.
     candidates.sort_by_key(|c| (c.place.start, c.place.end, c.kind));
     let mut found: Vec<(Range<usize>, Candidate)> = Vec::new();
     for candidate in candidates {

@@ -30,8 +30,9 @@ mod trace;
 
 pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
+pub use crosstalk_envelope::registry::Priority;
 pub use delivery::{
-    Attempt, Backoff, Delivery, Handler, Priority, Quarantined, Recipient, State, program_failure,
+    Attempt, Backoff, Delivery, Handler, Quarantined, Recipient, State, program_failure,
     public_reason,
 };
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};

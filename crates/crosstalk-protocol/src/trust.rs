@@ -8,6 +8,7 @@ mod file;
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
 use crosstalk_envelope::name::{Looks, same_name};
+use crosstalk_envelope::words;
 use crosstalk_envelope::{PublicKey, Timestamp};
 
 pub(crate) use contact::FOREIGN;
@@ -54,35 +55,18 @@ impl KnownKey {
     }
 }
 
-/// How a key came into the trust store. One that took the place of another came as that one did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// With a message, and a person or a policy took it.
-    FirstContact,
-    /// A person entered it.
-    Manual,
-    /// A domain vouched for it.
-    Dns,
-    /// It came to be known by being revoked, and was never pinned.
-    Revocation,
-}
-
-impl Origin {
-    const ALL: [Self; 4] = [
-        Self::FirstContact,
-        Self::Manual,
-        Self::Dns,
-        Self::Revocation,
-    ];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FirstContact => "first-contact",
-            Self::Manual => "manual",
-            Self::Dns => "dns",
-            Self::Revocation => "revocation",
-        }
+words! {
+    /// How a key came into the trust store. One that took the place of another came as that one did.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Origin {
+        /// With a message, and a person or a policy took it.
+        FirstContact = "first-contact",
+        /// A person entered it.
+        Manual = "manual",
+        /// A domain vouched for it.
+        Dns = "dns",
+        /// It came to be known by being revoked, and was never pinned.
+        Revocation = "revocation",
     }
 }
 

@@ -7,58 +7,35 @@ pub use report::{KeyChange, VerdictReport};
 
 use crate::dns::Dnssec;
 use crosstalk_envelope::registry::Rule;
+use crosstalk_envelope::words;
 use crosstalk_envelope::{
     Authentic, Diagnosis, ErrorCode, Fingerprint, PublicKey, Timestamp, Verified,
 };
 
-/// The verdicts, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
-    /// Head and body are what a trusted key signed.
-    Verified,
-    /// Head and body are what a key signed that nobody vouches for.
-    FirstContact,
-    /// Head and body are what a key of a domain signed, and neither the domain nor a pin binds this key to the sender.
-    Unbound,
-    /// Nobody signed.
-    Unsigned,
-    /// There is no key to check with.
-    UnknownKey,
-    /// The head is authentic, and the body is not what was signed.
-    Damaged,
-    /// It is not what it says, or nobody who counts says it.
-    NotVerified,
-    /// The key was revoked.
-    Revoked,
+words! {
+    /// The verdicts, from the best to the worst.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Word {
+        /// Head and body are what a trusted key signed.
+        Verified = "verified",
+        /// Head and body are what a key signed that nobody vouches for.
+        FirstContact = "first-contact",
+        /// Head and body are what a key of a domain signed, and neither the domain nor a pin binds this key to the sender.
+        Unbound = "unbound",
+        /// Nobody signed.
+        Unsigned = "unsigned",
+        /// There is no key to check with.
+        UnknownKey = "unknown-key",
+        /// The head is authentic, and the body is not what was signed.
+        Damaged = "damaged",
+        /// It is not what it says, or nobody who counts says it.
+        NotVerified = "not-verified",
+        /// The key was revoked.
+        Revoked = "revoked",
+    }
 }
 
 impl Word {
-    /// Every verdict, from the best to the worst.
-    pub const ALL: [Self; 8] = [
-        Self::Verified,
-        Self::FirstContact,
-        Self::Unbound,
-        Self::Unsigned,
-        Self::UnknownKey,
-        Self::Damaged,
-        Self::NotVerified,
-        Self::Revoked,
-    ];
-
-    /// The word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::FirstContact => "first-contact",
-            Self::Unbound => "unbound",
-            Self::Unsigned => "unsigned",
-            Self::UnknownKey => "unknown-key",
-            Self::Damaged => "damaged",
-            Self::NotVerified => "not-verified",
-            Self::Revoked => "revoked",
-        }
-    }
-
     /// The exit code of a command that comes to this verdict.
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -93,7 +93,7 @@ pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -
             algorithm, pkid, ..
         })) => (algorithm, pkid),
     };
-    let mut verdict = if Algorithm::from_wire(algorithm).is_none() {
+    let mut verdict = if Algorithm::parse(algorithm).is_none() {
         let what = format!("The message is signed with `{algorithm}`, which is not known here.");
         case.against(&rule::ALGORITHM_UNKNOWN, Detail::Text(what))
     } else {

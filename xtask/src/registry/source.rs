@@ -72,8 +72,9 @@ pub fn source(root: &Path) -> io::Result<String> {
     schemes(&mut out, &read(root, "schemes.toml")?);
     namespaces(&mut out, &read(root, "namespaces.toml")?);
     redactions(&mut out, &read(root, "redactions.toml")?);
-    rule_constants(&mut out, &rules(root)?);
-    rustfmt(root, &out)
+    let mut out = rustfmt(root, &out)?;
+    rule_table(&mut out, &rules(root)?);
+    Ok(out)
 }
 
 fn enumeration<'a>(
@@ -205,13 +206,47 @@ fn namespaces(out: &mut String, namespaces: &Namespaces) {
         out.push_str("] },\n");
     }
     out.push_str("];\n\n");
+    for key in namespaces.namespace.iter().flat_map(|n| &n.keys) {
+        if let Some((name, doc)) = &key.r#enum {
+            words(out, name, doc, &key.values);
+        }
+    }
+}
+
+/// An enum of the words that a META key may have.
+fn words(out: &mut String, name: &str, doc: &str, values: &[String]) {
+    let _ = writeln!(
+        out,
+        "/// {doc}\n#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{"
+    );
+    for word in values {
+        let _ = writeln!(out, "/// `{word}`\n{},", camel(word));
+    }
+    let all: Vec<String> = values
+        .iter()
+        .map(|w| format!("Self::{}", camel(w)))
+        .collect();
+    let _ = writeln!(
+        out,
+        "}}\n\nimpl {name} {{\n/// All of them, in the order of the registry.\npub const ALL: [Self; {}] = [{}];\n\n\
+         /// The word on the wire.\npub const fn as_str(self) -> &'static str {{\nmatch self {{",
+        values.len(),
+        all.join(", ")
+    );
+    for word in values {
+        let _ = writeln!(out, "Self::{} => {word:?},", camel(word));
+    }
+    out.push_str(
+        "}\n}\n\n/// The one with this exact word.\npub fn from_wire(word: &str) -> Option<Self> {\n\
+         Self::ALL.into_iter().find(|w| w.as_str() == word)\n}\n}\n\n",
+    );
 }
 
 fn redactions(out: &mut String, redactions: &Redactions) {
     let names: Vec<String> = redactions.kind.iter().map(|k| camel(&k.name)).collect();
     enumeration(
         out,
-        "Pii",
+        "PiiKind",
         "A kind of personal data that a redaction takes out (RED-001), the strongest first.",
         redactions
             .kind
@@ -220,7 +255,7 @@ fn redactions(out: &mut String, redactions: &Redactions) {
             .map(|(k, name)| (name.as_str(), k.name.as_str(), k.summary.as_str())),
     );
     out.push_str(
-        "impl Pii {\n/// What stands in its place; each `#` is a digit that is kept.\npub const fn placeholder(self) -> &'static str {\nmatch self {\n",
+        "impl PiiKind {\n/// What stands in its place; each `#` is a digit that is kept.\npub const fn placeholder(self) -> &'static str {\nmatch self {\n",
     );
     for (kind, name) in redactions.kind.iter().zip(&names) {
         let _ = writeln!(out, "Self::{name} => {:?},", kind.placeholder);
@@ -306,9 +341,14 @@ fn national_numbers(out: &mut String, numbers: &[NationalNumber]) {
     out.push_str("];\n\n");
 }
 
-fn rule_constants(out: &mut String, rules: &[Rule]) {
-    out.push_str(
-        "/// Every numbered rule of `spec/` by name.\npub mod rule {\nuse super::{ErrorCode, Rule};\n\n",
+/// The table of rules, one per line, and a constant for each that has a name.
+fn rule_table(out: &mut String, rules: &[Rule]) {
+    let _ = writeln!(
+        out,
+        "\n/// The numbered rules of `spec/`. Those that code refers to have a constant.\npub mod rule {{\n    \
+         use super::{{ErrorCode, Rule}};\n\n    /// All of them, in the order of the registry.\n    \
+         pub static ALL: &[Rule] = &TABLE;\n\n    static TABLE: [Rule; {}] = [",
+        rules.len()
     );
     for r in rules {
         let code = r.code.as_ref().map_or("None".to_owned(), |c| {
@@ -316,26 +356,26 @@ fn rule_constants(out: &mut String, rules: &[Rule]) {
         });
         let _ = writeln!(
             out,
-            "/// {}: {}.\npub static {}: Rule = Rule {{ id: {:?}, code: {code}, title: {:?}, help: {:?}, drops: {:?} }};",
-            r.id,
-            r.title
-                .replace('[', "\\[")
-                .replace(']', "\\]")
-                .replace('<', "\\<"),
-            r.name,
+            "        Rule {{ id: {:?}, code: {code}, title: {:?}, help: {:?}, drops: {} }},",
             r.id,
             r.title,
             r.help.as_deref().unwrap_or(""),
             r.drops
         );
     }
-    out.push_str(
-        "\n/// All of them, in the order of the registry.\npub static ALL: &[&Rule] = &[\n",
-    );
-    for r in rules {
-        let _ = writeln!(out, "&{},", r.name);
+    out.push_str("    ];\n");
+    for (index, r) in rules.iter().enumerate() {
+        let Some(name) = &r.name else { continue };
+        let title = ['[', ']', '<'].iter().fold(r.title.clone(), |title, c| {
+            title.replace(*c, &format!("\\{c}"))
+        });
+        let _ = writeln!(
+            out,
+            "\n    /// {}: {title}.\n    pub const {name}: Rule = TABLE[{index}];",
+            r.id
+        );
     }
-    out.push_str("];\n}\n");
+    out.push_str("}\n");
 }
 
 fn rustfmt(root: &Path, source: &str) -> io::Result<String> {

@@ -12,11 +12,9 @@ title = "UTF-8"
 help = "save it as UTF-8"
 [[rule]]
 id = "ENV-002"
-name = "LINES"
 title = "Lines"
 [[rule]]
 id = "INT-001"
-name = "INTENT_UNKNOWN"
 title = "Intents"
 help = "use a core intent"
 "#;
@@ -43,7 +41,7 @@ fn good() -> Scratch {
     );
     tree.write(
         registry::GENERATED,
-        "pub static INTENT_UNKNOWN: Rule = rule::INTENT_UNKNOWN; // INT-001\n",
+        "pub const LINES: Rule = rule::LINES; // ENV-002\n",
     );
     tree
 }
@@ -186,14 +184,19 @@ fn a_rule_that_stands_twice_in_the_registry() {
 }
 
 #[test]
-fn rules_that_no_code_reports_are_listed_and_do_not_fail() {
+fn a_constant_that_no_code_refers_to() {
+    let named = REGISTRY.replace("id = \"ENV-002\"", "id = \"ENV-002\"\nname = \"LINES\"");
+    let problem = format!("{RULES}: no code refers to rule::LINES; remove the name of ENV-002");
+    assert_eq!(fault("spec/registry/rules.toml", &named), problem);
     let tree = good();
-    assert_eq!(
-        check(tree.path()).unwrap().unreported,
-        ["INT-001 INTENT_UNKNOWN"]
-    );
-    tree.write("crates/a/src/b.rs", "rule::INTENT_UNKNOWN_TOO");
-    assert_eq!(check(tree.path()).unwrap().unreported.len(), 1);
-    tree.write("crates/a/src/b.rs", "registry::rule::INTENT_UNKNOWN,");
-    assert!(check(tree.path()).unwrap().unreported.is_empty());
+    tree.write("spec/registry/rules.toml", &named);
+    tree.write("crates/a/src/b.rs", "rule::LINES_TOO");
+    assert_eq!(check(tree.path()).unwrap().problems, [problem]);
+    tree.write("crates/a/src/b.rs", "registry::rule::LINES,");
+    assert!(check(tree.path()).unwrap().problems.is_empty());
+}
+
+#[test]
+fn rules_without_a_constant_are_listed_and_do_not_fail() {
+    assert_eq!(check(good().path()).unwrap().unreported, ["INT-001"]);
 }

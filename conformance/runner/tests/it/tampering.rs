@@ -125,7 +125,7 @@ fn vectors() -> Vec<(String, String, String)> {
     let signed = case::all().into_iter().filter(|c| c.op() == "sign");
     let vectors = signed.filter_map(|c| {
         let text = String::from_utf8(c.section("output").ok()?.to_vec()).ok()?;
-        let algorithm = Algorithm::from_wire(c.get("algorithm"))?;
+        let algorithm = Algorithm::parse(c.get("algorithm"))?;
         let seed: Vec<u8> = (0..32)
             .map(|i| u8::from_str_radix(&c.get("seed")[2 * i..2 * i + 2], 16).unwrap())
             .collect();

@@ -9,7 +9,7 @@ use crate::paragraph::count;
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
-use crosstalk_protocol::redact::{Found, Pii, Redacted, Rules, redact, redact_envelope};
+use crosstalk_protocol::redact::{Found, PiiKind, Redacted, Rules, redact, redact_envelope};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -33,10 +33,10 @@ pub(crate) struct Redact {
     names: Vec<PathBuf>,
     /// Look for these kinds alone
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, conflicts_with = "keep")]
-    only: Vec<Pii>,
+    only: Vec<PiiKind>,
     /// Leave these kinds as they are: iban, card, nin, email, ip, phone, name
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
-    keep: Vec<Pii>,
+    keep: Vec<PiiKind>,
     /// Write no text; fail with exit code 1 and name the places if there is something to take out
     #[arg(long)]
     check: bool,
@@ -48,9 +48,9 @@ pub(crate) struct Redact {
     drop_signature: bool,
 }
 
-fn kind(word: &str) -> Result<Pii, String> {
-    Pii::from_wire(word).ok_or_else(|| {
-        let words: Vec<&str> = Pii::ALL.iter().map(|kind| kind.as_str()).collect();
+fn kind(word: &str) -> Result<PiiKind, String> {
+    PiiKind::from_wire(word).ok_or_else(|| {
+        let words: Vec<&str> = PiiKind::ALL.iter().map(|kind| kind.as_str()).collect();
         format!("the kinds are {}", words.join(", "))
     })
 }
@@ -114,7 +114,7 @@ impl Redact {
         console: &mut Console,
         input: &Input,
         rules: &Rules,
-        all: &mut Vec<Pii>,
+        all: &mut Vec<PiiKind>,
     ) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(Reading::Paste);
         let name = input.shown_name();
@@ -234,7 +234,7 @@ fn report(outcome: &RedactedText, lines: &LineIndex<'_>) -> Value {
                 "placeholder": found.placeholder})
         })
         .collect();
-    let fields = Pii::ALL
+    let fields = PiiKind::ALL
         .iter()
         .filter(|kind| outcome.found.iter().any(|f| f.kind == **kind));
     let fields: Vec<&str> = fields.map(|kind| kind.as_str()).collect();
@@ -242,9 +242,9 @@ fn report(outcome: &RedactedText, lines: &LineIndex<'_>) -> Value {
 }
 
 /// `redacted: 2 email, 1 card`.
-fn summary(kinds: &[Pii], check: bool) -> String {
-    let number = |kind: &Pii| kinds.iter().filter(|k| *k == kind).count();
-    let counted = Pii::ALL.iter().filter(|kind| number(kind) > 0);
+fn summary(kinds: &[PiiKind], check: bool) -> String {
+    let number = |kind: &PiiKind| kinds.iter().filter(|k| *k == kind).count();
+    let counted = PiiKind::ALL.iter().filter(|kind| number(kind) > 0);
     let parts: Vec<String> = counted
         .map(|kind| format!("{} {kind}", number(kind)))
         .collect();

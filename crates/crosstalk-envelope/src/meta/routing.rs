@@ -3,6 +3,7 @@
 use super::value::{list, route, words};
 use crate::address::Address;
 use crate::document::Document;
+use crate::registry::Priority;
 use std::borrow::Cow;
 
 /// Routing hints and delivery preferences.
@@ -13,7 +14,7 @@ pub struct Routing<'d> {
     /// `X-Reply-To`: where answers go.
     pub reply_to: Option<Address<'d>>,
     /// `X-Priority`.
-    pub priority: Option<Priority<'d>>,
+    pub priority: Priority,
     /// `X-Delivery`: how to deliver, as it was written.
     pub delivery: Option<&'d str>,
     /// `X-Policy`, as it was written.
@@ -24,19 +25,6 @@ pub struct Routing<'d> {
     pub deadline: Option<&'d str>,
     /// `Targets`, as it was written.
     pub targets: Option<&'d str>,
-}
-
-/// How urgent a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority<'d> {
-    /// Before everything else.
-    High,
-    /// The default.
-    Normal,
-    /// After everything else.
-    Low,
-    /// Another word; it counts as normal.
-    Other(&'d str),
 }
 
 impl<'d> Routing<'d> {
@@ -50,12 +38,7 @@ impl<'d> Routing<'d> {
                 "X-Route" => routing.route = Some(value),
                 "X-Reply-To" => routing.reply_to = Some(Address::split(value)),
                 "X-Priority" => {
-                    routing.priority = Some(match value {
-                        "high" => Priority::High,
-                        "normal" => Priority::Normal,
-                        "low" => Priority::Low,
-                        other => Priority::Other(other),
-                    });
+                    routing.priority = Priority::parse(Some(value));
                 }
                 "X-Delivery" => routing.delivery = Some(value),
                 "X-Policy" => routing.policy = Some(value),

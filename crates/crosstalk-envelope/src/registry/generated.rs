@@ -1111,9 +1111,69 @@ pub static NAMESPACES: &[Namespace] = &[
     },
 ];
 
-/// A kind of personal data that a redaction takes out (RED-001), the strongest first.
+/// How urgent a message is, the most urgent first (MET-010).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// `high`
+    High,
+    /// `normal`
+    Normal,
+    /// `low`
+    Low,
+}
+
+impl Priority {
+    /// All of them, in the order of the registry.
+    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+
+    /// The one with this exact word.
+    pub fn from_wire(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|w| w.as_str() == word)
+    }
+}
+
+/// What a message says about personal data in it, from the worst to the best (MET-011).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pii {
+    /// `present`
+    Present,
+    /// `redacted`
+    Redacted,
+    /// `none`
+    None,
+}
+
+impl Pii {
+    /// All of them, in the order of the registry.
+    pub const ALL: [Self; 3] = [Self::Present, Self::Redacted, Self::None];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Redacted => "redacted",
+            Self::None => "none",
+        }
+    }
+
+    /// The one with this exact word.
+    pub fn from_wire(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|w| w.as_str() == word)
+    }
+}
+
+/// A kind of personal data that a redaction takes out (RED-001), the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PiiKind {
     /// `iban`: An account number with a country and a check, as in ISO 13616.
     Iban,
     /// `card`: The number of a payment card; its last four digits are kept.
@@ -1130,7 +1190,7 @@ pub enum Pii {
     Name,
 }
 
-impl Pii {
+impl PiiKind {
     /// All of them, in the order of the registry.
     pub const ALL: &'static [Self] = &[
         Self::Iban,
@@ -1183,7 +1243,7 @@ impl Pii {
     }
 }
 
-impl Pii {
+impl PiiKind {
     /// What stands in its place; each `#` is a digit that is kept.
     pub const fn placeholder(self) -> &'static str {
         match self {
@@ -1712,3081 +1772,996 @@ pub static NATIONAL_NUMBERS: &[NationalNumber] = &[
     },
 ];
 
-/// Every numbered rule of `spec/` by name.
+/// The numbered rules of `spec/`. Those that code refers to have a constant.
 pub mod rule {
     use super::{ErrorCode, Rule};
 
-    /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
-    pub static NOT_UTF8: Rule = Rule {
-        id: "ENV-001",
-        code: Some(ErrorCode::Format),
-        title: "An envelope is UTF-8; a reader drops one leading byte order mark",
-        help: "save the text as UTF-8",
-        drops: false,
-    };
-    /// ENV-002: A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end.
-    pub static LINES: Rule = Rule {
-        id: "ENV-002",
-        code: None,
-        title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end",
-        help: "",
-        drops: false,
-    };
-    /// ENV-003: An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
-    pub static FORBIDDEN_CHARACTER: Rule = Rule {
-        id: "ENV-003",
-        code: Some(ErrorCode::Format),
-        title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029",
-        help: "remove the character; a line ends with LF or CRLF",
-        drops: false,
-    };
-    /// ENV-004: A reader skips blank lines outside the body.
-    pub static BLANK_LINES: Rule = Rule {
-        id: "ENV-004",
-        code: None,
-        title: "A reader skips blank lines outside the body",
-        help: "",
-        drops: false,
-    };
-    /// ENV-010: The first line is \[\[SENDER→RECEIVER v1\]\].
-    pub static DIRECTION_MALFORMED: Rule = Rule {
-        id: "ENV-010",
-        code: Some(ErrorCode::Format),
-        title: "The first line is [[SENDER→RECEIVER v1]]",
-        help: "begin with a line such as [[CLAUDE→CHATGPT v1]]",
-        drops: false,
-    };
-    /// ENV-011: The direction line has exactly one arrow, → or ->.
-    pub static DIRECTION_ARROW: Rule = Rule {
-        id: "ENV-011",
-        code: Some(ErrorCode::Format),
-        title: "The direction line has exactly one arrow, → or ->",
-        help: "write one arrow between sender and receiver",
-        drops: false,
-    };
-    /// ENV-012: Sender and receiver are not empty and begin with a visible character.
-    pub static DIRECTION_PARTY: Rule = Rule {
-        id: "ENV-012",
-        code: Some(ErrorCode::Format),
-        title: "Sender and receiver are not empty and begin with a visible character",
-        help: "name both sides: [[CLAUDE→CHATGPT v1]]",
-        drops: false,
-    };
-    /// ENV-013: The version is v1; no other version is supported.
-    pub static VERSION_UNSUPPORTED: Rule = Rule {
-        id: "ENV-013",
-        code: Some(ErrorCode::Unsupported),
-        title: "The version is v1; no other version is supported",
-        help: "this program reads v1 (v1.0 and v1.1 envelopes both say v1)",
-        drops: false,
-    };
-    /// ENV-020: Each line of the head is Name: value, with the name at column 0.
-    pub static HEADER_MALFORMED: Rule = Rule {
-        id: "ENV-020",
-        code: Some(ErrorCode::Format),
-        title: "Each line of the head is Name: value, with the name at column 0",
-        help: "write Name: value at the start of the line, or indent it by two spaces below body: |",
-        drops: false,
-    };
-    /// ENV-021: A reserved name is written in lower case.
-    pub static RESERVED_CASE: Rule = Rule {
-        id: "ENV-021",
-        code: Some(ErrorCode::Format),
-        title: "A reserved name is written in lower case",
-        help: "write the name in lower case",
-        drops: false,
-    };
-    /// ENV-022: A header occurs once, without regard to case.
-    pub static HEADER_DUPLICATE: Rule = Rule {
-        id: "ENV-022",
-        code: Some(ErrorCode::Format),
-        title: "A header occurs once, without regard to case",
-        help: "keep one of the two lines",
-        drops: false,
-    };
-    /// ENV-023: A core header that is present has a value.
-    pub static HEADER_EMPTY: Rule = Rule {
-        id: "ENV-023",
-        code: Some(ErrorCode::Format),
-        title: "A core header that is present has a value",
-        help: "give it a value or remove the line",
-        drops: false,
-    };
-    /// ENV-024: An envelope has a session or a thread.
-    pub static SESSION_OR_THREAD: Rule = Rule {
-        id: "ENV-024",
-        code: Some(ErrorCode::Format),
-        title: "An envelope has a session or a thread",
-        help: "add a line such as session: 2025-10-09T16Z abc123",
-        drops: false,
-    };
-    /// ENV-025: An envelope has user, context and intent, except a v1.0 response.
-    pub static HEADER_MISSING: Rule = Rule {
-        id: "ENV-025",
-        code: Some(ErrorCode::Format),
-        title: "An envelope has user, context and intent, except a v1.0 response",
-        help: "add the missing header",
-        drops: false,
-    };
-    /// ENV-026: A reader keeps an unknown header in its place.
-    pub static UNKNOWN_HEADER: Rule = Rule {
-        id: "ENV-026",
-        code: None,
-        title: "A reader keeps an unknown header in its place",
-        help: "",
-        drops: false,
-    };
-    /// ENV-027: No core header follows the first META block.
-    pub static CORE_IN_BLOCK: Rule = Rule {
-        id: "ENV-027",
-        code: Some(ErrorCode::Format),
-        title: "No core header follows the first META block",
-        help: "move the header above the first meta: line",
-        drops: false,
-    };
-    /// ENV-028: A session is a time, to the hour or finer, and a word; a reader keeps other spellings.
-    pub static SESSION_SPELLING: Rule = Rule {
-        id: "ENV-028",
-        code: None,
-        title: "A session is a time, to the hour or finer, and a word; a reader keeps other spellings",
-        help: "write it as session: 2025-10-09T16Z abc123",
-        drops: false,
-    };
-    /// ENV-030: A META block opens with meta: and a lower-case namespace.
-    pub static NAMESPACE_MALFORMED: Rule = Rule {
-        id: "ENV-030",
-        code: Some(ErrorCode::Format),
-        title: "A META block opens with meta: and a lower-case namespace",
-        help: "write meta: routing, or meta: custom-yourorg for your own",
-        drops: false,
-    };
-    /// ENV-031: A key occurs once in its block, without regard to case.
-    pub static KEY_DUPLICATE: Rule = Rule {
-        id: "ENV-031",
-        code: Some(ErrorCode::Format),
-        title: "A key occurs once in its block, without regard to case",
-        help: "keep one of the two lines",
-        drops: false,
-    };
-    /// ENV-032: A namespace occurs once; audit and email may repeat.
-    pub static NAMESPACE_DUPLICATE: Rule = Rule {
-        id: "ENV-032",
-        code: Some(ErrorCode::Format),
-        title: "A namespace occurs once; audit and email may repeat",
-        help: "put the keys into one block",
-        drops: false,
-    };
-    /// ENV-033: Readers and hops keep unknown namespaces and keys byte for byte.
-    pub static UNKNOWN_META: Rule = Rule {
-        id: "ENV-033",
-        code: None,
-        title: "Readers and hops keep unknown namespaces and keys byte for byte",
-        help: "",
-        drops: false,
-    };
-    /// ENV-034: A reader compares keys with regard to case.
-    pub static KEY_CASE: Rule = Rule {
-        id: "ENV-034",
-        code: None,
-        title: "A reader compares keys with regard to case",
-        help: "",
-        drops: false,
-    };
-    /// ENV-040: The body opens with body: or response: and the value |.
-    pub static BODY_MARK: Rule = Rule {
-        id: "ENV-040",
-        code: Some(ErrorCode::Format),
-        title: "The body opens with body: or response: and the value |",
-        help: "write body: | and the text below it, each line indented by two spaces",
-        drops: false,
-    };
-    /// ENV-041: An envelope has a body.
-    pub static BODY_MISSING: Rule = Rule {
-        id: "ENV-041",
-        code: Some(ErrorCode::Format),
-        title: "An envelope has a body",
-        help: "add body: | after the headers",
-        drops: false,
-    };
-    /// ENV-042: A body line is empty or starts with two spaces or a tab.
-    pub static BODY_INDENT: Rule = Rule {
-        id: "ENV-042",
-        code: Some(ErrorCode::Format),
-        title: "A body line is empty or starts with two spaces or a tab",
-        help: "indent the line by two spaces",
-        drops: false,
-    };
-    /// ENV-043: A reader removes the indent of the body lines and the empty lines at the end.
-    pub static BODY_TEXT: Rule = Rule {
-        id: "ENV-043",
-        code: None,
-        title: "A reader removes the indent of the body lines and the empty lines at the end",
-        help: "",
-        drops: false,
-    };
-    /// ENV-050: One sig: line follows the body; a v1.0 response may have none.
-    pub static SIG_MISSING: Rule = Rule {
-        id: "ENV-050",
-        code: Some(ErrorCode::Format),
-        title: "One sig: line follows the body; a v1.0 response may have none",
-        help: "add sig: none below the body",
-        drops: false,
-    };
-    /// ENV-051: The value of sig: is none or algorithm:pkid=key-id;sig=base64.
-    pub static SIG_MALFORMED: Rule = Rule {
-        id: "ENV-051",
-        code: Some(ErrorCode::Format),
-        title: "The value of sig: is none or algorithm:pkid=key-id;sig=base64",
-        help: "write sig: none, or sign the message again",
-        drops: false,
-    };
-    /// ENV-052: An envelope ends with \[\[END\]\].
-    pub static END_MISSING: Rule = Rule {
-        id: "ENV-052",
-        code: Some(ErrorCode::Format),
-        title: "An envelope ends with [[END]]",
-        help: "the text was probably cut off: copy it again, to the line [[END]]",
-        drops: false,
-    };
-    /// ENV-053: Nothing stands between sig: and \[\[END\]\], and nothing follows \[\[END\]\].
-    pub static TEXT_AFTER_END: Rule = Rule {
-        id: "ENV-053",
-        code: Some(ErrorCode::Format),
-        title: "Nothing stands between sig: and [[END]], and nothing follows [[END]]",
-        help: "send one envelope at a time and nothing around it",
-        drops: false,
-    };
-    /// ENV-060: An envelope has at most 1 MiB, before and after NFC.
-    pub static ENVELOPE_TOO_LARGE: Rule = Rule {
-        id: "ENV-060",
-        code: Some(ErrorCode::TooLarge),
-        title: "An envelope has at most 1 MiB, before and after NFC",
-        help: "shorten the body, or attach the text as a file",
-        drops: false,
-    };
-    /// ENV-061: A line has at most 64 KiB.
-    pub static LINE_TOO_LONG: Rule = Rule {
-        id: "ENV-061",
-        code: Some(ErrorCode::TooLarge),
-        title: "A line has at most 64 KiB",
-        help: "break the line",
-        drops: false,
-    };
-    /// ENV-062: The head has at most 256 headers, META lines and keys.
-    pub static TOO_MANY_HEADERS: Rule = Rule {
-        id: "ENV-062",
-        code: Some(ErrorCode::TooLarge),
-        title: "The head has at most 256 headers, META lines and keys",
-        help: "send fewer headers and keys",
-        drops: false,
-    };
-    /// ENV-063: A paste or file has at most 64 MiB and 65,536 envelopes.
-    pub static PASTE_TOO_LARGE: Rule = Rule {
-        id: "ENV-063",
-        code: Some(ErrorCode::TooLarge),
-        title: "A paste or file has at most 64 MiB and 65,536 envelopes",
-        help: "split the text into several files",
-        drops: false,
-    };
-    /// ENV-080: A hop changes no byte of an envelope except the parts that it adds.
-    pub static PASS_ON: Rule = Rule {
-        id: "ENV-080",
-        code: None,
-        title: "A hop changes no byte of an envelope except the parts that it adds",
-        help: "",
-        drops: false,
-    };
-    /// ENV-090: A reader accepts a v1.0 response with response: |.
-    pub static V10_RESPONSE: Rule = Rule {
-        id: "ENV-090",
-        code: None,
-        title: "A reader accepts a v1.0 response with response: |",
-        help: "",
-        drops: false,
-    };
-    /// ENV-091: A receiver stores generated thread and message ids beside the envelope, never in it.
-    pub static V10_IDS: Rule = Rule {
-        id: "ENV-091",
-        code: None,
-        title: "A receiver stores generated thread and message ids beside the envelope, never in it",
-        help: "",
-        drops: false,
-    };
-    /// ENV-092: A writer writes an envelope so that a v1.0 reader finds the core.
-    pub static V10_READER: Rule = Rule {
-        id: "ENV-092",
-        code: None,
-        title: "A writer writes an envelope so that a v1.0 reader finds the core",
-        help: "",
-        drops: false,
-    };
-    /// ENV-093: A program migrates a v1.0 envelope without loss.
-    pub static V10_MIGRATE: Rule = Rule {
-        id: "ENV-093",
-        code: None,
-        title: "A program migrates a v1.0 envelope without loss",
-        help: "",
-        drops: false,
-    };
-    /// INT-001: There are eleven core intents, written in upper case.
-    pub static INTENT_CORE: Rule = Rule {
-        id: "INT-001",
-        code: None,
-        title: "There are eleven core intents, written in upper case",
-        help: "",
-        drops: false,
-    };
-    /// INT-002: A reader keeps a legacy intent as written and treats it as a core intent.
-    pub static INTENT_LEGACY: Rule = Rule {
-        id: "INT-002",
-        code: None,
-        title: "A reader keeps a legacy intent as written and treats it as a core intent",
-        help: "use the core intent in new messages",
-        drops: false,
-    };
-    /// INT-003: A reader keeps and passes on an unknown intent.
-    pub static INTENT_UNKNOWN: Rule = Rule {
-        id: "INT-003",
-        code: None,
-        title: "A reader keeps and passes on an unknown intent",
-        help: "use one of the eleven core intents",
-        drops: false,
-    };
-    /// INT-010: A RESPOND, ACK or NACK with a message id names its parent.
-    pub static PARENT_MISSING: Rule = Rule {
-        id: "INT-010",
-        code: Some(ErrorCode::Format),
-        title: "A RESPOND, ACK or NACK with a message id names its parent",
-        help: "add parent: with the id of the message that this one answers",
-        drops: false,
-    };
-    /// INT-011: An ERROR has meta: error with a code of the taxonomy.
-    pub static ERROR_CODE_MISSING: Rule = Rule {
-        id: "INT-011",
-        code: Some(ErrorCode::Format),
-        title: "An ERROR has meta: error with a code of the taxonomy",
-        help: "add meta: error with Code: and one of the eight codes",
-        drops: false,
-    };
-    /// INT-012: A REVOKE is signed.
-    pub static REVOKE_UNSIGNED: Rule = Rule {
-        id: "INT-012",
-        code: Some(ErrorCode::Perm),
-        title: "A REVOKE is signed",
-        help: "sign the message: an unsigned REVOKE revokes nothing",
-        drops: false,
-    };
-    /// INT-013: A POLL names its Targets in meta: routing.
-    pub static POLL_WITHOUT_TARGETS: Rule = Rule {
-        id: "INT-013",
-        code: Some(ErrorCode::Format),
-        title: "A POLL names its Targets in meta: routing",
-        help: "add Targets: [\"claude://session/a\", \"human://b.example\"] to meta: routing",
-        drops: false,
-    };
-    /// INT-014: An ESCALATE gives a reason, in meta: escalation or in its body.
-    pub static ESCALATE_WITHOUT_REASON: Rule = Rule {
-        id: "INT-014",
-        code: Some(ErrorCode::Format),
-        title: "An ESCALATE gives a reason, in meta: escalation or in its body",
-        help: "add meta: escalation with Reason:",
-        drops: false,
-    };
-    /// INT-015: A HANDOFF states what is needed, in X-Capabilities-Required or in its body.
-    pub static HANDOFF_WITHOUT_REQUIREMENTS: Rule = Rule {
-        id: "INT-015",
-        code: Some(ErrorCode::Format),
-        title: "A HANDOFF states what is needed, in X-Capabilities-Required or in its body",
-        help: "add X-Capabilities-Required: to meta: routing",
-        drops: false,
-    };
-    /// INT-016: A BROADCAST expects no answer.
-    pub static BROADCAST_WANTS_ANSWER: Rule = Rule {
-        id: "INT-016",
-        code: None,
-        title: "A BROADCAST expects no answer",
-        help: "leave X-Reply-To out, or send a REQUEST",
-        drops: false,
-    };
-    /// INT-017: A CLOSE ends its thread or, without a thread, its session.
-    pub static CLOSE_SCOPE: Rule = Rule {
-        id: "INT-017",
-        code: None,
-        title: "A CLOSE ends its thread or, without a thread, its session",
-        help: "",
-        drops: false,
-    };
-    /// INT-018: A REQUEST has a body that is not empty.
-    pub static REQUEST_EMPTY: Rule = Rule {
-        id: "INT-018",
-        code: None,
-        title: "A REQUEST has a body that is not empty",
-        help: "write the request into the body",
-        drops: false,
-    };
-    /// MET-001: A value may be a YAML or JSON flow on one line.
-    pub static FLOW_MALFORMED: Rule = Rule {
-        id: "MET-001",
-        code: None,
-        title: "A value may be a YAML or JSON flow on one line",
-        help: "close every bracket and quote on the same line",
-        drops: false,
-    };
-    /// MET-002: A known key has a value of its type; a reader keeps other values.
-    pub static VALUE_TYPE: Rule = Rule {
-        id: "MET-002",
-        code: None,
-        title: "A known key has a value of its type; a reader keeps other values",
-        help: "see the registry of namespaces for the values of this key",
-        drops: false,
-    };
-    /// MET-010: meta: routing carries route, reply address, priority, delivery, policy and targets.
-    pub static META_ROUTING: Rule = Rule {
-        id: "MET-010",
-        code: None,
-        title: "meta: routing carries route, reply address, priority, delivery, policy and targets",
-        help: "",
-        drops: false,
-    };
-    /// MET-011: meta: privacy carries consent with its time, scope, expiry, jurisdiction and id.
-    pub static META_PRIVACY: Rule = Rule {
-        id: "MET-011",
-        code: None,
-        title: "meta: privacy carries consent with its time, scope, expiry, jurisdiction and id",
-        help: "",
-        drops: false,
-    };
-    /// MET-012: meta: attachments lists A1, A2 … with type, name, digest, and data when embedded.
-    pub static META_ATTACHMENTS: Rule = Rule {
-        id: "MET-012",
-        code: None,
-        title: "meta: attachments lists A1, A2 … with type, name, digest, and data when embedded",
-        help: "write A1: text/plain;name=file.txt;digest=sha256:<64 hex digits>",
-        drops: false,
-    };
-    /// MET-013: The bytes of an attachment have its digest.
-    pub static ATTACHMENT_DIGEST: Rule = Rule {
-        id: "MET-013",
-        code: Some(ErrorCode::Format),
-        title: "The bytes of an attachment have its digest",
-        help: "ask the sender for the file again: these are not the bytes that were sent",
-        drops: false,
-    };
-    /// MET-014: meta: error carries code, reason and original intent.
-    pub static META_ERROR: Rule = Rule {
-        id: "MET-014",
-        code: None,
-        title: "meta: error carries code, reason and original intent",
-        help: "",
-        drops: false,
-    };
-    /// MET-015: meta: audit describes one hop and may repeat.
-    pub static META_AUDIT: Rule = Rule {
-        id: "MET-015",
-        code: None,
-        title: "meta: audit describes one hop and may repeat",
-        help: "",
-        drops: false,
-    };
-    /// MET-016: meta: safety carries content warnings and allowed use.
-    pub static META_SAFETY: Rule = Rule {
-        id: "MET-016",
-        code: None,
-        title: "meta: safety carries content warnings and allowed use",
-        help: "",
-        drops: false,
-    };
-    /// MET-017: meta: email is what a mail gateway adds; it may repeat.
-    pub static META_EMAIL: Rule = Rule {
-        id: "MET-017",
-        code: None,
-        title: "meta: email is what a mail gateway adds; it may repeat",
-        help: "",
-        drops: false,
-    };
-    /// MET-018: meta: payment carries amounts and references.
-    pub static META_PAYMENT: Rule = Rule {
-        id: "MET-018",
-        code: None,
-        title: "meta: payment carries amounts and references",
-        help: "",
-        drops: false,
-    };
-    /// MET-019: meta: custom-name belongs to an organisation.
-    pub static META_CUSTOM: Rule = Rule {
-        id: "MET-019",
-        code: None,
-        title: "meta: custom-name belongs to an organisation",
-        help: "",
-        drops: false,
-    };
-    /// MET-020: meta: poll and meta: vote carry a question and a ballot.
-    pub static META_POLL: Rule = Rule {
-        id: "MET-020",
-        code: None,
-        title: "meta: poll and meta: vote carry a question and a ballot",
-        help: "",
-        drops: false,
-    };
-    /// MET-021: meta: revocation names what a REVOKE revokes.
-    pub static META_REVOCATION: Rule = Rule {
-        id: "MET-021",
-        code: None,
-        title: "meta: revocation names what a REVOKE revokes",
-        help: "",
-        drops: false,
-    };
-    /// MET-022: meta: refusal, closure and escalation give reasons.
-    pub static META_STATE: Rule = Rule {
-        id: "MET-022",
-        code: None,
-        title: "meta: refusal, closure and escalation give reasons",
-        help: "",
-        drops: false,
-    };
-    /// MET-023: meta: key carries a public key; a denied key identifies nobody.
-    pub static META_KEY: Rule = Rule {
-        id: "MET-023",
-        code: None,
-        title: "meta: key carries a public key; a denied key identifies nobody",
-        help: "",
-        drops: false,
-    };
-    /// MET-024: meta: integrity describes the body when it was written.
-    pub static META_INTEGRITY: Rule = Rule {
-        id: "MET-024",
-        code: None,
-        title: "meta: integrity describes the body when it was written",
-        help: "",
-        drops: false,
-    };
-    /// MET-025: meta: receipt says where and when a relay accepted a message.
-    pub static META_RECEIPT: Rule = Rule {
-        id: "MET-025",
-        code: None,
-        title: "meta: receipt says where and when a relay accepted a message",
-        help: "",
-        drops: false,
-    };
-    /// LNT-001: An id is a ULID or a UUIDv7; a reader keeps other ids.
-    pub static ID_FORM: Rule = Rule {
-        id: "LNT-001",
-        code: None,
-        title: "An id is a ULID or a UUIDv7; a reader keeps other ids",
-        help: "generate the id with crosstalk id new",
-        drops: false,
-    };
-    /// LNT-002: A META key is in PascalCase or starts with X-.
-    pub static KEY_STYLE: Rule = Rule {
-        id: "LNT-002",
-        code: None,
-        title: "A META key is in PascalCase or starts with X-",
-        help: "write Reply-To or X-Reply-To",
-        drops: false,
-    };
-    /// LNT-003: A namespace is in the registry or starts with custom-.
-    pub static NAMESPACE_UNKNOWN: Rule = Rule {
-        id: "LNT-003",
-        code: None,
-        title: "A namespace is in the registry or starts with custom-",
-        help: "write meta: custom-yourorg for your own namespace",
-        drops: false,
-    };
-    /// LNT-004: A key of a known namespace is in the registry or starts with X-.
-    pub static KEY_UNKNOWN: Rule = Rule {
-        id: "LNT-004",
-        code: None,
-        title: "A key of a known namespace is in the registry or starts with X-",
-        help: "check the spelling, or begin the key with X-",
-        drops: false,
-    };
-    /// LNT-005: A name does not imitate letters of another alphabet.
-    pub static LOOK_ALIKE: Rule = Rule {
-        id: "LNT-005",
-        code: None,
-        title: "A name does not imitate letters of another alphabet",
-        help: "check the name letter by letter: letters of several alphabets look alike",
-        drops: false,
-    };
-    /// LNT-006: An envelope has no bidirectional controls.
-    pub static BIDI_CONTROL: Rule = Rule {
-        id: "LNT-006",
-        code: None,
-        title: "An envelope has no bidirectional controls",
-        help: "the text may be shown in another order than it is written: read it escaped",
-        drops: false,
-    };
-    /// LNT-007: An envelope has no invisible characters.
-    pub static INVISIBLE: Rule = Rule {
-        id: "LNT-007",
-        code: None,
-        title: "An envelope has no invisible characters",
-        help: "the text contains invisible characters: read it escaped",
-        drops: false,
-    };
-    /// LNT-008: The scheme of an address is in the registry.
-    pub static SCHEME_UNKNOWN: Rule = Rule {
-        id: "LNT-008",
-        code: None,
-        title: "The scheme of an address is in the registry",
-        help: "check the spelling, or register the scheme",
-        drops: false,
-    };
-    /// ADR-001: An address is not empty and has no control characters.
-    pub static ADDRESS_EMPTY: Rule = Rule {
-        id: "ADR-001",
-        code: Some(ErrorCode::Format),
-        title: "An address is not empty and has no control characters",
-        help: "give a name such as CLAUDE or a URL such as claude://session/abc123",
-        drops: false,
-    };
-    /// ADR-002: An address is a simple name or a URL; a program prints it as it read it.
-    pub static ADDRESS_FORM: Rule = Rule {
-        id: "ADR-002",
-        code: None,
-        title: "An address is a simple name or a URL; a program prints it as it read it",
-        help: "",
-        drops: false,
-    };
-    /// ADR-003: An address of the form scheme://authority has an authority.
-    pub static ADDRESS_AUTHORITY: Rule = Rule {
-        id: "ADR-003",
-        code: Some(ErrorCode::Format),
-        title: "An address of the form scheme://authority has an authority",
-        help: "write scheme://authority/path",
-        drops: false,
-    };
-    /// ADR-004: An email: address has a local part and a domain.
-    pub static ADDRESS_MAIL: Rule = Rule {
-        id: "ADR-004",
-        code: Some(ErrorCode::Format),
-        title: "An email: address has a local part and a domain",
-        help: "write email:name@example.com",
-        drops: false,
-    };
-    /// ADR-005: A tel: address is a number.
-    pub static ADDRESS_PHONE: Rule = Rule {
-        id: "ADR-005",
-        code: Some(ErrorCode::Format),
-        title: "A tel: address is a number",
-        help: "write tel:+1-555-0100",
-        drops: false,
-    };
-    /// ADR-006: A URL has no white space.
-    pub static ADDRESS_SPACE: Rule = Rule {
-        id: "ADR-006",
-        code: Some(ErrorCode::Format),
-        title: "A URL has no white space",
-        help: "write %20 for a space",
-        drops: false,
-    };
-    /// ADR-007: Two hex digits follow each percent sign in a URL.
-    pub static ADDRESS_PERCENT: Rule = Rule {
-        id: "ADR-007",
-        code: Some(ErrorCode::Format),
-        title: "Two hex digits follow each percent sign in a URL",
-        help: "write %25 for a percent sign",
-        drops: false,
-    };
-    /// ADR-008: Configuration can extend the scheme registry.
-    pub static SCHEME_REGISTRY: Rule = Rule {
-        id: "ADR-008",
-        code: None,
-        title: "Configuration can extend the scheme registry",
-        help: "",
-        drops: false,
-    };
-    /// ADR-009: A name or an address has no blank except the space, and no variation selector.
-    pub static ADDRESS_UNSEEN: Rule = Rule {
-        id: "ADR-009",
-        code: Some(ErrorCode::Format),
-        title: "A name or an address has no blank except the space, and no variation selector",
-        help: "type the name again: it contains an invisible character",
-        drops: false,
-    };
-    /// ADR-010: A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name.
-    pub static RESOLVE_ORDER: Rule = Rule {
-        id: "ADR-010",
-        code: Some(ErrorCode::Route),
-        title: "A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name",
-        help: "map the name to an address with crosstalk name NAME ADDRESS, or use a URL",
-        drops: false,
-    };
-    /// ADR-011: The local table compares names by ADR-020; a loop in it gives no address.
-    pub static NAME_TABLE: Rule = Rule {
-        id: "ADR-011",
-        code: None,
-        title: "The local table compares names by ADR-020; a loop in it gives no address",
-        help: "map one of the names to a URL with crosstalk name NAME ADDRESS",
-        drops: false,
-    };
-    /// ADR-012: A domain lists the addresses of a name in TXT records at _crosstalk-addr.
-    pub static NAME_RECORD: Rule = Rule {
-        id: "ADR-012",
-        code: None,
-        title: "A domain lists the addresses of a name in TXT records at _crosstalk-addr",
-        help: "",
-        drops: false,
-    };
-    /// ADR-013: A record is a URL; of several, a program chooses the first in the order of their bytes.
-    pub static NAME_RECORD_TEXT: Rule = Rule {
-        id: "ADR-013",
-        code: None,
-        title: "A record is a URL; of several, a program chooses the first in the order of their bytes",
-        help: "",
-        drops: false,
-    };
-    /// ADR-014: A look-up that fails for now does not mean that there is no address.
-    pub static NAME_UNAVAILABLE: Rule = Rule {
-        id: "ADR-014",
-        code: Some(ErrorCode::Timeout),
-        title: "A look-up that fails for now does not mean that there is no address",
-        help: "try again later",
-        drops: false,
-    };
-    /// ADR-015: A program uses a found address byte for byte and leaves received names as they are.
-    pub static NAME_KEPT: Rule = Rule {
-        id: "ADR-015",
-        code: None,
-        title: "A program uses a found address byte for byte and leaves received names as they are",
-        help: "",
-        drops: false,
-    };
-    /// ADR-020: Names are the same by full case folding, URLs by folded scheme and host.
-    pub static SAME_NAME: Rule = Rule {
-        id: "ADR-020",
-        code: None,
-        title: "Names are the same by full case folding, URLs by folded scheme and host",
-        help: "",
-        drops: false,
-    };
-    /// ADR-021: A program flags a name that looks like another one and treats it as another party.
-    pub static LOOKS_LIKE: Rule = Rule {
-        id: "ADR-021",
-        code: None,
-        title: "A program flags a name that looks like another one and treats it as another party",
-        help: "",
-        drops: false,
-    };
-    /// IDS-001: A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
-    pub static ULID: Rule = Rule {
-        id: "IDS-001",
-        code: None,
-        title: "A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
-        help: "",
-        drops: false,
-    };
-    /// IDS-002: A UUIDv7 is 36 characters, lower-case hex, version 7.
-    pub static UUIDV7: Rule = Rule {
-        id: "IDS-002",
-        code: None,
-        title: "A UUIDv7 is 36 characters, lower-case hex, version 7",
-        help: "",
-        drops: false,
-    };
-    /// IDS-003: Each id of a process is greater than the one before; their text order is their time order.
-    pub static ID_ORDER: Rule = Rule {
-        id: "IDS-003",
-        code: None,
-        title: "Each id of a process is greater than the one before; their text order is their time order",
-        help: "",
-        drops: false,
-    };
-    /// ERR-001: There are eight error codes, each with an HTTP status and an exit code.
-    pub static TAXONOMY: Rule = Rule {
-        id: "ERR-001",
-        code: None,
-        title: "There are eight error codes, each with an HTTP status and an exit code",
-        help: "",
-        drops: false,
-    };
-    /// ERR-002: A program answers a message that it rejects with an ERROR envelope.
-    pub static ERROR_ENVELOPE: Rule = Rule {
-        id: "ERR-002",
-        code: None,
-        title: "A program answers a message that it rejects with an ERROR envelope",
-        help: "",
-        drops: false,
-    };
-    /// ERR-003: SYSTEM answers a message that could not be read.
-    pub static ERROR_SYSTEM: Rule = Rule {
-        id: "ERR-003",
-        code: None,
-        title: "SYSTEM answers a message that could not be read",
-        help: "",
-        drops: false,
-    };
-    /// ERR-004: An ACK or NACK keeps thread, session and context and names its parent.
-    pub static ACK_ENVELOPE: Rule = Rule {
-        id: "ERR-004",
-        code: None,
-        title: "An ACK or NACK keeps thread, session and context and names its parent",
-        help: "",
-        drops: false,
-    };
-    /// ERR-005: A RESPOND keeps thread, session and context and names its parent.
-    pub static RESPOND_ENVELOPE: Rule = Rule {
-        id: "ERR-005",
-        code: None,
-        title: "A RESPOND keeps thread, session and context and names its parent",
-        help: "",
-        drops: false,
-    };
-    /// CAN-001: The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest.
-    pub static CANONICAL_ORDER: Rule = Rule {
-        id: "CAN-001",
-        code: None,
-        title: "The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest",
-        help: "",
-        drops: false,
-    };
-    /// CAN-002: The canonical direction is \[\[S→R v1\]\].
-    pub static CANONICAL_ARROW: Rule = Rule {
-        id: "CAN-002",
-        code: None,
-        title: "The canonical direction is [[S→R v1]]",
-        help: "",
-        drops: false,
-    };
-    /// CAN-003: A canonical line is name, colon, one space, value.
-    pub static CANONICAL_VALUE: Rule = Rule {
-        id: "CAN-003",
-        code: None,
-        title: "A canonical line is name, colon, one space, value",
-        help: "",
-        drops: false,
-    };
-    /// CAN-004: The canonical form leaves out what hops write: audit, email, X-Route, an otherwise empty routing block, and sig.
-    pub static CANONICAL_HOP: Rule = Rule {
-        id: "CAN-004",
-        code: None,
-        title: "The canonical form leaves out what hops write: audit, email, X-Route, an otherwise empty routing block, and sig",
-        help: "",
-        drops: false,
-    };
-    /// CAN-005: The canonical form covers unknown headers and META.
-    pub static CANONICAL_UNKNOWN: Rule = Rule {
-        id: "CAN-005",
-        code: None,
-        title: "The canonical form covers unknown headers and META",
-        help: "",
-        drops: false,
-    };
-    /// CAN-006: The last canonical line is the SHA-256 of the body text, one LF after each line.
-    pub static CANONICAL_BODY: Rule = Rule {
-        id: "CAN-006",
-        code: None,
-        title: "The last canonical line is the SHA-256 of the body text, one LF after each line",
-        help: "",
-        drops: false,
-    };
-    /// CAN-007: Only an envelope that passes the strict reading has a canonical form.
-    pub static CANONICAL_STRICT: Rule = Rule {
-        id: "CAN-007",
-        code: Some(ErrorCode::Format),
-        title: "Only an envelope that passes the strict reading has a canonical form",
-        help: "repair the text first: crosstalk fmt",
-        drops: false,
-    };
-    /// CAN-010: Digest is the body digest of the canonical form.
-    pub static INTEGRITY_DIGEST: Rule = Rule {
-        id: "CAN-010",
-        code: None,
-        title: "Digest is the body digest of the canonical form",
-        help: "",
-        drops: false,
-    };
-    /// CAN-011: Words is the SHA-256 of the body text with each run of white space as one space.
-    pub static INTEGRITY_WORDS: Rule = Rule {
-        id: "CAN-011",
-        code: None,
-        title: "Words is the SHA-256 of the body text with each run of white space as one space",
-        help: "",
-        drops: false,
-    };
-    /// CAN-012: Marks is base64 of the first two bytes of each line's SHA-256.
-    pub static INTEGRITY_MARKS: Rule = Rule {
-        id: "CAN-012",
-        code: None,
-        title: "Marks is base64 of the first two bytes of each line's SHA-256",
-        help: "",
-        drops: false,
-    };
-    /// CAN-013: A body is intact, reflowed, truncated or altered.
-    pub static DIAGNOSIS: Rule = Rule {
-        id: "CAN-013",
-        code: None,
-        title: "A body is intact, reflowed, truncated or altered",
-        help: "",
-        drops: false,
-    };
-    /// SCN-001: A paste contains at least one envelope.
-    pub static NO_ENVELOPE: Rule = Rule {
-        id: "SCN-001",
-        code: Some(ErrorCode::Format),
-        title: "A paste contains at least one envelope",
-        help: "copy the text again, from the line [[SENDER→RECEIVER v1]] to [[END]]",
-        drops: false,
-    };
-    /// SCN-002: A reader does not extract a message that is quoted inside another one.
-    pub static QUOTED_INSIDE: Rule = Rule {
-        id: "SCN-002",
-        code: None,
-        title: "A reader does not extract a message that is quoted inside another one",
-        help: "",
-        drops: false,
-    };
-    /// SCN-003: A direction line before the \[\[END\]\] of another message is an error for both.
-    pub static DIRECTION_INSIDE: Rule = Rule {
-        id: "SCN-003",
-        code: Some(ErrorCode::Format),
-        title: "A direction line before the [[END]] of another message is an error for both",
-        help: "one of the two was cut off: copy each envelope to its [[END]]",
-        drops: false,
-    };
-    /// SCN-004: A declared number of lines tells where the body ends.
-    pub static LINE_COUNT: Rule = Rule {
-        id: "SCN-004",
-        code: None,
-        title: "A declared number of lines tells where the body ends",
-        help: "",
-        drops: false,
-    };
-    /// SCN-005: A reader reads several envelopes of one paste one by one.
-    pub static SEVERAL: Rule = Rule {
-        id: "SCN-005",
-        code: None,
-        title: "A reader reads several envelopes of one paste one by one",
-        help: "",
-        drops: false,
-    };
-    /// SCN-006: A reader reports an \[\[END\]\] without a beginning.
-    pub static STRAY_END: Rule = Rule {
-        id: "SCN-006",
-        code: None,
-        title: "A reader reports an [[END]] without a beginning",
-        help: "copy the message again from its first line",
-        drops: false,
-    };
-    /// PST-001: A reader removes a code fence around the envelope.
-    pub static CODE_FENCE: Rule = Rule {
-        id: "PST-001",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes a code fence around the envelope",
-        help: "",
-        drops: false,
-    };
-    /// PST-002: A reader removes a uniform prefix such as >.
-    pub static QUOTE_PREFIX: Rule = Rule {
-        id: "PST-002",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes a uniform prefix such as >",
-        help: "",
-        drops: false,
-    };
-    /// PST-003: A reader removes a uniform extra indent.
-    pub static EXTRA_INDENT: Rule = Rule {
-        id: "PST-003",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes a uniform extra indent",
-        help: "",
-        drops: false,
-    };
-    /// PST-004: A reader removes padding at the ends of lines.
-    pub static PADDING: Rule = Rule {
-        id: "PST-004",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes padding at the ends of lines",
-        help: "",
-        drops: false,
-    };
-    /// PST-005: A reader reads a no-break space outside the body text as a space.
-    pub static NBSP: Rule = Rule {
-        id: "PST-005",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a no-break space outside the body text as a space",
-        help: "",
-        drops: false,
-    };
-    /// PST-006: A reader removes zero-width characters outside the body.
-    pub static ZERO_WIDTH: Rule = Rule {
-        id: "PST-006",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes zero-width characters outside the body",
-        help: "",
-        drops: false,
-    };
-    /// PST-007: A reader reads another arrow in the direction line as →.
-    pub static ARROW: Rule = Rule {
-        id: "PST-007",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads another arrow in the direction line as →",
-        help: "write → or ->",
-        drops: false,
-    };
-    /// PST-008: A reader reads a reserved name in another case.
-    pub static NAME_CASE: Rule = Rule {
-        id: "PST-008",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a reserved name in another case",
-        help: "write the name in lower case",
-        drops: false,
-    };
-    /// PST-009: A reader removes Markdown around a name or a marker.
-    pub static MARKDOWN: Rule = Rule {
-        id: "PST-009",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes Markdown around a name or a marker",
-        help: "write the line without Markdown",
-        drops: false,
-    };
-    /// PST-010: A reader reads a body without indent.
-    pub static BODY_UNINDENTED: Rule = Rule {
-        id: "PST-010",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a body without indent",
-        help: "indent each body line by two spaces",
-        drops: false,
-    };
-    /// PST-011: A reader reads an envelope whose line ends became spaces.
-    pub static COLLAPSED: Rule = Rule {
-        id: "PST-011",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads an envelope whose line ends became spaces",
-        help: "paste it inside a code fence: the line breaks of the body are lost",
-        drops: false,
-    };
-    /// PST-012: A reader joins a wrapped value.
-    pub static WRAPPED: Rule = Rule {
-        id: "PST-012",
-        code: Some(ErrorCode::Format),
-        title: "A reader joins a wrapped value",
-        help: "",
-        drops: false,
-    };
-    /// PST-013: A reader reads a body on the line of its name.
-    pub static INLINE_BODY: Rule = Rule {
-        id: "PST-013",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a body on the line of its name",
-        help: "write body: | and the text below it",
-        drops: false,
-    };
-    /// PST-014: A reader joins a flow or list over several lines.
-    pub static FLOW_LINES: Rule = Rule {
-        id: "PST-014",
-        code: Some(ErrorCode::Format),
-        title: "A reader joins a flow or list over several lines",
-        help: "write the list on one line: [\"a\", \"b\"]",
-        drops: false,
-    };
-    /// PST-015: A reader removes a comment after an id.
-    pub static ID_COMMENT: Rule = Rule {
-        id: "PST-015",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes a comment after an id",
-        help: "",
-        drops: true,
-    };
-    /// PST-016: A reader assumes sig: none for a missing sig: line.
-    pub static SIG_ADDED: Rule = Rule {
-        id: "PST-016",
-        code: Some(ErrorCode::Format),
-        title: "A reader assumes sig: none for a missing sig: line",
-        help: "",
-        drops: false,
-    };
-    /// PST-017: A reader leaves out text on the line of a marker.
-    pub static TEXT_AROUND: Rule = Rule {
-        id: "PST-017",
-        code: Some(ErrorCode::Format),
-        title: "A reader leaves out text on the line of a marker",
-        help: "",
-        drops: true,
-    };
-    /// PST-018: A reader keeps the first of two equal names.
-    pub static DUPLICATE_DROPPED: Rule = Rule {
-        id: "PST-018",
-        code: Some(ErrorCode::Format),
-        title: "A reader keeps the first of two equal names",
-        help: "keep one of the two lines",
-        drops: true,
-    };
-    /// PST-019: A reader reads an intent in another case.
-    pub static INTENT_CASE: Rule = Rule {
-        id: "PST-019",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads an intent in another case",
-        help: "write the intent in upper case",
-        drops: false,
-    };
-    /// PST-020: A reader resolves backslash escapes and HTML entities outside the body.
-    pub static ESCAPES: Rule = Rule {
-        id: "PST-020",
-        code: Some(ErrorCode::Format),
-        title: "A reader resolves backslash escapes and HTML entities outside the body",
-        help: "",
-        drops: false,
-    };
-    /// PST-021: A reader removes terminal escapes and stray control characters.
-    pub static CONTROLS: Rule = Rule {
-        id: "PST-021",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes terminal escapes and stray control characters",
-        help: "",
-        drops: true,
-    };
-    /// PST-022: A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end.
-    pub static LINE_SEPARATORS: Rule = Rule {
-        id: "PST-022",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end",
-        help: "",
-        drops: false,
-    };
-    /// PST-023: A reader removes line numbers in front of the lines.
-    pub static LINE_NUMBERS: Rule = Rule {
-        id: "PST-023",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes line numbers in front of the lines",
-        help: "",
-        drops: false,
-    };
-    /// PST-024: A reader removes a frame around the lines.
-    pub static BOX: Rule = Rule {
-        id: "PST-024",
-        code: Some(ErrorCode::Format),
-        title: "A reader removes a frame around the lines",
-        help: "",
-        drops: false,
-    };
-    /// PST-025: A reader reads a marker in another spelling.
-    pub static MARKER_SPELLING: Rule = Rule {
-        id: "PST-025",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a marker in another spelling",
-        help: "write the marker exactly: [[SENDER→RECEIVER v1]], body: |, [[END]]",
-        drops: false,
-    };
-    /// PST-026: A reader leaves out an empty core header.
-    pub static EMPTY_DROPPED: Rule = Rule {
-        id: "PST-026",
-        code: Some(ErrorCode::Format),
-        title: "A reader leaves out an empty core header",
-        help: "",
-        drops: true,
-    };
-    /// PST-027: A reader reports missing headers and reads the rest.
-    pub static HEADERS_LACKING: Rule = Rule {
-        id: "PST-027",
-        code: Some(ErrorCode::Format),
-        title: "A reader reports missing headers and reads the rest",
-        help: "add the missing header",
-        drops: false,
-    };
-    /// PST-028: A reader reads a namespace in another case.
-    pub static NAMESPACE_CASE: Rule = Rule {
-        id: "PST-028",
-        code: Some(ErrorCode::Format),
-        title: "A reader reads a namespace in another case",
-        help: "write the namespace in lower case",
-        drops: false,
-    };
-    /// PST-029: A reader completes a message whose end is known without \[\[END\]\].
-    pub static END_ADDED: Rule = Rule {
-        id: "PST-029",
-        code: Some(ErrorCode::Format),
-        title: "A reader completes a message whose end is known without [[END]]",
-        help: "end each message with a line [[END]]",
-        drops: false,
-    };
-    /// TRN-001: A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict.
-    pub static FILE_BINDING: Rule = Rule {
-        id: "TRN-001",
-        code: None,
-        title: "A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict",
-        help: "",
-        drops: false,
-    };
-    /// TRN-002: A writer uses a fence with more backticks than any run inside.
-    pub static FENCE: Rule = Rule {
-        id: "TRN-002",
-        code: None,
-        title: "A writer uses a fence with more backticks than any run inside",
-        help: "",
-        drops: false,
-    };
-    /// TRN-003: Where one envelope is expected, a reader rejects a second one.
-    pub static ONE_PER_REQUEST: Rule = Rule {
-        id: "TRN-003",
-        code: Some(ErrorCode::Format),
-        title: "Where one envelope is expected, a reader rejects a second one",
-        help: "send one envelope at a time",
-        drops: false,
-    };
-    /// TRN-004: With several envelopes the exit code is the largest one.
-    pub static WORST_EXIT: Rule = Rule {
-        id: "TRN-004",
-        code: None,
-        title: "With several envelopes the exit code is the largest one",
-        help: "",
-        drops: false,
-    };
-    /// SIG-001: The signed bytes are the preamble, the algorithm, the key id and the canonical form.
-    pub static SIGNED_BYTES: Rule = Rule {
-        id: "SIG-001",
-        code: None,
-        title: "The signed bytes are the preamble, the algorithm, the key id and the canonical form",
-        help: "",
-        drops: false,
-    };
-    /// SIG-002: The algorithm is ed25519 or secp256r1.
-    pub static ALGORITHM_UNKNOWN: Rule = Rule {
-        id: "SIG-002",
-        code: Some(ErrorCode::Unsupported),
-        title: "The algorithm is ed25519 or secp256r1",
-        help: "ask the sender to sign with ed25519",
-        drops: false,
-    };
-    /// SIG-003: A verifier checks an ed25519 signature strictly.
-    pub static ED25519_STRICT: Rule = Rule {
-        id: "SIG-003",
-        code: None,
-        title: "A verifier checks an ed25519 signature strictly",
-        help: "",
-        drops: false,
-    };
-    /// SIG-004: A secp256r1 signature is r and s, 64 bytes, over SHA-256.
-    pub static SECP256R1_FORM: Rule = Rule {
-        id: "SIG-004",
-        code: None,
-        title: "A secp256r1 signature is r and s, 64 bytes, over SHA-256",
-        help: "",
-        drops: false,
-    };
-    /// SIG-005: The record of the key decides the algorithm.
-    pub static ALGORITHM_OF_KEY: Rule = Rule {
-        id: "SIG-005",
-        code: Some(ErrorCode::Perm),
-        title: "The record of the key decides the algorithm",
-        help: "don't act on the text; ask the sender to send it again",
-        drops: false,
-    };
-    /// SIG-006: A signer adds a message id and the integrity block.
-    pub static SIGNING: Rule = Rule {
-        id: "SIG-006",
-        code: None,
-        title: "A signer adds a message id and the integrity block",
-        help: "",
-        drops: false,
-    };
-    /// SIG-007: A signer does not replace a signature unless told to.
-    pub static SIGNED_ALREADY: Rule = Rule {
-        id: "SIG-007",
-        code: Some(ErrorCode::Perm),
-        title: "A signer does not replace a signature unless told to",
-        help: "sign the original, or ask for the signature to be replaced",
-        drops: false,
-    };
-    /// SIG-010: The signature fits the canonical form that ends with the declared digest.
-    pub static SIGNATURE_UNFIT: Rule = Rule {
-        id: "SIG-010",
-        code: Some(ErrorCode::Perm),
-        title: "The signature fits the canonical form that ends with the declared digest",
-        help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again with --with-key",
-        drops: false,
-    };
-    /// SIG-011: An integrity block without a signature means that the signature was removed.
-    pub static SIGNATURE_STRIPPED: Rule = Rule {
-        id: "SIG-011",
-        code: Some(ErrorCode::Perm),
-        title: "An integrity block without a signature means that the signature was removed",
-        help: "don't act on the text; ask the sender for the signed message",
-        drops: false,
-    };
-    /// SIG-012: A verifier does not verify an envelope of which the reading left text out.
-    pub static CONTENT_DROPPED: Rule = Rule {
-        id: "SIG-012",
-        code: Some(ErrorCode::Perm),
-        title: "A verifier does not verify an envelope of which the reading left text out",
-        help: "remove what the sender did not write, or copy the message again",
-        drops: false,
-    };
-    /// SIG-013: A verifier tries at most 16 repaired heads.
-    pub static HEAD_REPAIRS: Rule = Rule {
-        id: "SIG-013",
-        code: None,
-        title: "A verifier tries at most 16 repaired heads",
-        help: "",
-        drops: false,
-    };
-    /// SIG-014: A verifier compares the body as received, then at most 64 repaired forms.
-    pub static BODY_REPAIRS: Rule = Rule {
-        id: "SIG-014",
-        code: None,
-        title: "A verifier compares the body as received, then at most 64 repaired forms",
-        help: "",
-        drops: false,
-    };
-    /// SIG-015: A body that is not the signed one is damaged, and counts as unsigned.
-    pub static BODY_DAMAGED: Rule = Rule {
-        id: "SIG-015",
-        code: Some(ErrorCode::Perm),
-        title: "A body that is not the signed one is damaged, and counts as unsigned",
-        help: "ask the sender for the message again, or copy it inside a code fence",
-        drops: false,
-    };
-    /// SIG-016: A verifier can offer a reflowed body as restored, but does not verify it.
-    pub static BODY_RESTORED: Rule = Rule {
-        id: "SIG-016",
-        code: None,
-        title: "A verifier can offer a reflowed body as restored, but does not verify it",
-        help: "",
-        drops: false,
-    };
-    /// SIG-017: A program rebuilds what it shows as verified from the verified bytes.
-    pub static VERIFIED_TEXT: Rule = Rule {
-        id: "SIG-017",
-        code: None,
-        title: "A program rebuilds what it shows as verified from the verified bytes",
-        help: "",
-        drops: false,
-    };
-    /// SIG-020: A public key is written as its algorithm, :pk= and base64.
-    pub static KEY_MALFORMED: Rule = Rule {
-        id: "SIG-020",
-        code: Some(ErrorCode::Format),
-        title: "A public key is written as its algorithm, :pk= and base64",
-        help: "write ed25519:pk= and the 32 bytes of the key in base64",
-        drops: false,
-    };
-    /// SIG-021: A program rejects a weak key, and a key in another encoding.
-    pub static KEY_WEAK: Rule = Rule {
-        id: "SIG-021",
-        code: Some(ErrorCode::Perm),
-        title: "A program rejects a weak key, and a key in another encoding",
-        help: "make a new key with crosstalk key new",
-        drops: false,
-    };
-    /// SIG-022: A key on the deny list verifies nothing.
-    pub static KEY_DENIED: Rule = Rule {
-        id: "SIG-022",
-        code: Some(ErrorCode::Perm),
-        title: "A key on the deny list verifies nothing",
-        help: "don't act on the text: this key vouches for nobody",
-        drops: false,
-    };
-    /// SIG-023: A fingerprint is eight groups of five digits.
-    pub static FINGERPRINT: Rule = Rule {
-        id: "SIG-023",
-        code: None,
-        title: "A fingerprint is eight groups of five digits",
-        help: "",
-        drops: false,
-    };
-    /// SIG-024: A did:key id contains the key.
-    pub static DID_KEY: Rule = Rule {
-        id: "SIG-024",
-        code: Some(ErrorCode::Format),
-        title: "A did:key id contains the key",
-        help: "write the id as did:key:z and the base58 text of the key",
-        drops: false,
-    };
-    /// SIG-030: A verifier checks the rc1 form only on request; no program writes it.
-    pub static RC1: Rule = Rule {
-        id: "SIG-030",
-        code: None,
-        title: "A verifier checks the rc1 form only on request; no program writes it",
-        help: "",
-        drops: false,
-    };
-    /// TRU-001: A verdict is one of eight words.
-    pub static VERDICT: Rule = Rule {
-        id: "TRU-001",
-        code: None,
-        title: "A verdict is one of eight words",
-        help: "",
-        drops: false,
-    };
-    /// TRU-002: Without a key, a verifier verifies nothing.
-    pub static NO_KEY: Rule = Rule {
-        id: "TRU-002",
-        code: Some(ErrorCode::Perm),
-        title: "Without a key, a verifier verifies nothing",
-        help: "ask the sender for a message with meta: key, or pin the key with crosstalk trust pin",
-        drops: false,
-    };
-    /// TRU-003: A key that comes with a message proves possession, and nothing else.
-    pub static FIRST_CONTACT: Rule = Rule {
-        id: "TRU-003",
-        code: None,
-        title: "A key that comes with a message proves possession, and nothing else",
-        help: "",
-        drops: false,
-    };
-    /// TRU-004: A pin binds a key id to a key, and a sender to key ids.
-    pub static PINS: Rule = Rule {
-        id: "TRU-004",
-        code: None,
-        title: "A pin binds a key id to a key, and a sender to key ids",
-        help: "",
-        drops: false,
-    };
-    /// TRU-005: A message with another key for a known key id is not verified.
-    pub static KEY_CHANGED: Rule = Rule {
-        id: "TRU-005",
-        code: Some(ErrorCode::Perm),
-        title: "A message with another key for a known key id is not verified",
-        help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
-        drops: false,
-    };
-    /// TRU-006: A message of a known sender under another key id is not verified.
-    pub static SENDER_CHANGED: Rule = Rule {
-        id: "TRU-006",
-        code: Some(ErrorCode::Perm),
-        title: "A message of a known sender under another key id is not verified",
-        help: "ask the sender by another way, then pin the key id for this sender",
-        drops: false,
-    };
-    /// TRU-007: A distrusted key verifies nothing.
-    pub static KEY_DISTRUSTED: Rule = Rule {
-        id: "TRU-007",
-        code: Some(ErrorCode::Perm),
-        title: "A distrusted key verifies nothing",
-        help: "don't act on the text; if the distrust was a mistake, crosstalk trust remove forgets the key and everything about it",
-        drops: false,
-    };
-    /// TRU-008: The Key-ID of a key block is the key id of the signature.
-    pub static KEY_BLOCK: Rule = Rule {
-        id: "TRU-008",
-        code: Some(ErrorCode::Perm),
-        title: "The Key-ID of a key block is the key id of the signature",
-        help: "ask the sender to sign again with --with-key",
-        drops: false,
-    };
-    /// TRU-009: A message of a sender who looks like a pinned one under another key id is not verified.
-    pub static SENDER_LOOKS_LIKE: Rule = Rule {
-        id: "TRU-009",
-        code: Some(ErrorCode::Perm),
-        title: "A message of a sender who looks like a pinned one under another key id is not verified",
-        help: "compare the names letter by letter, and ask the sender by another way",
-        drops: false,
-    };
-    /// TRU-010: A rotation carries proofs by the old and the new key.
-    pub static ROTATION: Rule = Rule {
-        id: "TRU-010",
-        code: Some(ErrorCode::Perm),
-        title: "A rotation carries proofs by the old and the new key",
-        help: "compare the fingerprints with the sender by voice, then pin the new key with --replace",
-        drops: false,
-    };
-    /// TRU-011: A replaced key can sign until its grace period expires.
-    pub static KEY_REPLACED: Rule = Rule {
-        id: "TRU-011",
-        code: Some(ErrorCode::Perm),
-        title: "A replaced key can sign until its grace period expires",
-        help: "ask the sender to sign with the new key",
-        drops: false,
-    };
-    /// TRU-012: A revoked key verifies nothing.
-    pub static KEY_REVOKED: Rule = Rule {
-        id: "TRU-012",
-        code: Some(ErrorCode::Perm),
-        title: "A revoked key verifies nothing",
-        help: "don't act on the text; ask the sender for their new key",
-        drops: false,
-    };
-    /// TRU-013: Only the key itself or its successor revokes a key.
-    pub static REVOCATION_UNPROVEN: Rule = Rule {
-        id: "TRU-013",
-        code: Some(ErrorCode::Perm),
-        title: "Only the key itself or its successor revokes a key",
-        help: "distrust the key by hand with crosstalk trust distrust",
-        drops: false,
-    };
-    /// TRU-020: A domain vouches for keys in TXT records at _crosstalk-key.
-    pub static DNS_RECORD: Rule = Rule {
-        id: "TRU-020",
-        code: None,
-        title: "A domain vouches for keys in TXT records at _crosstalk-key",
-        help: "",
-        drops: false,
-    };
-    /// TRU-021: A domain without key records vouches for no key.
-    pub static DNS_ABSENT: Rule = Rule {
-        id: "TRU-021",
-        code: Some(ErrorCode::Perm),
-        title: "A domain without key records vouches for no key",
-        help: "ask the sender to publish the key, or check without --dns against a pin",
-        drops: false,
-    };
-    /// TRU-022: A look-up that fails for now gives no verdict about the key.
-    pub static DNS_UNAVAILABLE: Rule = Rule {
-        id: "TRU-022",
-        code: Some(ErrorCode::Timeout),
-        title: "A look-up that fails for now gives no verdict about the key",
-        help: "try again later",
-        drops: false,
-    };
-    /// TRU-023: A key that the domain does not list is not verified.
-    pub static DNS_OTHER_KEY: Rule = Rule {
-        id: "TRU-023",
-        code: Some(ErrorCode::Perm),
-        title: "A key that the domain does not list is not verified",
-        help: "ask the sender which key is theirs; the domain lists another",
-        drops: false,
-    };
-    /// TRU-024: If DNSSEC is required, an answer without it vouches for nothing.
-    pub static DNSSEC_REQUIRED: Rule = Rule {
-        id: "TRU-024",
-        code: Some(ErrorCode::Perm),
-        title: "If DNSSEC is required, an answer without it vouches for nothing",
-        help: "ask the owner of the domain to sign the zone, or check without requiring DNSSEC",
-        drops: false,
-    };
-    /// TRU-025: A program keeps a DNS answer no longer than its TTL.
-    pub static DNS_CACHE: Rule = Rule {
-        id: "TRU-025",
-        code: None,
-        title: "A program keeps a DNS answer no longer than its TTL",
-        help: "",
-        drops: false,
-    };
-    /// TRU-026: A domain vouches only for its own senders; another sender needs a pin.
-    pub static SENDER_UNBOUND: Rule = Rule {
-        id: "TRU-026",
-        code: Some(ErrorCode::Perm),
-        title: "A domain vouches only for its own senders; another sender needs a pin",
-        help: "ask the sender by another way, then pin the key id for this sender",
-        drops: false,
-    };
-    /// TRU-030: A trust file is TOML of the schema crosstalk.trust/1.
-    pub static TRUST_FILE: Rule = Rule {
-        id: "TRU-030",
-        code: Some(ErrorCode::Format),
-        title: "A trust file is TOML of the schema crosstalk.trust/1",
-        help: "export it anew with crosstalk trust export",
-        drops: false,
-    };
-    /// RED-001: A redaction replaces each find by the placeholder of its kind.
-    pub static REDACTION_KINDS: Rule = Rule {
-        id: "RED-001",
-        code: None,
-        title: "A redaction replaces each find by the placeholder of its kind",
-        help: "",
-        drops: false,
-    };
-    /// RED-002: A redaction keeps the text around a find byte for byte; a second redaction changes nothing.
-    pub static REDACTION_STABLE: Rule = Rule {
-        id: "RED-002",
-        code: None,
-        title: "A redaction keeps the text around a find byte for byte; a second redaction changes nothing",
-        help: "",
-        drops: false,
-    };
-    /// RED-003: Look-alikes and invisible characters hide nothing from a redaction.
-    pub static REDACTION_FOLDING: Rule = Rule {
-        id: "RED-003",
-        code: None,
-        title: "Look-alikes and invisible characters hide nothing from a redaction",
-        help: "",
-        drops: false,
-    };
-    /// RED-004: A redaction keeps dates, times, ids, digests, prices and numbers of orders and books.
-    pub static REDACTION_SPARED: Rule = Rule {
-        id: "RED-004",
-        code: None,
-        title: "A redaction keeps dates, times, ids, digests, prices and numbers of orders and books",
-        help: "",
-        drops: false,
-    };
-    /// RED-005: A label stands on the same line, at most 40 characters before a number or 24 behind it.
-    pub static REDACTION_LABEL: Rule = Rule {
-        id: "RED-005",
-        code: None,
-        title: "A label stands on the same line, at most 40 characters before a number or 24 behind it",
-        help: "",
-        drops: false,
-    };
-    /// RED-006: Finds that overlap become one find; the longest determines its kind.
-    pub static REDACTION_OVERLAP: Rule = Rule {
-        id: "RED-006",
-        code: None,
-        title: "Finds that overlap become one find; the longest determines its kind",
-        help: "",
-        drops: false,
-    };
-    /// RED-010: A redaction replaces a mail address by \[EMAIL\].
-    pub static REDACTION_EMAIL: Rule = Rule {
-        id: "RED-010",
-        code: None,
-        title: "A redaction replaces a mail address by [EMAIL]",
-        help: "",
-        drops: false,
-    };
-    /// RED-011: A redaction replaces a phone number by \[PHONE\].
-    pub static REDACTION_PHONE: Rule = Rule {
-        id: "RED-011",
-        code: None,
-        title: "A redaction replaces a phone number by [PHONE]",
-        help: "",
-        drops: false,
-    };
-    /// RED-012: A redaction replaces a card number by \[CARD-XXXX-####\] with its last four digits.
-    pub static REDACTION_CARD: Rule = Rule {
-        id: "RED-012",
-        code: None,
-        title: "A redaction replaces a card number by [CARD-XXXX-####] with its last four digits",
-        help: "",
-        drops: false,
-    };
-    /// RED-013: A redaction replaces an account number by \[IBAN\].
-    pub static REDACTION_IBAN: Rule = Rule {
-        id: "RED-013",
-        code: None,
-        title: "A redaction replaces an account number by [IBAN]",
-        help: "",
-        drops: false,
-    };
-    /// RED-014: A redaction replaces an IP address that names a machine by \[IP\].
-    pub static REDACTION_IP: Rule = Rule {
-        id: "RED-014",
-        code: None,
-        title: "A redaction replaces an IP address that names a machine by [IP]",
-        help: "",
-        drops: false,
-    };
-    /// RED-015: A redaction replaces a national number of a person by \[NIN\].
-    pub static REDACTION_NIN: Rule = Rule {
-        id: "RED-015",
-        code: None,
-        title: "A redaction replaces a national number of a person by [NIN]",
-        help: "",
-        drops: false,
-    };
-    /// RED-016: A redaction replaces a name of the caller's list by \[NAME\].
-    pub static REDACTION_NAME: Rule = Rule {
-        id: "RED-016",
-        code: None,
-        title: "A redaction replaces a name of the caller's list by [NAME]",
-        help: "",
-        drops: false,
-    };
-    /// RED-020: A redaction changes the body, user, context, unknown headers and free META values of an envelope.
-    pub static REDACTION_ENVELOPE: Rule = Rule {
-        id: "RED-020",
-        code: None,
-        title: "A redaction changes the body, user, context, unknown headers and free META values of an envelope",
-        help: "",
-        drops: false,
-    };
-    /// RED-021: A redacted envelope says PII: redacted and names the kinds in Redacted-Fields.
-    pub static REDACTION_MARKED: Rule = Rule {
-        id: "RED-021",
-        code: None,
-        title: "A redacted envelope says PII: redacted and names the kinds in Redacted-Fields",
-        help: "",
-        drops: false,
-    };
-    /// RED-022: A redaction keeps addresses, ids, and what signers and hops write.
-    pub static REDACTION_KEPT: Rule = Rule {
-        id: "RED-022",
-        code: None,
-        title: "A redaction keeps addresses, ids, and what signers and hops write",
-        help: "",
-        drops: false,
-    };
-    /// RED-023: A program does not redact a signed envelope unless it may drop the signature.
-    pub static REDACTION_SIGNED: Rule = Rule {
-        id: "RED-023",
-        code: Some(ErrorCode::Perm),
-        title: "A program does not redact a signed envelope unless it may drop the signature",
-        help: "redact before you sign, or drop the signature with --drop-signature and sign again",
-        drops: false,
-    };
-    /// RED-024: A redaction keeps an envelope in which it finds nothing as it is.
-    pub static REDACTION_UNTOUCHED: Rule = Rule {
-        id: "RED-024",
-        code: None,
-        title: "A redaction keeps an envelope in which it finds nothing as it is",
-        help: "",
-        drops: false,
-    };
-    /// HTP-001: A relay accepts an envelope by POST /crosstalk/receive and answers with one.
-    pub static HTTP_RECEIVE: Rule = Rule {
-        id: "HTP-001",
-        code: None,
-        title: "A relay accepts an envelope by POST /crosstalk/receive and answers with one",
-        help: "post the envelope to /crosstalk/receive as text/plain; charset=utf-8",
-        drops: false,
-    };
-    /// HTP-002: A request body has the right type, charset utf-8 and no encoding.
-    pub static HTTP_MEDIA_TYPE: Rule = Rule {
-        id: "HTP-002",
-        code: Some(ErrorCode::Unsupported),
-        title: "A request body has the right type, charset utf-8 and no encoding",
-        help: "send text/plain; charset=utf-8 without compression",
-        drops: false,
-    };
-    /// HTP-003: A request body is one envelope, read strictly, within the limits.
-    pub static HTTP_ONE_ENVELOPE: Rule = Rule {
-        id: "HTP-003",
-        code: Some(ErrorCode::Format),
-        title: "A request body is one envelope, read strictly, within the limits",
-        help: "check the text with `crosstalk lint` and send one envelope in each request",
-        drops: false,
-    };
-    /// HTP-004: A rejection is an ERROR envelope, or a JSON object if the client asks for JSON.
-    pub static HTTP_REFUSAL: Rule = Rule {
-        id: "HTP-004",
-        code: None,
-        title: "A rejection is an ERROR envelope, or a JSON object if the client asks for JSON",
-        help: "",
-        drops: false,
-    };
-    /// HTP-005: A rejection has the status of its code.
-    pub static HTTP_STATUS: Rule = Rule {
-        id: "HTP-005",
-        code: None,
-        title: "A rejection has the status of its code",
-        help: "",
-        drops: false,
-    };
-    /// HTP-006: The ERROR is from SYSTEM if the envelope could not be read, else from its receiver.
-    pub static HTTP_SYSTEM_ANSWERS: Rule = Rule {
-        id: "HTP-006",
-        code: None,
-        title: "The ERROR is from SYSTEM if the envelope could not be read, else from its receiver",
-        help: "",
-        drops: false,
-    };
-    /// HTP-007: A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to.
-    pub static HTTP_JSON: Rule = Rule {
-        id: "HTP-007",
-        code: None,
-        title: "A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to",
-        help: "",
-        drops: false,
-    };
-    /// HTP-010: A relay answers an accepted message with an ACK that has a receipt.
-    pub static HTTP_RECEIPT: Rule = Rule {
-        id: "HTP-010",
-        code: None,
-        title: "A relay answers an accepted message with an ACK that has a receipt",
-        help: "",
-        drops: false,
-    };
-    /// HTP-011: A relay keeps an acknowledged message, and it can be found at once.
-    pub static HTTP_DURABLE: Rule = Rule {
-        id: "HTP-011",
-        code: None,
-        title: "A relay keeps an acknowledged message, and it can be found at once",
-        help: "",
-        drops: false,
-    };
-    /// HTP-012: The same message again gets the first answer, and is not delivered again.
-    pub static HTTP_REPLAY: Rule = Rule {
-        id: "HTP-012",
-        code: None,
-        title: "The same message again gets the first answer, and is not delivered again",
-        help: "",
-        drops: false,
-    };
-    /// HTP-013: A relay rejects other content under an id that it has.
-    pub static HTTP_ID_TAKEN: Rule = Rule {
-        id: "HTP-013",
-        code: Some(ErrorCode::Perm),
-        title: "A relay rejects other content under an id that it has",
-        help: "give the message an id of its own",
-        drops: false,
-    };
-    /// HTP-014: Prefer: wait holds the answer until the RESPOND comes.
-    pub static HTTP_PREFER_WAIT: Rule = Rule {
-        id: "HTP-014",
-        code: None,
-        title: "Prefer: wait holds the answer until the RESPOND comes",
-        help: "",
-        drops: false,
-    };
-    /// HTP-015: A batch gets one answer for each of its pieces.
-    pub static HTTP_BATCH: Rule = Rule {
-        id: "HTP-015",
-        code: None,
-        title: "A batch gets one answer for each of its pieces",
-        help: "",
-        drops: false,
-    };
-    /// HTP-016: A relay keeps ids as they are, and finds messages under their spelling.
-    pub static HTTP_IDS: Rule = Rule {
-        id: "HTP-016",
-        code: None,
-        title: "A relay keeps ids as they are, and finds messages under their spelling",
-        help: "",
-        drops: false,
-    };
-    /// HTP-020: A relay applies the consent rules before it accepts a message.
-    pub static HTTP_NO_CONSENT: Rule = Rule {
-        id: "HTP-020",
-        code: Some(ErrorCode::Consent),
-        title: "A relay applies the consent rules before it accepts a message",
-        help: "ask for consent first, or remove what needs it",
-        drops: false,
-    };
-    /// HTP-021: A relay rejects a REVOKE that is not verified.
-    pub static HTTP_REVOKE_UNVERIFIED: Rule = Rule {
-        id: "HTP-021",
-        code: Some(ErrorCode::Perm),
-        title: "A relay rejects a REVOKE that is not verified",
-        help: "sign the REVOKE with a key that is trusted",
-        drops: false,
-    };
-    /// HTP-022: A relay rejects a message after its deadline, and reports a deadline that passes.
-    pub static HTTP_DEADLINE: Rule = Rule {
-        id: "HTP-022",
-        code: Some(ErrorCode::Timeout),
-        title: "A relay rejects a message after its deadline, and reports a deadline that passes",
-        help: "send it with a later deadline",
-        drops: false,
-    };
-    /// HTP-023: A closed conversation accepts only ACK, ERROR and REVOKE.
-    pub static HTTP_CLOSED: Rule = Rule {
-        id: "HTP-023",
-        code: Some(ErrorCode::Perm),
-        title: "A closed conversation accepts only ACK, ERROR and REVOKE",
-        help: "start a new thread",
-        drops: false,
-    };
-    /// HTP-024: Only a party closes a conversation.
-    pub static HTTP_CLOSE_BY_PARTY: Rule = Rule {
-        id: "HTP-024",
-        code: Some(ErrorCode::Perm),
-        title: "Only a party closes a conversation",
-        help: "ask one of the parties to close it",
-        drops: false,
-    };
-    /// HTP-025: A relay rejects an answer to a BROADCAST.
-    pub static HTTP_BROADCAST_ANSWER: Rule = Rule {
-        id: "HTP-025",
-        code: Some(ErrorCode::Perm),
-        title: "A relay rejects an answer to a BROADCAST",
-        help: "send a REQUEST of your own",
-        drops: false,
-    };
-    /// HTP-026: A POLL or BROADCAST goes to each of its Targets once, at most 256.
-    pub static HTTP_TARGETS: Rule = Rule {
-        id: "HTP-026",
-        code: Some(ErrorCode::TooLarge),
-        title: "A POLL or BROADCAST goes to each of its Targets once, at most 256",
-        help: "send it in parts",
-        drops: false,
-    };
-    /// HTP-027: An ESCALATE goes to a person, with the thread so far.
-    pub static HTTP_ESCALATE_TO_PERSON: Rule = Rule {
-        id: "HTP-027",
-        code: Some(ErrorCode::Route),
-        title: "An ESCALATE goes to a person, with the thread so far",
-        help: "address it to a human:// address",
-        drops: false,
-    };
-    /// HTP-028: A HANDOFF goes to a receiver with the required capabilities, which becomes the steward.
-    pub static HTTP_HANDOFF_CAPABLE: Rule = Rule {
-        id: "HTP-028",
-        code: Some(ErrorCode::Unsupported),
-        title: "A HANDOFF goes to a receiver with the required capabilities, which becomes the steward",
-        help: "ask the relay operator to assign the capabilities to the receiver, or hand over to a person",
-        drops: false,
-    };
-    /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
-    pub static HTTP_ACK_STATE: Rule = Rule {
-        id: "HTP-029",
-        code: None,
-        title: "ACK and NACK of a recipient change the state of the delivery",
-        help: "",
-        drops: false,
-    };
-    /// HTP-030: Only the relay sends as SYSTEM, and no sender looks like a known one.
-    pub static HTTP_SYSTEM_SENDER: Rule = Rule {
-        id: "HTP-030",
-        code: Some(ErrorCode::Perm),
-        title: "Only the relay sends as SYSTEM, and no sender looks like a known one",
-        help: "send under a name of your own",
-        drops: false,
-    };
-    /// HTP-031: Any address has an inbox, which lists unacknowledged messages as JSON.
-    pub static HTTP_INBOX: Rule = Rule {
-        id: "HTP-031",
-        code: None,
-        title: "Any address has an inbox, which lists unacknowledged messages as JSON",
-        help: "",
-        drops: false,
-    };
-    /// HTP-032: An inbox is a file of envelopes unless the client asks for JSON.
-    pub static HTTP_INBOX_TEXT: Rule = Rule {
-        id: "HTP-032",
-        code: None,
-        title: "An inbox is a file of envelopes unless the client asks for JSON",
-        help: "",
-        drops: false,
-    };
-    /// HTP-033: An inbox is a stream of events if the client asks for one.
-    pub static HTTP_INBOX_STREAM: Rule = Rule {
-        id: "HTP-033",
-        code: None,
-        title: "An inbox is a stream of events if the client asks for one",
-        help: "",
-        drops: false,
-    };
-    /// HTP-034: Reading an inbox consumes nothing, and a cursor skips nothing.
-    pub static HTTP_INBOX_CURSOR: Rule = Rule {
-        id: "HTP-034",
-        code: None,
-        title: "Reading an inbox consumes nothing, and a cursor skips nothing",
-        help: "",
-        drops: false,
-    };
-    /// HTP-035: With wait, a relay holds the answer until a message comes.
-    pub static HTTP_INBOX_WAIT: Rule = Rule {
-        id: "HTP-035",
-        code: None,
-        title: "With wait, a relay holds the answer until a message comes",
-        help: "",
-        drops: false,
-    };
-    /// HTP-036: POST /crosstalk/ack says which messages were read or acknowledged.
-    pub static HTTP_ACK: Rule = Rule {
-        id: "HTP-036",
-        code: None,
-        title: "POST /crosstalk/ack says which messages were read or acknowledged",
-        help: "",
-        drops: false,
-    };
-    /// HTP-037: The state of a delivery only moves forward, and the sender sees it.
-    pub static HTTP_STATES: Rule = Rule {
-        id: "HTP-037",
-        code: None,
-        title: "The state of a delivery only moves forward, and the sender sees it",
-        help: "",
-        drops: false,
-    };
-    /// HTP-038: A relay rejects parameters and bodies of another form.
-    pub static HTTP_PARAMETERS: Rule = Rule {
-        id: "HTP-038",
-        code: Some(ErrorCode::Format),
-        title: "A relay rejects parameters and bodies of another form",
-        help: "see /openapi.json of the relay for the parameters",
-        drops: false,
-    };
-    /// HTP-040: A message is found by its id.
-    pub static HTTP_MESSAGE: Rule = Rule {
-        id: "HTP-040",
-        code: None,
-        title: "A message is found by its id",
-        help: "",
-        drops: false,
-    };
-    /// HTP-041: A thread is found by its id: as a tree, as a file, for people.
-    pub static HTTP_THREAD: Rule = Rule {
-        id: "HTP-041",
-        code: None,
-        title: "A thread is found by its id: as a tree, as a file, for people",
-        help: "",
-        drops: false,
-    };
-    /// HTP-042: A relay finds messages by their words.
-    pub static HTTP_SEARCH: Rule = Rule {
-        id: "HTP-042",
-        code: None,
-        title: "A relay finds messages by their words",
-        help: "",
-        drops: false,
-    };
-    /// HTP-043: A relay says which address a name stands for.
-    pub static HTTP_RESOLVE: Rule = Rule {
-        id: "HTP-043",
-        code: None,
-        title: "A relay says which address a name stands for",
-        help: "",
-        drops: false,
-    };
-    /// HTP-044: An agent has the capabilities that the operator assigned to it and that it offers.
-    pub static HTTP_AGENTS: Rule = Rule {
-        id: "HTP-044",
-        code: None,
-        title: "An agent has the capabilities that the operator assigned to it and that it offers",
-        help: "",
-        drops: false,
-    };
-    /// HTP-045: Messages that a person has to carry wait in the courier's queue.
-    pub static HTTP_COURIER: Rule = Rule {
-        id: "HTP-045",
-        code: None,
-        title: "Messages that a person has to carry wait in the courier's queue",
-        help: "",
-        drops: false,
-    };
-    /// HTP-046: A relay rejects a way of delivery that it does not have, and never replaces it.
-    pub static HTTP_DELIVERY_WAY: Rule = Rule {
-        id: "HTP-046",
-        code: Some(ErrorCode::Route),
-        title: "A relay rejects a way of delivery that it does not have, and never replaces it",
-        help: "leave X-Delivery out, or ask for a way that the relay has",
-        drops: false,
-    };
-    /// HTP-047: A relay lists dead letters, and an administrator can queue them again.
-    pub static HTTP_DEAD_LETTERS: Rule = Rule {
-        id: "HTP-047",
-        code: None,
-        title: "A relay lists dead letters, and an administrator can queue them again",
-        help: "",
-        drops: false,
-    };
-    /// HTP-048: Only the granter and the recipients of a consent find it on record.
-    pub static HTTP_CONSENTS: Rule = Rule {
-        id: "HTP-048",
-        code: None,
-        title: "Only the granter and the recipients of a consent find it on record",
-        help: "",
-        drops: false,
-    };
-    /// HTP-049: A relay counts a poll for its parties; the initiator closes it once.
-    pub static HTTP_POLLS: Rule = Rule {
-        id: "HTP-049",
-        code: None,
-        title: "A relay counts a poll for its parties; the initiator closes it once",
-        help: "",
-        drops: false,
-    };
-    /// HTP-050: A relay accepts an attachment if its digest is right, and answers alike whether it had it or not.
-    pub static HTTP_BLOB_PUT: Rule = Rule {
-        id: "HTP-050",
-        code: Some(ErrorCode::Format),
-        title: "A relay accepts an attachment if its digest is right, and answers alike whether it had it or not",
-        help: "send the bytes that the digest is of",
-        drops: false,
-    };
-    /// HTP-051: A relay gives an attachment out as bytes, to callers who have access to it.
-    pub static HTTP_BLOB_GET: Rule = Rule {
-        id: "HTP-051",
-        code: None,
-        title: "A relay gives an attachment out as bytes, to callers who have access to it",
-        help: "",
-        drops: false,
-    };
-    /// HTP-060: A relay answers 401 without a valid credential where one is needed.
-    pub static HTTP_CREDENTIAL: Rule = Rule {
-        id: "HTP-060",
-        code: Some(ErrorCode::Perm),
-        title: "A relay answers 401 without a valid credential where one is needed",
-        help: "send a valid token as `Authorization: Bearer`",
-        drops: false,
-    };
-    /// HTP-061: A credential sends and reads for its own addresses, and an agent's never for a person.
-    pub static HTTP_SPEAKS_FOR: Rule = Rule {
-        id: "HTP-061",
-        code: Some(ErrorCode::Perm),
-        title: "A credential sends and reads for its own addresses, and an agent's never for a person",
-        help: "use a token for this address, or sign the message with a key that is pinned for it",
-        drops: false,
-    };
-    /// HTP-062: A relay rejects a request with an unknown Host or Origin.
-    pub static HTTP_HOST_ORIGIN: Rule = Rule {
-        id: "HTP-062",
-        code: Some(ErrorCode::Perm),
-        title: "A relay rejects a request with an unknown Host or Origin",
-        help: "use a name of the relay that its configuration lists",
-        drops: false,
-    };
-    /// HTP-063: An administrator creates, lists and revokes tokens; the secret is shown once.
-    pub static HTTP_TOKENS: Rule = Rule {
-        id: "HTP-063",
-        code: None,
-        title: "An administrator creates, lists and revokes tokens; the secret is shown once",
-        help: "",
-        drops: false,
-    };
-    /// HTP-064: A relay answers too many requests with 429 and Retry-After.
-    pub static HTTP_RATE: Rule = Rule {
-        id: "HTP-064",
-        code: Some(ErrorCode::Rate),
-        title: "A relay answers too many requests with 429 and Retry-After",
-        help: "wait as long as Retry-After says",
-        drops: false,
-    };
-    /// HTP-065: A relay answers 503 with Retry-After if it cannot accept a message for now.
-    pub static HTTP_FOR_NOW: Rule = Rule {
-        id: "HTP-065",
-        code: Some(ErrorCode::Rate),
-        title: "A relay answers 503 with Retry-After if it cannot accept a message for now",
-        help: "wait as long as Retry-After says, then send the same message again",
-        drops: false,
-    };
-    /// HTP-066: A relay ends a request that comes too slowly.
-    pub static HTTP_SLOW: Rule = Rule {
-        id: "HTP-066",
-        code: Some(ErrorCode::Timeout),
-        title: "A relay ends a request that comes too slowly",
-        help: "send the whole request at once",
-        drops: false,
-    };
-    /// HTP-067: A monitor reads the metrics and nothing else; others but an administrator do not read them.
-    pub static HTTP_METRICS: Rule = Rule {
-        id: "HTP-067",
-        code: Some(ErrorCode::Perm),
-        title: "A monitor reads the metrics and nothing else; others but an administrator do not read them",
-        help: "use the token of a monitor or an administrator",
-        drops: false,
-    };
-    /// HTP-070: A hop is a meta: audit block with chained digests and a signature.
-    pub static HTTP_HOP: Rule = Rule {
-        id: "HTP-070",
-        code: None,
-        title: "A hop is a meta: audit block with chained digests and a signature",
-        help: "",
-        drops: false,
-    };
-    /// HTP-071: A relay hands out the canonical form that it accepted, with its own hop.
-    pub static HTTP_HANDED_OUT: Rule = Rule {
-        id: "HTP-071",
-        code: None,
-        title: "A relay hands out the canonical form that it accepted, with its own hop",
-        help: "",
-        drops: false,
-    };
-    /// HTP-072: A relay adds itself to X-Route where there is one.
-    pub static HTTP_ROUTE_EXTENDED: Rule = Rule {
-        id: "HTP-072",
-        code: None,
-        title: "A relay adds itself to X-Route where there is one",
-        help: "",
-        drops: false,
-    };
-    /// HTP-073: A relay rejects an envelope with 25 hops.
-    pub static HTTP_HOP_LIMIT: Rule = Rule {
-        id: "HTP-073",
-        code: Some(ErrorCode::Route),
-        title: "A relay rejects an envelope with 25 hops",
-        help: "check the routes of the relays that its audit blocks name",
-        drops: false,
-    };
-    /// HTP-074: The last hop proves which relay passed an envelope on.
-    pub static HTTP_HOP_PROOF: Rule = Rule {
-        id: "HTP-074",
-        code: Some(ErrorCode::Perm),
-        title: "The last hop proves which relay passed an envelope on",
-        help: "",
-        drops: false,
-    };
-    /// HTP-080: A domain names its relays in TXT records at _crosstalk.
-    pub static HTTP_RELAY_RECORD: Rule = Rule {
-        id: "HTP-080",
-        code: None,
-        title: "A domain names its relays in TXT records at _crosstalk",
-        help: "",
-        drops: false,
-    };
-    /// HTP-081: A relay tries other relays by priority, equal ones in random order.
-    pub static HTTP_RELAY_ORDER: Rule = Rule {
-        id: "HTP-081",
-        code: None,
-        title: "A relay tries other relays by priority, equal ones in random order",
-        help: "",
-        drops: false,
-    };
-    /// HTP-082: A domain without a relay is final; a failed look-up is tried again.
-    pub static HTTP_RELAY_ABSENT: Rule = Rule {
-        id: "HTP-082",
-        code: Some(ErrorCode::Route),
-        title: "A domain without a relay is final; a failed look-up is tried again",
-        help: "check the domain of the address",
-        drops: false,
-    };
-    /// CON-001: Personal data and sensitive scopes need an explicit consent.
-    pub static CONSENT_MISSING: Rule = Rule {
-        id: "CON-001",
-        code: Some(ErrorCode::Consent),
-        title: "Personal data and sensitive scopes need an explicit consent",
-        help: "ask for consent and write `Consent: explicit_yes_` and the time, or remove what needs it",
-        drops: false,
-    };
-    /// CON-002: A program rejects a message with explicit_no.
-    pub static CONSENT_DENIED: Rule = Rule {
-        id: "CON-002",
-        code: Some(ErrorCode::Consent),
-        title: "A program rejects a message with explicit_no",
-        help: "ask for consent first, or remove what needs it",
-        drops: false,
-    };
-    /// CON-003: An implicit consent is not enough for sensitive data.
-    pub static CONSENT_IMPLICIT: Rule = Rule {
-        id: "CON-003",
-        code: Some(ErrorCode::Consent),
-        title: "An implicit consent is not enough for sensitive data",
-        help: "ask for an explicit consent",
-        drops: false,
-    };
-    /// CON-004: A consent in an unknown word permits nothing.
-    pub static CONSENT_UNKNOWN: Rule = Rule {
-        id: "CON-004",
-        code: Some(ErrorCode::Consent),
-        title: "A consent in an unknown word permits nothing",
-        help: "write explicit_yes and the time",
-        drops: false,
-    };
-    /// CON-005: A program neither accepts nor hands out a message that has expired.
-    pub static CONSENT_OVER: Rule = Rule {
-        id: "CON-005",
-        code: Some(ErrorCode::Consent),
-        title: "A program neither accepts nor hands out a message that has expired",
-        help: "ask for it again",
-        drops: false,
-    };
-    /// CON-006: A program rejects an Expires that is not a time.
-    pub static CONSENT_UNCLEAR_END: Rule = Rule {
-        id: "CON-006",
-        code: Some(ErrorCode::Format),
-        title: "A program rejects an Expires that is not a time",
-        help: "write it as 2026-12-31T23:59:59Z",
-        drops: false,
-    };
-    /// CON-007: A consent with a time in the future is not valid yet.
-    pub static CONSENT_NOT_YET: Rule = Rule {
-        id: "CON-007",
-        code: Some(ErrorCode::Consent),
-        title: "A consent with a time in the future is not valid yet",
-        help: "write the time at which it was given",
-        drops: false,
-    };
-    /// CON-008: A policy can require a signed consent for a scope.
-    pub static CONSENT_SIGNED: Rule = Rule {
-        id: "CON-008",
-        code: Some(ErrorCode::Consent),
-        title: "A policy can require a signed consent for a scope",
-        help: "sign the message with a trusted key",
-        drops: false,
-    };
-    /// CON-009: A named jurisdiction requires what its profile says.
-    pub static CONSENT_JURISDICTION: Rule = Rule {
-        id: "CON-009",
-        code: Some(ErrorCode::Consent),
-        title: "A named jurisdiction requires what its profile says",
-        help: "add what the provision in the rejection requires",
-        drops: false,
-    };
-    /// CON-010: A policy can require an explicit consent for everything that leaves the organisation.
-    pub static CONSENT_BORDER: Rule = Rule {
-        id: "CON-010",
-        code: Some(ErrorCode::Consent),
-        title: "A policy can require an explicit consent for everything that leaves the organisation",
-        help: "write an explicit consent into meta: privacy",
-        drops: false,
-    };
-    /// CON-011: A program checks pii_redacted by searching for personal data.
-    pub static CONSENT_REDACTED: Rule = Rule {
-        id: "CON-011",
-        code: Some(ErrorCode::Consent),
-        title: "A program checks pii_redacted by searching for personal data",
-        help: "remove the personal data, or ask for consent",
-        drops: false,
-    };
-    /// CON-012: no_third_party keeps a message inside the organisation.
-    pub static CONSENT_THIRD_PARTY: Rule = Rule {
-        id: "CON-012",
-        code: Some(ErrorCode::Perm),
-        title: "no_third_party keeps a message inside the organisation",
-        help: "remove the policy, or bring the message there yourself",
-        drops: false,
-    };
-    /// CON-020: A program records who granted which consent to whom, by which message, and how well verified.
-    pub static CONSENT_LEDGER: Rule = Rule {
-        id: "CON-020",
-        code: None,
-        title: "A program records who granted which consent to whom, by which message, and how well verified",
-        help: "",
-        drops: false,
-    };
-    /// CON-021: A message is never wider than the consent that it names.
-    pub static CONSENT_WIDER: Rule = Rule {
-        id: "CON-021",
-        code: Some(ErrorCode::Consent),
-        title: "A message is never wider than the consent that it names",
-        help: "ask for consent to it, or remove what needs it",
-        drops: false,
-    };
-    /// CON-022: A transferred consent never holds longer than the original.
-    pub static CONSENT_LONGER: Rule = Rule {
-        id: "CON-022",
-        code: Some(ErrorCode::Consent),
-        title: "A transferred consent never holds longer than the original",
-        help: "write an Expires that is not later, or leave it out",
-        drops: false,
-    };
-    /// CON-023: A transferred consent names the original.
-    pub static CONSENT_TRANSFER: Rule = Rule {
-        id: "CON-023",
-        code: Some(ErrorCode::Consent),
-        title: "A transferred consent names the original",
-        help: "name it in Original-Consent-ID",
-        drops: false,
-    };
-    /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
-    pub static CONSENT_NOT_YOURS: Rule = Rule {
-        id: "CON-024",
-        code: Some(ErrorCode::Consent),
-        title: "Only the granter and the recipients of a consent rely on it or transfer it",
-        help: "ask one of them to hand the conversation over",
-        drops: false,
-    };
-    /// CON-030: A revoked consent permits nothing.
-    pub static CONSENT_WITHDRAWN: Rule = Rule {
-        id: "CON-030",
-        code: Some(ErrorCode::Consent),
-        title: "A revoked consent permits nothing",
-        help: "ask for a new one, under a name of its own",
-        drops: false,
-    };
-    /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
-    pub static CONSENT_REVOKE_PROOF: Rule = Rule {
-        id: "CON-031",
-        code: Some(ErrorCode::Perm),
-        title: "A REVOKE of a consent or a permission is certainly from its sender",
-        help: "sign it with a key that a person compared or that a domain vouches for",
-        drops: false,
-    };
-    /// CON-032: Only the granter or a configured authority revokes a consent.
-    pub static CONSENT_REVOKE_BY: Rule = Rule {
-        id: "CON-032",
-        code: Some(ErrorCode::Perm),
-        title: "Only the granter or a configured authority revokes a consent",
-        help: "ask its granter to revoke it",
-        drops: false,
-    };
-    /// CON-033: A permission is a token, by its name.
-    pub static CONSENT_PERMISSION: Rule = Rule {
-        id: "CON-033",
-        code: Some(ErrorCode::Unsupported),
-        title: "A permission is a token, by its name",
-        help: "write `Permission: token:` and the name",
-        drops: false,
-    };
-    /// CON-034: A REVOKE erases and cancels; a relay passes it on and confirms it.
-    pub static CONSENT_ERASED: Rule = Rule {
-        id: "CON-034",
-        code: None,
-        title: "A REVOKE erases and cancels; a relay passes it on and confirms it",
-        help: "",
-        drops: false,
-    };
-    /// CON-013: A program erases sensitive texts soon after all recipients have them, unless they may be cached.
-    pub static CONSENT_BRIEF: Rule = Rule {
-        id: "CON-013",
-        code: None,
-        title: "A program erases sensitive texts soon after all recipients have them, unless they may be cached",
-        help: "",
-        drops: false,
-    };
-    /// CON-014: A message names at most 64 consents.
-    pub static CONSENT_MANY: Rule = Rule {
-        id: "CON-014",
-        code: Some(ErrorCode::TooLarge),
-        title: "A message names at most 64 consents",
-        help: "",
-        drops: false,
-    };
-    /// CON-060: Recipients do not see a held message.
-    pub static HOLD_UNSEEN: Rule = Rule {
-        id: "CON-060",
-        code: None,
-        title: "Recipients do not see a held message",
-        help: "",
-        drops: false,
-    };
-    /// CON-061: The ACK of a held message says so, and stays the same.
-    pub static HOLD_RECEIPT: Rule = Rule {
-        id: "CON-061",
-        code: None,
-        title: "The ACK of a held message says so, and stays the same",
-        help: "",
-        drops: false,
-    };
-    /// CON-062: Only a person decides, with a token of their own, and not about their own message.
-    pub static HOLD_PEOPLE: Rule = Rule {
-        id: "CON-062",
-        code: None,
-        title: "Only a person decides, with a token of their own, and not about their own message",
-        help: "",
-        drops: false,
-    };
-    /// CON-063: A relay lists held messages exactly as received, with their digests.
-    pub static HOLD_LISTED: Rule = Rule {
-        id: "CON-063",
-        code: None,
-        title: "A relay lists held messages exactly as received, with their digests",
-        help: "",
-        drops: false,
-    };
-    /// CON-064: A relay accepts an approved message in the transaction that records the decision.
-    pub static HOLD_DECIDED: Rule = Rule {
-        id: "CON-064",
-        code: None,
-        title: "A relay accepts an approved message in the transaction that records the decision",
-        help: "",
-        drops: false,
-    };
-    /// CON-065: A decision is about exactly one message and is made once.
-    pub static HOLD_ONCE: Rule = Rule {
-        id: "CON-065",
-        code: None,
-        title: "A decision is about exactly one message and is made once",
-        help: "",
-        drops: false,
-    };
-    /// CON-066: The sender of a refused message gets the reason.
-    pub static HOLD_REFUSED: Rule = Rule {
-        id: "CON-066",
-        code: None,
-        title: "The sender of a refused message gets the reason",
-        help: "",
-        drops: false,
-    };
-    /// CON-067: An expired message cannot be approved.
-    pub static HOLD_ENDED: Rule = Rule {
-        id: "CON-067",
-        code: None,
-        title: "An expired message cannot be approved",
-        help: "",
-        drops: false,
-    };
-    /// POL-001: meta: poll says how a POLL is counted.
-    pub static POLL_KEYS: Rule = Rule {
-        id: "POL-001",
-        code: None,
-        title: "meta: poll says how a POLL is counted",
-        help: "",
-        drops: false,
-    };
-    /// POL-002: The electorate is the addresses in Targets, each once.
-    pub static POLL_INVITED: Rule = Rule {
-        id: "POL-002",
-        code: None,
-        title: "The electorate is the addresses in Targets, each once",
-        help: "",
-        drops: false,
-    };
-    /// POL-003: A quorum is a number, a number of a number, or a percentage.
-    pub static POLL_QUORUM: Rule = Rule {
-        id: "POL-003",
-        code: None,
-        title: "A quorum is a number, a number of a number, or a percentage",
-        help: "",
-        drops: false,
-    };
-    /// POL-004: A poll whose deadline cannot be read has no outcome.
-    pub static POLL_DEADLINE: Rule = Rule {
-        id: "POL-004",
-        code: None,
-        title: "A poll whose deadline cannot be read has no outcome",
-        help: "",
-        drops: false,
-    };
-    /// POL-005: An answer is a RESPOND to the poll.
-    pub static POLL_ANSWER: Rule = Rule {
-        id: "POL-005",
-        code: None,
-        title: "An answer is a RESPOND to the poll",
-        help: "",
-        drops: false,
-    };
-    /// POL-006: An answer is that of the voter who its sender is.
-    pub static POLL_VOTER: Rule = Rule {
-        id: "POL-006",
-        code: None,
-        title: "An answer is that of the voter who its sender is",
-        help: "",
-        drops: false,
-    };
-    /// POL-010: A ballot names its choice in the form of the type.
-    pub static POLL_CHOICE: Rule = Rule {
-        id: "POL-010",
-        code: None,
-        title: "A ballot names its choice in the form of the type",
-        help: "",
-        drops: false,
-    };
-    /// POL-011: An abstention chooses nothing.
-    pub static POLL_ABSTAIN: Rule = Rule {
-        id: "POL-011",
-        code: None,
-        title: "An abstention chooses nothing",
-        help: "",
-        drops: false,
-    };
-    /// POL-012: A counter reads prose as a ballot only if its first line says one thing.
-    pub static POLL_PROSE: Rule = Rule {
-        id: "POL-012",
-        code: None,
-        title: "A counter reads prose as a ballot only if its first line says one thing",
-        help: "",
-        drops: false,
-    };
-    /// POL-013: A person can correct how an answer is read.
-    pub static POLL_CORRECTION: Rule = Rule {
-        id: "POL-013",
-        code: None,
-        title: "A person can correct how an answer is read",
-        help: "",
-        drops: false,
-    };
-    /// POL-020: The last ballot of a voter before the deadline counts.
-    pub static POLL_LAST: Rule = Rule {
-        id: "POL-020",
-        code: None,
-        title: "The last ballot of a voter before the deadline counts",
-        help: "",
-        drops: false,
-    };
-    /// POL-021: The same message counts once, and an id stands for one message.
-    pub static POLL_SAME: Rule = Rule {
-        id: "POL-021",
-        code: None,
-        title: "The same message counts once, and an id stands for one message",
-        help: "",
-        drops: false,
-    };
-    /// POL-022: An unsigned answer does not replace a signed one.
-    pub static POLL_SIGNED: Rule = Rule {
-        id: "POL-022",
-        code: None,
-        title: "An unsigned answer does not replace a signed one",
-        help: "",
-        drops: false,
-    };
-    /// POL-023: A counter lists every answer that does not count, with the reason.
-    pub static POLL_LISTED: Rule = Rule {
-        id: "POL-023",
-        code: None,
-        title: "A counter lists every answer that does not count, with the reason",
-        help: "",
-        drops: false,
-    };
-    /// POL-030: Plurality, approval and score take the option with the most.
-    pub static POLL_MOST: Rule = Rule {
-        id: "POL-030",
-        code: None,
-        title: "Plurality, approval and score take the option with the most",
-        help: "",
-        drops: false,
-    };
-    /// POL-031: Majority is more than half, consensus is all, of the ballots that do not abstain.
-    pub static POLL_MAJORITY: Rule = Rule {
-        id: "POL-031",
-        code: None,
-        title: "Majority is more than half, consensus is all, of the ballots that do not abstain",
-        help: "",
-        drops: false,
-    };
-    /// POL-032: A ranked poll is counted by the method of Schulze.
-    pub static POLL_RANKED: Rule = Rule {
-        id: "POL-032",
-        code: None,
-        title: "A ranked poll is counted by the method of Schulze",
-        help: "",
-        drops: false,
-    };
-    /// POL-033: A tie has no outcome, or the option that is listed first.
-    pub static POLL_TIES: Rule = Rule {
-        id: "POL-033",
-        code: None,
-        title: "A tie has no outcome, or the option that is listed first",
-        help: "",
-        drops: false,
-    };
-    /// POL-034: Without an outcome, the reason says why.
-    pub static POLL_NO_OUTCOME: Rule = Rule {
-        id: "POL-034",
-        code: None,
-        title: "Without an outcome, the reason says why",
-        help: "",
-        drops: false,
-    };
-    /// POL-040: A collation is JSON of the form crosstalk.poll/1.
-    pub static POLL_JSON: Rule = Rule {
-        id: "POL-040",
-        code: None,
-        title: "A collation is JSON of the form crosstalk.poll/1",
-        help: "",
-        drops: false,
-    };
-    /// POL-041: A collation is an envelope to the initiator, with an id that follows from its content.
-    pub static POLL_ENVELOPE: Rule = Rule {
-        id: "POL-041",
-        code: None,
-        title: "A collation is an envelope to the initiator, with an id that follows from its content",
-        help: "",
-        drops: false,
-    };
-    /// POL-042: A counter leaves out what came later than a given time.
-    pub static POLL_AT: Rule = Rule {
-        id: "POL-042",
-        code: None,
-        title: "A counter leaves out what came later than a given time",
-        help: "",
-        drops: false,
-    };
-    /// AUD-001: An entry of the log is one line: kind, time, digests, message.
-    pub static AUDIT_LEAF: Rule = Rule {
-        id: "AUD-001",
-        code: None,
-        title: "An entry of the log is one line: kind, time, digests, message",
-        help: "",
-        drops: false,
-    };
-    /// AUD-002: A leaf has the salted digest of the detail of its entry.
-    pub static AUDIT_DETAIL: Rule = Rule {
-        id: "AUD-002",
-        code: None,
-        title: "A leaf has the salted digest of the detail of its entry",
-        help: "",
-        drops: false,
-    };
-    /// AUD-003: The log has an entry for each token that is created or revoked.
-    pub static AUDIT_TOKEN: Rule = Rule {
-        id: "AUD-003",
-        code: None,
-        title: "The log has an entry for each token that is created or revoked",
-        help: "",
-        drops: false,
-    };
-    /// AUD-010: The root is the Merkle tree hash of RFC 6962.
-    pub static AUDIT_ROOT: Rule = Rule {
-        id: "AUD-010",
-        code: None,
-        title: "The root is the Merkle tree hash of RFC 6962",
-        help: "",
-        drops: false,
-    };
-    /// AUD-011: An entry is proved by its path to the root.
-    pub static AUDIT_INCLUSION: Rule = Rule {
-        id: "AUD-011",
-        code: None,
-        title: "An entry is proved by its path to the root",
-        help: "",
-        drops: false,
-    };
-    /// AUD-012: A log extends what it was, or was cut or rewritten.
-    pub static AUDIT_CONSISTENCY: Rule = Rule {
-        id: "AUD-012",
-        code: None,
-        title: "A log extends what it was, or was cut or rewritten",
-        help: "",
-        drops: false,
-    };
-    /// AUD-020: A checkpoint is a signed note: origin, size, root.
-    pub static AUDIT_CHECKPOINT: Rule = Rule {
-        id: "AUD-020",
-        code: None,
-        title: "A checkpoint is a signed note: origin, size, root",
-        help: "",
-        drops: false,
-    };
-    /// AUD-021: The public key of a log is name+hash+key.
-    pub static AUDIT_KEY: Rule = Rule {
-        id: "AUD-021",
-        code: None,
-        title: "The public key of a log is name+hash+key",
-        help: "",
-        drops: false,
-    };
-    /// AUD-030: A receipt proves that a relay accepted a message.
-    pub static AUDIT_RECEIPT: Rule = Rule {
-        id: "AUD-030",
-        code: None,
-        title: "A receipt proves that a relay accepted a message",
-        help: "",
-        drops: false,
-    };
-    /// AUD-040: A verifier checks a bundle without the relay.
-    pub static AUDIT_BUNDLE: Rule = Rule {
-        id: "AUD-040",
-        code: None,
-        title: "A verifier checks a bundle without the relay",
-        help: "",
-        drops: false,
-    };
-    /// AUD-041: A part of a log has a proof for each entry.
-    pub static AUDIT_BUNDLE_PART: Rule = Rule {
-        id: "AUD-041",
-        code: None,
-        title: "A part of a log has a proof for each entry",
-        help: "",
-        drops: false,
-    };
-    /// AUD-042: An older checkpoint shows whether a log was rewritten or cut.
-    pub static AUDIT_FORK: Rule = Rule {
-        id: "AUD-042",
-        code: None,
-        title: "An older checkpoint shows whether a log was rewritten or cut",
-        help: "",
-        drops: false,
-    };
-    /// AUD-050: The hops of a message are a chain.
-    pub static AUDIT_TRACE: Rule = Rule {
-        id: "AUD-050",
-        code: None,
-        title: "The hops of a message are a chain",
-        help: "",
-        drops: false,
-    };
-    /// AUD-051: A hop of a relay with a log names the entry, and its digest covers it.
-    pub static AUDIT_HOP_LOG: Rule = Rule {
-        id: "AUD-051",
-        code: None,
-        title: "A hop of a relay with a log names the entry, and its digest covers it",
-        help: "",
-        drops: false,
-    };
-
     /// All of them, in the order of the registry.
-    pub static ALL: &[&Rule] = &[
-        &NOT_UTF8,
-        &LINES,
-        &FORBIDDEN_CHARACTER,
-        &BLANK_LINES,
-        &DIRECTION_MALFORMED,
-        &DIRECTION_ARROW,
-        &DIRECTION_PARTY,
-        &VERSION_UNSUPPORTED,
-        &HEADER_MALFORMED,
-        &RESERVED_CASE,
-        &HEADER_DUPLICATE,
-        &HEADER_EMPTY,
-        &SESSION_OR_THREAD,
-        &HEADER_MISSING,
-        &UNKNOWN_HEADER,
-        &CORE_IN_BLOCK,
-        &SESSION_SPELLING,
-        &NAMESPACE_MALFORMED,
-        &KEY_DUPLICATE,
-        &NAMESPACE_DUPLICATE,
-        &UNKNOWN_META,
-        &KEY_CASE,
-        &BODY_MARK,
-        &BODY_MISSING,
-        &BODY_INDENT,
-        &BODY_TEXT,
-        &SIG_MISSING,
-        &SIG_MALFORMED,
-        &END_MISSING,
-        &TEXT_AFTER_END,
-        &ENVELOPE_TOO_LARGE,
-        &LINE_TOO_LONG,
-        &TOO_MANY_HEADERS,
-        &PASTE_TOO_LARGE,
-        &PASS_ON,
-        &V10_RESPONSE,
-        &V10_IDS,
-        &V10_READER,
-        &V10_MIGRATE,
-        &INTENT_CORE,
-        &INTENT_LEGACY,
-        &INTENT_UNKNOWN,
-        &PARENT_MISSING,
-        &ERROR_CODE_MISSING,
-        &REVOKE_UNSIGNED,
-        &POLL_WITHOUT_TARGETS,
-        &ESCALATE_WITHOUT_REASON,
-        &HANDOFF_WITHOUT_REQUIREMENTS,
-        &BROADCAST_WANTS_ANSWER,
-        &CLOSE_SCOPE,
-        &REQUEST_EMPTY,
-        &FLOW_MALFORMED,
-        &VALUE_TYPE,
-        &META_ROUTING,
-        &META_PRIVACY,
-        &META_ATTACHMENTS,
-        &ATTACHMENT_DIGEST,
-        &META_ERROR,
-        &META_AUDIT,
-        &META_SAFETY,
-        &META_EMAIL,
-        &META_PAYMENT,
-        &META_CUSTOM,
-        &META_POLL,
-        &META_REVOCATION,
-        &META_STATE,
-        &META_KEY,
-        &META_INTEGRITY,
-        &META_RECEIPT,
-        &ID_FORM,
-        &KEY_STYLE,
-        &NAMESPACE_UNKNOWN,
-        &KEY_UNKNOWN,
-        &LOOK_ALIKE,
-        &BIDI_CONTROL,
-        &INVISIBLE,
-        &SCHEME_UNKNOWN,
-        &ADDRESS_EMPTY,
-        &ADDRESS_FORM,
-        &ADDRESS_AUTHORITY,
-        &ADDRESS_MAIL,
-        &ADDRESS_PHONE,
-        &ADDRESS_SPACE,
-        &ADDRESS_PERCENT,
-        &SCHEME_REGISTRY,
-        &ADDRESS_UNSEEN,
-        &RESOLVE_ORDER,
-        &NAME_TABLE,
-        &NAME_RECORD,
-        &NAME_RECORD_TEXT,
-        &NAME_UNAVAILABLE,
-        &NAME_KEPT,
-        &SAME_NAME,
-        &LOOKS_LIKE,
-        &ULID,
-        &UUIDV7,
-        &ID_ORDER,
-        &TAXONOMY,
-        &ERROR_ENVELOPE,
-        &ERROR_SYSTEM,
-        &ACK_ENVELOPE,
-        &RESPOND_ENVELOPE,
-        &CANONICAL_ORDER,
-        &CANONICAL_ARROW,
-        &CANONICAL_VALUE,
-        &CANONICAL_HOP,
-        &CANONICAL_UNKNOWN,
-        &CANONICAL_BODY,
-        &CANONICAL_STRICT,
-        &INTEGRITY_DIGEST,
-        &INTEGRITY_WORDS,
-        &INTEGRITY_MARKS,
-        &DIAGNOSIS,
-        &NO_ENVELOPE,
-        &QUOTED_INSIDE,
-        &DIRECTION_INSIDE,
-        &LINE_COUNT,
-        &SEVERAL,
-        &STRAY_END,
-        &CODE_FENCE,
-        &QUOTE_PREFIX,
-        &EXTRA_INDENT,
-        &PADDING,
-        &NBSP,
-        &ZERO_WIDTH,
-        &ARROW,
-        &NAME_CASE,
-        &MARKDOWN,
-        &BODY_UNINDENTED,
-        &COLLAPSED,
-        &WRAPPED,
-        &INLINE_BODY,
-        &FLOW_LINES,
-        &ID_COMMENT,
-        &SIG_ADDED,
-        &TEXT_AROUND,
-        &DUPLICATE_DROPPED,
-        &INTENT_CASE,
-        &ESCAPES,
-        &CONTROLS,
-        &LINE_SEPARATORS,
-        &LINE_NUMBERS,
-        &BOX,
-        &MARKER_SPELLING,
-        &EMPTY_DROPPED,
-        &HEADERS_LACKING,
-        &NAMESPACE_CASE,
-        &END_ADDED,
-        &FILE_BINDING,
-        &FENCE,
-        &ONE_PER_REQUEST,
-        &WORST_EXIT,
-        &SIGNED_BYTES,
-        &ALGORITHM_UNKNOWN,
-        &ED25519_STRICT,
-        &SECP256R1_FORM,
-        &ALGORITHM_OF_KEY,
-        &SIGNING,
-        &SIGNED_ALREADY,
-        &SIGNATURE_UNFIT,
-        &SIGNATURE_STRIPPED,
-        &CONTENT_DROPPED,
-        &HEAD_REPAIRS,
-        &BODY_REPAIRS,
-        &BODY_DAMAGED,
-        &BODY_RESTORED,
-        &VERIFIED_TEXT,
-        &KEY_MALFORMED,
-        &KEY_WEAK,
-        &KEY_DENIED,
-        &FINGERPRINT,
-        &DID_KEY,
-        &RC1,
-        &VERDICT,
-        &NO_KEY,
-        &FIRST_CONTACT,
-        &PINS,
-        &KEY_CHANGED,
-        &SENDER_CHANGED,
-        &KEY_DISTRUSTED,
-        &KEY_BLOCK,
-        &SENDER_LOOKS_LIKE,
-        &ROTATION,
-        &KEY_REPLACED,
-        &KEY_REVOKED,
-        &REVOCATION_UNPROVEN,
-        &DNS_RECORD,
-        &DNS_ABSENT,
-        &DNS_UNAVAILABLE,
-        &DNS_OTHER_KEY,
-        &DNSSEC_REQUIRED,
-        &DNS_CACHE,
-        &SENDER_UNBOUND,
-        &TRUST_FILE,
-        &REDACTION_KINDS,
-        &REDACTION_STABLE,
-        &REDACTION_FOLDING,
-        &REDACTION_SPARED,
-        &REDACTION_LABEL,
-        &REDACTION_OVERLAP,
-        &REDACTION_EMAIL,
-        &REDACTION_PHONE,
-        &REDACTION_CARD,
-        &REDACTION_IBAN,
-        &REDACTION_IP,
-        &REDACTION_NIN,
-        &REDACTION_NAME,
-        &REDACTION_ENVELOPE,
-        &REDACTION_MARKED,
-        &REDACTION_KEPT,
-        &REDACTION_SIGNED,
-        &REDACTION_UNTOUCHED,
-        &HTTP_RECEIVE,
-        &HTTP_MEDIA_TYPE,
-        &HTTP_ONE_ENVELOPE,
-        &HTTP_REFUSAL,
-        &HTTP_STATUS,
-        &HTTP_SYSTEM_ANSWERS,
-        &HTTP_JSON,
-        &HTTP_RECEIPT,
-        &HTTP_DURABLE,
-        &HTTP_REPLAY,
-        &HTTP_ID_TAKEN,
-        &HTTP_PREFER_WAIT,
-        &HTTP_BATCH,
-        &HTTP_IDS,
-        &HTTP_NO_CONSENT,
-        &HTTP_REVOKE_UNVERIFIED,
-        &HTTP_DEADLINE,
-        &HTTP_CLOSED,
-        &HTTP_CLOSE_BY_PARTY,
-        &HTTP_BROADCAST_ANSWER,
-        &HTTP_TARGETS,
-        &HTTP_ESCALATE_TO_PERSON,
-        &HTTP_HANDOFF_CAPABLE,
-        &HTTP_ACK_STATE,
-        &HTTP_SYSTEM_SENDER,
-        &HTTP_INBOX,
-        &HTTP_INBOX_TEXT,
-        &HTTP_INBOX_STREAM,
-        &HTTP_INBOX_CURSOR,
-        &HTTP_INBOX_WAIT,
-        &HTTP_ACK,
-        &HTTP_STATES,
-        &HTTP_PARAMETERS,
-        &HTTP_MESSAGE,
-        &HTTP_THREAD,
-        &HTTP_SEARCH,
-        &HTTP_RESOLVE,
-        &HTTP_AGENTS,
-        &HTTP_COURIER,
-        &HTTP_DELIVERY_WAY,
-        &HTTP_DEAD_LETTERS,
-        &HTTP_CONSENTS,
-        &HTTP_POLLS,
-        &HTTP_BLOB_PUT,
-        &HTTP_BLOB_GET,
-        &HTTP_CREDENTIAL,
-        &HTTP_SPEAKS_FOR,
-        &HTTP_HOST_ORIGIN,
-        &HTTP_TOKENS,
-        &HTTP_RATE,
-        &HTTP_FOR_NOW,
-        &HTTP_SLOW,
-        &HTTP_METRICS,
-        &HTTP_HOP,
-        &HTTP_HANDED_OUT,
-        &HTTP_ROUTE_EXTENDED,
-        &HTTP_HOP_LIMIT,
-        &HTTP_HOP_PROOF,
-        &HTTP_RELAY_RECORD,
-        &HTTP_RELAY_ORDER,
-        &HTTP_RELAY_ABSENT,
-        &CONSENT_MISSING,
-        &CONSENT_DENIED,
-        &CONSENT_IMPLICIT,
-        &CONSENT_UNKNOWN,
-        &CONSENT_OVER,
-        &CONSENT_UNCLEAR_END,
-        &CONSENT_NOT_YET,
-        &CONSENT_SIGNED,
-        &CONSENT_JURISDICTION,
-        &CONSENT_BORDER,
-        &CONSENT_REDACTED,
-        &CONSENT_THIRD_PARTY,
-        &CONSENT_LEDGER,
-        &CONSENT_WIDER,
-        &CONSENT_LONGER,
-        &CONSENT_TRANSFER,
-        &CONSENT_NOT_YOURS,
-        &CONSENT_WITHDRAWN,
-        &CONSENT_REVOKE_PROOF,
-        &CONSENT_REVOKE_BY,
-        &CONSENT_PERMISSION,
-        &CONSENT_ERASED,
-        &CONSENT_BRIEF,
-        &CONSENT_MANY,
-        &HOLD_UNSEEN,
-        &HOLD_RECEIPT,
-        &HOLD_PEOPLE,
-        &HOLD_LISTED,
-        &HOLD_DECIDED,
-        &HOLD_ONCE,
-        &HOLD_REFUSED,
-        &HOLD_ENDED,
-        &POLL_KEYS,
-        &POLL_INVITED,
-        &POLL_QUORUM,
-        &POLL_DEADLINE,
-        &POLL_ANSWER,
-        &POLL_VOTER,
-        &POLL_CHOICE,
-        &POLL_ABSTAIN,
-        &POLL_PROSE,
-        &POLL_CORRECTION,
-        &POLL_LAST,
-        &POLL_SAME,
-        &POLL_SIGNED,
-        &POLL_LISTED,
-        &POLL_MOST,
-        &POLL_MAJORITY,
-        &POLL_RANKED,
-        &POLL_TIES,
-        &POLL_NO_OUTCOME,
-        &POLL_JSON,
-        &POLL_ENVELOPE,
-        &POLL_AT,
-        &AUDIT_LEAF,
-        &AUDIT_DETAIL,
-        &AUDIT_TOKEN,
-        &AUDIT_ROOT,
-        &AUDIT_INCLUSION,
-        &AUDIT_CONSISTENCY,
-        &AUDIT_CHECKPOINT,
-        &AUDIT_KEY,
-        &AUDIT_RECEIPT,
-        &AUDIT_BUNDLE,
-        &AUDIT_BUNDLE_PART,
-        &AUDIT_FORK,
-        &AUDIT_TRACE,
-        &AUDIT_HOP_LOG,
+    pub static ALL: &[Rule] = &TABLE;
+
+    static TABLE: [Rule; 341] = [
+        Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
+        Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
+        Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
+        Rule { id: "ENV-004", code: None, title: "A reader skips blank lines outside the body", help: "", drops: false },
+        Rule { id: "ENV-010", code: Some(ErrorCode::Format), title: "The first line is [[SENDER→RECEIVER v1]]", help: "begin with a line such as [[CLAUDE→CHATGPT v1]]", drops: false },
+        Rule { id: "ENV-011", code: Some(ErrorCode::Format), title: "The direction line has exactly one arrow, → or ->", help: "write one arrow between sender and receiver", drops: false },
+        Rule { id: "ENV-012", code: Some(ErrorCode::Format), title: "Sender and receiver are not empty and begin with a visible character", help: "name both sides: [[CLAUDE→CHATGPT v1]]", drops: false },
+        Rule { id: "ENV-013", code: Some(ErrorCode::Unsupported), title: "The version is v1; no other version is supported", help: "this program reads v1 (v1.0 and v1.1 envelopes both say v1)", drops: false },
+        Rule { id: "ENV-020", code: Some(ErrorCode::Format), title: "Each line of the head is Name: value, with the name at column 0", help: "write Name: value at the start of the line, or indent it by two spaces below body: |", drops: false },
+        Rule { id: "ENV-021", code: Some(ErrorCode::Format), title: "A reserved name is written in lower case", help: "write the name in lower case", drops: false },
+        Rule { id: "ENV-022", code: Some(ErrorCode::Format), title: "A header occurs once, without regard to case", help: "keep one of the two lines", drops: false },
+        Rule { id: "ENV-023", code: Some(ErrorCode::Format), title: "A core header that is present has a value", help: "give it a value or remove the line", drops: false },
+        Rule { id: "ENV-024", code: Some(ErrorCode::Format), title: "An envelope has a session or a thread", help: "add a line such as session: 2025-10-09T16Z abc123", drops: false },
+        Rule { id: "ENV-025", code: Some(ErrorCode::Format), title: "An envelope has user, context and intent, except a v1.0 response", help: "add the missing header", drops: false },
+        Rule { id: "ENV-026", code: None, title: "A reader keeps an unknown header in its place", help: "", drops: false },
+        Rule { id: "ENV-027", code: Some(ErrorCode::Format), title: "No core header follows the first META block", help: "move the header above the first meta: line", drops: false },
+        Rule { id: "ENV-028", code: None, title: "A session is a time, to the hour or finer, and a word; a reader keeps other spellings", help: "write it as session: 2025-10-09T16Z abc123", drops: false },
+        Rule { id: "ENV-030", code: Some(ErrorCode::Format), title: "A META block opens with meta: and a lower-case namespace", help: "write meta: routing, or meta: custom-yourorg for your own", drops: false },
+        Rule { id: "ENV-031", code: Some(ErrorCode::Format), title: "A key occurs once in its block, without regard to case", help: "keep one of the two lines", drops: false },
+        Rule { id: "ENV-032", code: Some(ErrorCode::Format), title: "A namespace occurs once; audit and email may repeat", help: "put the keys into one block", drops: false },
+        Rule { id: "ENV-033", code: None, title: "Readers and hops keep unknown namespaces and keys byte for byte", help: "", drops: false },
+        Rule { id: "ENV-034", code: None, title: "A reader compares keys with regard to case", help: "", drops: false },
+        Rule { id: "ENV-040", code: Some(ErrorCode::Format), title: "The body opens with body: or response: and the value |", help: "write body: | and the text below it, each line indented by two spaces", drops: false },
+        Rule { id: "ENV-041", code: Some(ErrorCode::Format), title: "An envelope has a body", help: "add body: | after the headers", drops: false },
+        Rule { id: "ENV-042", code: Some(ErrorCode::Format), title: "A body line is empty or starts with two spaces or a tab", help: "indent the line by two spaces", drops: false },
+        Rule { id: "ENV-043", code: None, title: "A reader removes the indent of the body lines and the empty lines at the end", help: "", drops: false },
+        Rule { id: "ENV-050", code: Some(ErrorCode::Format), title: "One sig: line follows the body; a v1.0 response may have none", help: "add sig: none below the body", drops: false },
+        Rule { id: "ENV-051", code: Some(ErrorCode::Format), title: "The value of sig: is none or algorithm:pkid=key-id;sig=base64", help: "write sig: none, or sign the message again", drops: false },
+        Rule { id: "ENV-052", code: Some(ErrorCode::Format), title: "An envelope ends with [[END]]", help: "the text was probably cut off: copy it again, to the line [[END]]", drops: false },
+        Rule { id: "ENV-053", code: Some(ErrorCode::Format), title: "Nothing stands between sig: and [[END]], and nothing follows [[END]]", help: "send one envelope at a time and nothing around it", drops: false },
+        Rule { id: "ENV-060", code: Some(ErrorCode::TooLarge), title: "An envelope has at most 1 MiB, before and after NFC", help: "shorten the body, or attach the text as a file", drops: false },
+        Rule { id: "ENV-061", code: Some(ErrorCode::TooLarge), title: "A line has at most 64 KiB", help: "break the line", drops: false },
+        Rule { id: "ENV-062", code: Some(ErrorCode::TooLarge), title: "The head has at most 256 headers, META lines and keys", help: "send fewer headers and keys", drops: false },
+        Rule { id: "ENV-063", code: Some(ErrorCode::TooLarge), title: "A paste or file has at most 64 MiB and 65,536 envelopes", help: "split the text into several files", drops: false },
+        Rule { id: "ENV-080", code: None, title: "A hop changes no byte of an envelope except the parts that it adds", help: "", drops: false },
+        Rule { id: "ENV-090", code: None, title: "A reader accepts a v1.0 response with response: |", help: "", drops: false },
+        Rule { id: "ENV-091", code: None, title: "A receiver stores generated thread and message ids beside the envelope, never in it", help: "", drops: false },
+        Rule { id: "ENV-092", code: None, title: "A writer writes an envelope so that a v1.0 reader finds the core", help: "", drops: false },
+        Rule { id: "ENV-093", code: None, title: "A program migrates a v1.0 envelope without loss", help: "", drops: false },
+        Rule { id: "INT-001", code: None, title: "There are eleven core intents, written in upper case", help: "", drops: false },
+        Rule { id: "INT-002", code: None, title: "A reader keeps a legacy intent as written and treats it as a core intent", help: "use the core intent in new messages", drops: false },
+        Rule { id: "INT-003", code: None, title: "A reader keeps and passes on an unknown intent", help: "use one of the eleven core intents", drops: false },
+        Rule { id: "INT-010", code: Some(ErrorCode::Format), title: "A RESPOND, ACK or NACK with a message id names its parent", help: "add parent: with the id of the message that this one answers", drops: false },
+        Rule { id: "INT-011", code: Some(ErrorCode::Format), title: "An ERROR has meta: error with a code of the taxonomy", help: "add meta: error with Code: and one of the eight codes", drops: false },
+        Rule { id: "INT-012", code: Some(ErrorCode::Perm), title: "A REVOKE is signed", help: "sign the message: an unsigned REVOKE revokes nothing", drops: false },
+        Rule { id: "INT-013", code: Some(ErrorCode::Format), title: "A POLL names its Targets in meta: routing", help: "add Targets: [\"claude://session/a\", \"human://b.example\"] to meta: routing", drops: false },
+        Rule { id: "INT-014", code: Some(ErrorCode::Format), title: "An ESCALATE gives a reason, in meta: escalation or in its body", help: "add meta: escalation with Reason:", drops: false },
+        Rule { id: "INT-015", code: Some(ErrorCode::Format), title: "A HANDOFF states what is needed, in X-Capabilities-Required or in its body", help: "add X-Capabilities-Required: to meta: routing", drops: false },
+        Rule { id: "INT-016", code: None, title: "A BROADCAST expects no answer", help: "leave X-Reply-To out, or send a REQUEST", drops: false },
+        Rule { id: "INT-017", code: None, title: "A CLOSE ends its thread or, without a thread, its session", help: "", drops: false },
+        Rule { id: "INT-018", code: None, title: "A REQUEST has a body that is not empty", help: "write the request into the body", drops: false },
+        Rule { id: "MET-001", code: None, title: "A value may be a YAML or JSON flow on one line", help: "close every bracket and quote on the same line", drops: false },
+        Rule { id: "MET-002", code: None, title: "A known key has a value of its type; a reader keeps other values", help: "see the registry of namespaces for the values of this key", drops: false },
+        Rule { id: "MET-010", code: None, title: "meta: routing carries route, reply address, priority, delivery, policy and targets", help: "", drops: false },
+        Rule { id: "MET-011", code: None, title: "meta: privacy carries consent with its time, scope, expiry, jurisdiction and id", help: "", drops: false },
+        Rule { id: "MET-012", code: None, title: "meta: attachments lists A1, A2 … with type, name, digest, and data when embedded", help: "write A1: text/plain;name=file.txt;digest=sha256:<64 hex digits>", drops: false },
+        Rule { id: "MET-013", code: Some(ErrorCode::Format), title: "The bytes of an attachment have its digest", help: "ask the sender for the file again: these are not the bytes that were sent", drops: false },
+        Rule { id: "MET-014", code: None, title: "meta: error carries code, reason and original intent", help: "", drops: false },
+        Rule { id: "MET-015", code: None, title: "meta: audit describes one hop and may repeat", help: "", drops: false },
+        Rule { id: "MET-016", code: None, title: "meta: safety carries content warnings and allowed use", help: "", drops: false },
+        Rule { id: "MET-017", code: None, title: "meta: email is what a mail gateway adds; it may repeat", help: "", drops: false },
+        Rule { id: "MET-018", code: None, title: "meta: payment carries amounts and references", help: "", drops: false },
+        Rule { id: "MET-019", code: None, title: "meta: custom-name belongs to an organisation", help: "", drops: false },
+        Rule { id: "MET-020", code: None, title: "meta: poll and meta: vote carry a question and a ballot", help: "", drops: false },
+        Rule { id: "MET-021", code: None, title: "meta: revocation names what a REVOKE revokes", help: "", drops: false },
+        Rule { id: "MET-022", code: None, title: "meta: refusal, closure and escalation give reasons", help: "", drops: false },
+        Rule { id: "MET-023", code: None, title: "meta: key carries a public key; a denied key identifies nobody", help: "", drops: false },
+        Rule { id: "MET-024", code: None, title: "meta: integrity describes the body when it was written", help: "", drops: false },
+        Rule { id: "MET-025", code: None, title: "meta: receipt says where and when a relay accepted a message", help: "", drops: false },
+        Rule { id: "LNT-001", code: None, title: "An id is a ULID or a UUIDv7; a reader keeps other ids", help: "generate the id with crosstalk id new", drops: false },
+        Rule { id: "LNT-002", code: None, title: "A META key is in PascalCase or starts with X-", help: "write Reply-To or X-Reply-To", drops: false },
+        Rule { id: "LNT-003", code: None, title: "A namespace is in the registry or starts with custom-", help: "write meta: custom-yourorg for your own namespace", drops: false },
+        Rule { id: "LNT-004", code: None, title: "A key of a known namespace is in the registry or starts with X-", help: "check the spelling, or begin the key with X-", drops: false },
+        Rule { id: "LNT-005", code: None, title: "A name does not imitate letters of another alphabet", help: "check the name letter by letter: letters of several alphabets look alike", drops: false },
+        Rule { id: "LNT-006", code: None, title: "An envelope has no bidirectional controls", help: "the text may be shown in another order than it is written: read it escaped", drops: false },
+        Rule { id: "LNT-007", code: None, title: "An envelope has no invisible characters", help: "the text contains invisible characters: read it escaped", drops: false },
+        Rule { id: "LNT-008", code: None, title: "The scheme of an address is in the registry", help: "check the spelling, or register the scheme", drops: false },
+        Rule { id: "ADR-001", code: Some(ErrorCode::Format), title: "An address is not empty and has no control characters", help: "give a name such as CLAUDE or a URL such as claude://session/abc123", drops: false },
+        Rule { id: "ADR-002", code: None, title: "An address is a simple name or a URL; a program prints it as it read it", help: "", drops: false },
+        Rule { id: "ADR-003", code: Some(ErrorCode::Format), title: "An address of the form scheme://authority has an authority", help: "write scheme://authority/path", drops: false },
+        Rule { id: "ADR-004", code: Some(ErrorCode::Format), title: "An email: address has a local part and a domain", help: "write email:name@example.com", drops: false },
+        Rule { id: "ADR-005", code: Some(ErrorCode::Format), title: "A tel: address is a number", help: "write tel:+1-555-0100", drops: false },
+        Rule { id: "ADR-006", code: Some(ErrorCode::Format), title: "A URL has no white space", help: "write %20 for a space", drops: false },
+        Rule { id: "ADR-007", code: Some(ErrorCode::Format), title: "Two hex digits follow each percent sign in a URL", help: "write %25 for a percent sign", drops: false },
+        Rule { id: "ADR-008", code: None, title: "Configuration can extend the scheme registry", help: "", drops: false },
+        Rule { id: "ADR-009", code: Some(ErrorCode::Format), title: "A name or an address has no blank except the space, and no variation selector", help: "type the name again: it contains an invisible character", drops: false },
+        Rule { id: "ADR-010", code: Some(ErrorCode::Route), title: "A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name", help: "map the name to an address with crosstalk name NAME ADDRESS, or use a URL", drops: false },
+        Rule { id: "ADR-011", code: None, title: "The local table compares names by ADR-020; a loop in it gives no address", help: "map one of the names to a URL with crosstalk name NAME ADDRESS", drops: false },
+        Rule { id: "ADR-012", code: None, title: "A domain lists the addresses of a name in TXT records at _crosstalk-addr", help: "", drops: false },
+        Rule { id: "ADR-013", code: None, title: "A record is a URL; of several, a program chooses the first in the order of their bytes", help: "", drops: false },
+        Rule { id: "ADR-014", code: Some(ErrorCode::Timeout), title: "A look-up that fails for now does not mean that there is no address", help: "try again later", drops: false },
+        Rule { id: "ADR-015", code: None, title: "A program uses a found address byte for byte and leaves received names as they are", help: "", drops: false },
+        Rule { id: "ADR-020", code: None, title: "Names are the same by full case folding, URLs by folded scheme and host", help: "", drops: false },
+        Rule { id: "ADR-021", code: None, title: "A program flags a name that looks like another one and treats it as another party", help: "", drops: false },
+        Rule { id: "IDS-001", code: None, title: "A ULID is 26 characters of Crockford base32, not above 7ZZZZZZZZZZZZZZZZZZZZZZZZZ", help: "", drops: false },
+        Rule { id: "IDS-002", code: None, title: "A UUIDv7 is 36 characters, lower-case hex, version 7", help: "", drops: false },
+        Rule { id: "IDS-003", code: None, title: "Each id of a process is greater than the one before; their text order is their time order", help: "", drops: false },
+        Rule { id: "ERR-001", code: None, title: "There are eight error codes, each with an HTTP status and an exit code", help: "", drops: false },
+        Rule { id: "ERR-002", code: None, title: "A program answers a message that it rejects with an ERROR envelope", help: "", drops: false },
+        Rule { id: "ERR-003", code: None, title: "SYSTEM answers a message that could not be read", help: "", drops: false },
+        Rule { id: "ERR-004", code: None, title: "An ACK or NACK keeps thread, session and context and names its parent", help: "", drops: false },
+        Rule { id: "ERR-005", code: None, title: "A RESPOND keeps thread, session and context and names its parent", help: "", drops: false },
+        Rule { id: "CAN-001", code: None, title: "The canonical form has the direction, core headers in fixed order, unknown headers, META blocks, body digest", help: "", drops: false },
+        Rule { id: "CAN-002", code: None, title: "The canonical direction is [[S→R v1]]", help: "", drops: false },
+        Rule { id: "CAN-003", code: None, title: "A canonical line is name, colon, one space, value", help: "", drops: false },
+        Rule { id: "CAN-004", code: None, title: "The canonical form leaves out what hops write: audit, email, X-Route, an otherwise empty routing block, and sig", help: "", drops: false },
+        Rule { id: "CAN-005", code: None, title: "The canonical form covers unknown headers and META", help: "", drops: false },
+        Rule { id: "CAN-006", code: None, title: "The last canonical line is the SHA-256 of the body text, one LF after each line", help: "", drops: false },
+        Rule { id: "CAN-007", code: Some(ErrorCode::Format), title: "Only an envelope that passes the strict reading has a canonical form", help: "repair the text first: crosstalk fmt", drops: false },
+        Rule { id: "CAN-010", code: None, title: "Digest is the body digest of the canonical form", help: "", drops: false },
+        Rule { id: "CAN-011", code: None, title: "Words is the SHA-256 of the body text with each run of white space as one space", help: "", drops: false },
+        Rule { id: "CAN-012", code: None, title: "Marks is base64 of the first two bytes of each line's SHA-256", help: "", drops: false },
+        Rule { id: "CAN-013", code: None, title: "A body is intact, reflowed, truncated or altered", help: "", drops: false },
+        Rule { id: "SCN-001", code: Some(ErrorCode::Format), title: "A paste contains at least one envelope", help: "copy the text again, from the line [[SENDER→RECEIVER v1]] to [[END]]", drops: false },
+        Rule { id: "SCN-002", code: None, title: "A reader does not extract a message that is quoted inside another one", help: "", drops: false },
+        Rule { id: "SCN-003", code: Some(ErrorCode::Format), title: "A direction line before the [[END]] of another message is an error for both", help: "one of the two was cut off: copy each envelope to its [[END]]", drops: false },
+        Rule { id: "SCN-004", code: None, title: "A declared number of lines tells where the body ends", help: "", drops: false },
+        Rule { id: "SCN-005", code: None, title: "A reader reads several envelopes of one paste one by one", help: "", drops: false },
+        Rule { id: "SCN-006", code: None, title: "A reader reports an [[END]] without a beginning", help: "copy the message again from its first line", drops: false },
+        Rule { id: "PST-001", code: Some(ErrorCode::Format), title: "A reader removes a code fence around the envelope", help: "", drops: false },
+        Rule { id: "PST-002", code: Some(ErrorCode::Format), title: "A reader removes a uniform prefix such as >", help: "", drops: false },
+        Rule { id: "PST-003", code: Some(ErrorCode::Format), title: "A reader removes a uniform extra indent", help: "", drops: false },
+        Rule { id: "PST-004", code: Some(ErrorCode::Format), title: "A reader removes padding at the ends of lines", help: "", drops: false },
+        Rule { id: "PST-005", code: Some(ErrorCode::Format), title: "A reader reads a no-break space outside the body text as a space", help: "", drops: false },
+        Rule { id: "PST-006", code: Some(ErrorCode::Format), title: "A reader removes zero-width characters outside the body", help: "", drops: false },
+        Rule { id: "PST-007", code: Some(ErrorCode::Format), title: "A reader reads another arrow in the direction line as →", help: "write → or ->", drops: false },
+        Rule { id: "PST-008", code: Some(ErrorCode::Format), title: "A reader reads a reserved name in another case", help: "write the name in lower case", drops: false },
+        Rule { id: "PST-009", code: Some(ErrorCode::Format), title: "A reader removes Markdown around a name or a marker", help: "write the line without Markdown", drops: false },
+        Rule { id: "PST-010", code: Some(ErrorCode::Format), title: "A reader reads a body without indent", help: "indent each body line by two spaces", drops: false },
+        Rule { id: "PST-011", code: Some(ErrorCode::Format), title: "A reader reads an envelope whose line ends became spaces", help: "paste it inside a code fence: the line breaks of the body are lost", drops: false },
+        Rule { id: "PST-012", code: Some(ErrorCode::Format), title: "A reader joins a wrapped value", help: "", drops: false },
+        Rule { id: "PST-013", code: Some(ErrorCode::Format), title: "A reader reads a body on the line of its name", help: "write body: | and the text below it", drops: false },
+        Rule { id: "PST-014", code: Some(ErrorCode::Format), title: "A reader joins a flow or list over several lines", help: "write the list on one line: [\"a\", \"b\"]", drops: false },
+        Rule { id: "PST-015", code: Some(ErrorCode::Format), title: "A reader removes a comment after an id", help: "", drops: true },
+        Rule { id: "PST-016", code: Some(ErrorCode::Format), title: "A reader assumes sig: none for a missing sig: line", help: "", drops: false },
+        Rule { id: "PST-017", code: Some(ErrorCode::Format), title: "A reader leaves out text on the line of a marker", help: "", drops: true },
+        Rule { id: "PST-018", code: Some(ErrorCode::Format), title: "A reader keeps the first of two equal names", help: "keep one of the two lines", drops: true },
+        Rule { id: "PST-019", code: Some(ErrorCode::Format), title: "A reader reads an intent in another case", help: "write the intent in upper case", drops: false },
+        Rule { id: "PST-020", code: Some(ErrorCode::Format), title: "A reader resolves backslash escapes and HTML entities outside the body", help: "", drops: false },
+        Rule { id: "PST-021", code: Some(ErrorCode::Format), title: "A reader removes terminal escapes and stray control characters", help: "", drops: true },
+        Rule { id: "PST-022", code: Some(ErrorCode::Format), title: "A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end", help: "", drops: false },
+        Rule { id: "PST-023", code: Some(ErrorCode::Format), title: "A reader removes line numbers in front of the lines", help: "", drops: false },
+        Rule { id: "PST-024", code: Some(ErrorCode::Format), title: "A reader removes a frame around the lines", help: "", drops: false },
+        Rule { id: "PST-025", code: Some(ErrorCode::Format), title: "A reader reads a marker in another spelling", help: "write the marker exactly: [[SENDER→RECEIVER v1]], body: |, [[END]]", drops: false },
+        Rule { id: "PST-026", code: Some(ErrorCode::Format), title: "A reader leaves out an empty core header", help: "", drops: true },
+        Rule { id: "PST-027", code: Some(ErrorCode::Format), title: "A reader reports missing headers and reads the rest", help: "add the missing header", drops: false },
+        Rule { id: "PST-028", code: Some(ErrorCode::Format), title: "A reader reads a namespace in another case", help: "write the namespace in lower case", drops: false },
+        Rule { id: "PST-029", code: Some(ErrorCode::Format), title: "A reader completes a message whose end is known without [[END]]", help: "end each message with a line [[END]]", drops: false },
+        Rule { id: "TRN-001", code: None, title: "A file is UTF-8 text with one or several envelopes, named .crosstalk or .aict", help: "", drops: false },
+        Rule { id: "TRN-002", code: None, title: "A writer uses a fence with more backticks than any run inside", help: "", drops: false },
+        Rule { id: "TRN-003", code: Some(ErrorCode::Format), title: "Where one envelope is expected, a reader rejects a second one", help: "send one envelope at a time", drops: false },
+        Rule { id: "TRN-004", code: None, title: "With several envelopes the exit code is the largest one", help: "", drops: false },
+        Rule { id: "SIG-001", code: None, title: "The signed bytes are the preamble, the algorithm, the key id and the canonical form", help: "", drops: false },
+        Rule { id: "SIG-002", code: Some(ErrorCode::Unsupported), title: "The algorithm is ed25519 or secp256r1", help: "ask the sender to sign with ed25519", drops: false },
+        Rule { id: "SIG-003", code: None, title: "A verifier checks an ed25519 signature strictly", help: "", drops: false },
+        Rule { id: "SIG-004", code: None, title: "A secp256r1 signature is r and s, 64 bytes, over SHA-256", help: "", drops: false },
+        Rule { id: "SIG-005", code: Some(ErrorCode::Perm), title: "The record of the key decides the algorithm", help: "don't act on the text; ask the sender to send it again", drops: false },
+        Rule { id: "SIG-006", code: None, title: "A signer adds a message id and the integrity block", help: "", drops: false },
+        Rule { id: "SIG-007", code: Some(ErrorCode::Perm), title: "A signer does not replace a signature unless told to", help: "sign the original, or ask for the signature to be replaced", drops: false },
+        Rule { id: "SIG-010", code: Some(ErrorCode::Perm), title: "The signature fits the canonical form that ends with the declared digest", help: "don't act on the text; copy it again from where it is whole, or ask the sender to send it again with --with-key", drops: false },
+        Rule { id: "SIG-011", code: Some(ErrorCode::Perm), title: "An integrity block without a signature means that the signature was removed", help: "don't act on the text; ask the sender for the signed message", drops: false },
+        Rule { id: "SIG-012", code: Some(ErrorCode::Perm), title: "A verifier does not verify an envelope of which the reading left text out", help: "remove what the sender did not write, or copy the message again", drops: false },
+        Rule { id: "SIG-013", code: None, title: "A verifier tries at most 16 repaired heads", help: "", drops: false },
+        Rule { id: "SIG-014", code: None, title: "A verifier compares the body as received, then at most 64 repaired forms", help: "", drops: false },
+        Rule { id: "SIG-015", code: Some(ErrorCode::Perm), title: "A body that is not the signed one is damaged, and counts as unsigned", help: "ask the sender for the message again, or copy it inside a code fence", drops: false },
+        Rule { id: "SIG-016", code: None, title: "A verifier can offer a reflowed body as restored, but does not verify it", help: "", drops: false },
+        Rule { id: "SIG-017", code: None, title: "A program rebuilds what it shows as verified from the verified bytes", help: "", drops: false },
+        Rule { id: "SIG-020", code: Some(ErrorCode::Format), title: "A public key is written as its algorithm, :pk= and base64", help: "write ed25519:pk= and the 32 bytes of the key in base64", drops: false },
+        Rule { id: "SIG-021", code: Some(ErrorCode::Perm), title: "A program rejects a weak key, and a key in another encoding", help: "make a new key with crosstalk key new", drops: false },
+        Rule { id: "SIG-022", code: Some(ErrorCode::Perm), title: "A key on the deny list verifies nothing", help: "don't act on the text: this key vouches for nobody", drops: false },
+        Rule { id: "SIG-023", code: None, title: "A fingerprint is eight groups of five digits", help: "", drops: false },
+        Rule { id: "SIG-024", code: Some(ErrorCode::Format), title: "A did:key id contains the key", help: "write the id as did:key:z and the base58 text of the key", drops: false },
+        Rule { id: "SIG-030", code: None, title: "A verifier checks the rc1 form only on request; no program writes it", help: "", drops: false },
+        Rule { id: "TRU-001", code: None, title: "A verdict is one of eight words", help: "", drops: false },
+        Rule { id: "TRU-002", code: Some(ErrorCode::Perm), title: "Without a key, a verifier verifies nothing", help: "ask the sender for a message with meta: key, or pin the key with crosstalk trust pin", drops: false },
+        Rule { id: "TRU-003", code: None, title: "A key that comes with a message proves possession, and nothing else", help: "", drops: false },
+        Rule { id: "TRU-004", code: None, title: "A pin binds a key id to a key, and a sender to key ids", help: "", drops: false },
+        Rule { id: "TRU-005", code: Some(ErrorCode::Perm), title: "A message with another key for a known key id is not verified", help: "compare the fingerprints with the sender by voice, then pin the new key with --replace", drops: false },
+        Rule { id: "TRU-006", code: Some(ErrorCode::Perm), title: "A message of a known sender under another key id is not verified", help: "ask the sender by another way, then pin the key id for this sender", drops: false },
+        Rule { id: "TRU-007", code: Some(ErrorCode::Perm), title: "A distrusted key verifies nothing", help: "don't act on the text; if the distrust was a mistake, crosstalk trust remove forgets the key and everything about it", drops: false },
+        Rule { id: "TRU-008", code: Some(ErrorCode::Perm), title: "The Key-ID of a key block is the key id of the signature", help: "ask the sender to sign again with --with-key", drops: false },
+        Rule { id: "TRU-009", code: Some(ErrorCode::Perm), title: "A message of a sender who looks like a pinned one under another key id is not verified", help: "compare the names letter by letter, and ask the sender by another way", drops: false },
+        Rule { id: "TRU-010", code: Some(ErrorCode::Perm), title: "A rotation carries proofs by the old and the new key", help: "compare the fingerprints with the sender by voice, then pin the new key with --replace", drops: false },
+        Rule { id: "TRU-011", code: Some(ErrorCode::Perm), title: "A replaced key can sign until its grace period expires", help: "ask the sender to sign with the new key", drops: false },
+        Rule { id: "TRU-012", code: Some(ErrorCode::Perm), title: "A revoked key verifies nothing", help: "don't act on the text; ask the sender for their new key", drops: false },
+        Rule { id: "TRU-013", code: Some(ErrorCode::Perm), title: "Only the key itself or its successor revokes a key", help: "distrust the key by hand with crosstalk trust distrust", drops: false },
+        Rule { id: "TRU-020", code: None, title: "A domain vouches for keys in TXT records at _crosstalk-key", help: "", drops: false },
+        Rule { id: "TRU-021", code: Some(ErrorCode::Perm), title: "A domain without key records vouches for no key", help: "ask the sender to publish the key, or check without --dns against a pin", drops: false },
+        Rule { id: "TRU-022", code: Some(ErrorCode::Timeout), title: "A look-up that fails for now gives no verdict about the key", help: "try again later", drops: false },
+        Rule { id: "TRU-023", code: Some(ErrorCode::Perm), title: "A key that the domain does not list is not verified", help: "ask the sender which key is theirs; the domain lists another", drops: false },
+        Rule { id: "TRU-024", code: Some(ErrorCode::Perm), title: "If DNSSEC is required, an answer without it vouches for nothing", help: "ask the owner of the domain to sign the zone, or check without requiring DNSSEC", drops: false },
+        Rule { id: "TRU-025", code: None, title: "A program keeps a DNS answer no longer than its TTL", help: "", drops: false },
+        Rule { id: "TRU-026", code: Some(ErrorCode::Perm), title: "A domain vouches only for its own senders; another sender needs a pin", help: "ask the sender by another way, then pin the key id for this sender", drops: false },
+        Rule { id: "TRU-030", code: Some(ErrorCode::Format), title: "A trust file is TOML of the schema crosstalk.trust/1", help: "export it anew with crosstalk trust export", drops: false },
+        Rule { id: "RED-001", code: None, title: "A redaction replaces each find by the placeholder of its kind", help: "", drops: false },
+        Rule { id: "RED-002", code: None, title: "A redaction keeps the text around a find byte for byte; a second redaction changes nothing", help: "", drops: false },
+        Rule { id: "RED-003", code: None, title: "Look-alikes and invisible characters hide nothing from a redaction", help: "", drops: false },
+        Rule { id: "RED-004", code: None, title: "A redaction keeps dates, times, ids, digests, prices and numbers of orders and books", help: "", drops: false },
+        Rule { id: "RED-005", code: None, title: "A label stands on the same line, at most 40 characters before a number or 24 behind it", help: "", drops: false },
+        Rule { id: "RED-006", code: None, title: "Finds that overlap become one find; the longest determines its kind", help: "", drops: false },
+        Rule { id: "RED-010", code: None, title: "A redaction replaces a mail address by [EMAIL]", help: "", drops: false },
+        Rule { id: "RED-011", code: None, title: "A redaction replaces a phone number by [PHONE]", help: "", drops: false },
+        Rule { id: "RED-012", code: None, title: "A redaction replaces a card number by [CARD-XXXX-####] with its last four digits", help: "", drops: false },
+        Rule { id: "RED-013", code: None, title: "A redaction replaces an account number by [IBAN]", help: "", drops: false },
+        Rule { id: "RED-014", code: None, title: "A redaction replaces an IP address that names a machine by [IP]", help: "", drops: false },
+        Rule { id: "RED-015", code: None, title: "A redaction replaces a national number of a person by [NIN]", help: "", drops: false },
+        Rule { id: "RED-016", code: None, title: "A redaction replaces a name of the caller's list by [NAME]", help: "", drops: false },
+        Rule { id: "RED-020", code: None, title: "A redaction changes the body, user, context, unknown headers and free META values of an envelope", help: "", drops: false },
+        Rule { id: "RED-021", code: None, title: "A redacted envelope says PII: redacted and names the kinds in Redacted-Fields", help: "", drops: false },
+        Rule { id: "RED-022", code: None, title: "A redaction keeps addresses, ids, and what signers and hops write", help: "", drops: false },
+        Rule { id: "RED-023", code: Some(ErrorCode::Perm), title: "A program does not redact a signed envelope unless it may drop the signature", help: "redact before you sign, or drop the signature with --drop-signature and sign again", drops: false },
+        Rule { id: "RED-024", code: None, title: "A redaction keeps an envelope in which it finds nothing as it is", help: "", drops: false },
+        Rule { id: "HTP-001", code: None, title: "A relay accepts an envelope by POST /crosstalk/receive and answers with one", help: "post the envelope to /crosstalk/receive as text/plain; charset=utf-8", drops: false },
+        Rule { id: "HTP-002", code: Some(ErrorCode::Unsupported), title: "A request body has the right type, charset utf-8 and no encoding", help: "send text/plain; charset=utf-8 without compression", drops: false },
+        Rule { id: "HTP-003", code: Some(ErrorCode::Format), title: "A request body is one envelope, read strictly, within the limits", help: "check the text with `crosstalk lint` and send one envelope in each request", drops: false },
+        Rule { id: "HTP-004", code: None, title: "A rejection is an ERROR envelope, or a JSON object if the client asks for JSON", help: "", drops: false },
+        Rule { id: "HTP-005", code: None, title: "A rejection has the status of its code", help: "", drops: false },
+        Rule { id: "HTP-006", code: None, title: "The ERROR is from SYSTEM if the envelope could not be read, else from its receiver", help: "", drops: false },
+        Rule { id: "HTP-007", code: None, title: "A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to", help: "", drops: false },
+        Rule { id: "HTP-010", code: None, title: "A relay answers an accepted message with an ACK that has a receipt", help: "", drops: false },
+        Rule { id: "HTP-011", code: None, title: "A relay keeps an acknowledged message, and it can be found at once", help: "", drops: false },
+        Rule { id: "HTP-012", code: None, title: "The same message again gets the first answer, and is not delivered again", help: "", drops: false },
+        Rule { id: "HTP-013", code: Some(ErrorCode::Perm), title: "A relay rejects other content under an id that it has", help: "give the message an id of its own", drops: false },
+        Rule { id: "HTP-014", code: None, title: "Prefer: wait holds the answer until the RESPOND comes", help: "", drops: false },
+        Rule { id: "HTP-015", code: None, title: "A batch gets one answer for each of its pieces", help: "", drops: false },
+        Rule { id: "HTP-016", code: None, title: "A relay keeps ids as they are, and finds messages under their spelling", help: "", drops: false },
+        Rule { id: "HTP-020", code: Some(ErrorCode::Consent), title: "A relay applies the consent rules before it accepts a message", help: "ask for consent first, or remove what needs it", drops: false },
+        Rule { id: "HTP-021", code: Some(ErrorCode::Perm), title: "A relay rejects a REVOKE that is not verified", help: "sign the REVOKE with a key that is trusted", drops: false },
+        Rule { id: "HTP-022", code: Some(ErrorCode::Timeout), title: "A relay rejects a message after its deadline, and reports a deadline that passes", help: "send it with a later deadline", drops: false },
+        Rule { id: "HTP-023", code: Some(ErrorCode::Perm), title: "A closed conversation accepts only ACK, ERROR and REVOKE", help: "start a new thread", drops: false },
+        Rule { id: "HTP-024", code: Some(ErrorCode::Perm), title: "Only a party closes a conversation", help: "ask one of the parties to close it", drops: false },
+        Rule { id: "HTP-025", code: Some(ErrorCode::Perm), title: "A relay rejects an answer to a BROADCAST", help: "send a REQUEST of your own", drops: false },
+        Rule { id: "HTP-026", code: Some(ErrorCode::TooLarge), title: "A POLL or BROADCAST goes to each of its Targets once, at most 256", help: "send it in parts", drops: false },
+        Rule { id: "HTP-027", code: Some(ErrorCode::Route), title: "An ESCALATE goes to a person, with the thread so far", help: "address it to a human:// address", drops: false },
+        Rule { id: "HTP-028", code: Some(ErrorCode::Unsupported), title: "A HANDOFF goes to a receiver with the required capabilities, which becomes the steward", help: "ask the relay operator to assign the capabilities to the receiver, or hand over to a person", drops: false },
+        Rule { id: "HTP-029", code: None, title: "ACK and NACK of a recipient change the state of the delivery", help: "", drops: false },
+        Rule { id: "HTP-030", code: Some(ErrorCode::Perm), title: "Only the relay sends as SYSTEM, and no sender looks like a known one", help: "send under a name of your own", drops: false },
+        Rule { id: "HTP-031", code: None, title: "Any address has an inbox, which lists unacknowledged messages as JSON", help: "", drops: false },
+        Rule { id: "HTP-032", code: None, title: "An inbox is a file of envelopes unless the client asks for JSON", help: "", drops: false },
+        Rule { id: "HTP-033", code: None, title: "An inbox is a stream of events if the client asks for one", help: "", drops: false },
+        Rule { id: "HTP-034", code: None, title: "Reading an inbox consumes nothing, and a cursor skips nothing", help: "", drops: false },
+        Rule { id: "HTP-035", code: None, title: "With wait, a relay holds the answer until a message comes", help: "", drops: false },
+        Rule { id: "HTP-036", code: None, title: "POST /crosstalk/ack says which messages were read or acknowledged", help: "", drops: false },
+        Rule { id: "HTP-037", code: None, title: "The state of a delivery only moves forward, and the sender sees it", help: "", drops: false },
+        Rule { id: "HTP-038", code: Some(ErrorCode::Format), title: "A relay rejects parameters and bodies of another form", help: "see /openapi.json of the relay for the parameters", drops: false },
+        Rule { id: "HTP-040", code: None, title: "A message is found by its id", help: "", drops: false },
+        Rule { id: "HTP-041", code: None, title: "A thread is found by its id: as a tree, as a file, for people", help: "", drops: false },
+        Rule { id: "HTP-042", code: None, title: "A relay finds messages by their words", help: "", drops: false },
+        Rule { id: "HTP-043", code: None, title: "A relay says which address a name stands for", help: "", drops: false },
+        Rule { id: "HTP-044", code: None, title: "An agent has the capabilities that the operator assigned to it and that it offers", help: "", drops: false },
+        Rule { id: "HTP-045", code: None, title: "Messages that a person has to carry wait in the courier's queue", help: "", drops: false },
+        Rule { id: "HTP-046", code: Some(ErrorCode::Route), title: "A relay rejects a way of delivery that it does not have, and never replaces it", help: "leave X-Delivery out, or ask for a way that the relay has", drops: false },
+        Rule { id: "HTP-047", code: None, title: "A relay lists dead letters, and an administrator can queue them again", help: "", drops: false },
+        Rule { id: "HTP-048", code: None, title: "Only the granter and the recipients of a consent find it on record", help: "", drops: false },
+        Rule { id: "HTP-049", code: None, title: "A relay counts a poll for its parties; the initiator closes it once", help: "", drops: false },
+        Rule { id: "HTP-050", code: Some(ErrorCode::Format), title: "A relay accepts an attachment if its digest is right, and answers alike whether it had it or not", help: "send the bytes that the digest is of", drops: false },
+        Rule { id: "HTP-051", code: None, title: "A relay gives an attachment out as bytes, to callers who have access to it", help: "", drops: false },
+        Rule { id: "HTP-060", code: Some(ErrorCode::Perm), title: "A relay answers 401 without a valid credential where one is needed", help: "send a valid token as `Authorization: Bearer`", drops: false },
+        Rule { id: "HTP-061", code: Some(ErrorCode::Perm), title: "A credential sends and reads for its own addresses, and an agent's never for a person", help: "use a token for this address, or sign the message with a key that is pinned for it", drops: false },
+        Rule { id: "HTP-062", code: Some(ErrorCode::Perm), title: "A relay rejects a request with an unknown Host or Origin", help: "use a name of the relay that its configuration lists", drops: false },
+        Rule { id: "HTP-063", code: None, title: "An administrator creates, lists and revokes tokens; the secret is shown once", help: "", drops: false },
+        Rule { id: "HTP-064", code: Some(ErrorCode::Rate), title: "A relay answers too many requests with 429 and Retry-After", help: "wait as long as Retry-After says", drops: false },
+        Rule { id: "HTP-065", code: Some(ErrorCode::Rate), title: "A relay answers 503 with Retry-After if it cannot accept a message for now", help: "wait as long as Retry-After says, then send the same message again", drops: false },
+        Rule { id: "HTP-066", code: Some(ErrorCode::Timeout), title: "A relay ends a request that comes too slowly", help: "send the whole request at once", drops: false },
+        Rule { id: "HTP-067", code: Some(ErrorCode::Perm), title: "A monitor reads the metrics and nothing else; others but an administrator do not read them", help: "use the token of a monitor or an administrator", drops: false },
+        Rule { id: "HTP-070", code: None, title: "A hop is a meta: audit block with chained digests and a signature", help: "", drops: false },
+        Rule { id: "HTP-071", code: None, title: "A relay hands out the canonical form that it accepted, with its own hop", help: "", drops: false },
+        Rule { id: "HTP-072", code: None, title: "A relay adds itself to X-Route where there is one", help: "", drops: false },
+        Rule { id: "HTP-073", code: Some(ErrorCode::Route), title: "A relay rejects an envelope with 25 hops", help: "check the routes of the relays that its audit blocks name", drops: false },
+        Rule { id: "HTP-074", code: Some(ErrorCode::Perm), title: "The last hop proves which relay passed an envelope on", help: "", drops: false },
+        Rule { id: "HTP-080", code: None, title: "A domain names its relays in TXT records at _crosstalk", help: "", drops: false },
+        Rule { id: "HTP-081", code: None, title: "A relay tries other relays by priority, equal ones in random order", help: "", drops: false },
+        Rule { id: "HTP-082", code: Some(ErrorCode::Route), title: "A domain without a relay is final; a failed look-up is tried again", help: "check the domain of the address", drops: false },
+        Rule { id: "CON-001", code: Some(ErrorCode::Consent), title: "Personal data and sensitive scopes need an explicit consent", help: "ask for consent and write `Consent: explicit_yes_` and the time, or remove what needs it", drops: false },
+        Rule { id: "CON-002", code: Some(ErrorCode::Consent), title: "A program rejects a message with explicit_no", help: "ask for consent first, or remove what needs it", drops: false },
+        Rule { id: "CON-003", code: Some(ErrorCode::Consent), title: "An implicit consent is not enough for sensitive data", help: "ask for an explicit consent", drops: false },
+        Rule { id: "CON-004", code: Some(ErrorCode::Consent), title: "A consent in an unknown word permits nothing", help: "write explicit_yes and the time", drops: false },
+        Rule { id: "CON-005", code: Some(ErrorCode::Consent), title: "A program neither accepts nor hands out a message that has expired", help: "ask for it again", drops: false },
+        Rule { id: "CON-006", code: Some(ErrorCode::Format), title: "A program rejects an Expires that is not a time", help: "write it as 2026-12-31T23:59:59Z", drops: false },
+        Rule { id: "CON-007", code: Some(ErrorCode::Consent), title: "A consent with a time in the future is not valid yet", help: "write the time at which it was given", drops: false },
+        Rule { id: "CON-008", code: Some(ErrorCode::Consent), title: "A policy can require a signed consent for a scope", help: "sign the message with a trusted key", drops: false },
+        Rule { id: "CON-009", code: Some(ErrorCode::Consent), title: "A named jurisdiction requires what its profile says", help: "add what the provision in the rejection requires", drops: false },
+        Rule { id: "CON-010", code: Some(ErrorCode::Consent), title: "A policy can require an explicit consent for everything that leaves the organisation", help: "write an explicit consent into meta: privacy", drops: false },
+        Rule { id: "CON-011", code: Some(ErrorCode::Consent), title: "A program checks pii_redacted by searching for personal data", help: "remove the personal data, or ask for consent", drops: false },
+        Rule { id: "CON-012", code: Some(ErrorCode::Perm), title: "no_third_party keeps a message inside the organisation", help: "remove the policy, or bring the message there yourself", drops: false },
+        Rule { id: "CON-020", code: None, title: "A program records who granted which consent to whom, by which message, and how well verified", help: "", drops: false },
+        Rule { id: "CON-021", code: Some(ErrorCode::Consent), title: "A message is never wider than the consent that it names", help: "ask for consent to it, or remove what needs it", drops: false },
+        Rule { id: "CON-022", code: Some(ErrorCode::Consent), title: "A transferred consent never holds longer than the original", help: "write an Expires that is not later, or leave it out", drops: false },
+        Rule { id: "CON-023", code: Some(ErrorCode::Consent), title: "A transferred consent names the original", help: "name it in Original-Consent-ID", drops: false },
+        Rule { id: "CON-024", code: Some(ErrorCode::Consent), title: "Only the granter and the recipients of a consent rely on it or transfer it", help: "ask one of them to hand the conversation over", drops: false },
+        Rule { id: "CON-030", code: Some(ErrorCode::Consent), title: "A revoked consent permits nothing", help: "ask for a new one, under a name of its own", drops: false },
+        Rule { id: "CON-031", code: Some(ErrorCode::Perm), title: "A REVOKE of a consent or a permission is certainly from its sender", help: "sign it with a key that a person compared or that a domain vouches for", drops: false },
+        Rule { id: "CON-032", code: Some(ErrorCode::Perm), title: "Only the granter or a configured authority revokes a consent", help: "ask its granter to revoke it", drops: false },
+        Rule { id: "CON-033", code: Some(ErrorCode::Unsupported), title: "A permission is a token, by its name", help: "write `Permission: token:` and the name", drops: false },
+        Rule { id: "CON-034", code: None, title: "A REVOKE erases and cancels; a relay passes it on and confirms it", help: "", drops: false },
+        Rule { id: "CON-013", code: None, title: "A program erases sensitive texts soon after all recipients have them, unless they may be cached", help: "", drops: false },
+        Rule { id: "CON-014", code: Some(ErrorCode::TooLarge), title: "A message names at most 64 consents", help: "", drops: false },
+        Rule { id: "CON-060", code: None, title: "Recipients do not see a held message", help: "", drops: false },
+        Rule { id: "CON-061", code: None, title: "The ACK of a held message says so, and stays the same", help: "", drops: false },
+        Rule { id: "CON-062", code: None, title: "Only a person decides, with a token of their own, and not about their own message", help: "", drops: false },
+        Rule { id: "CON-063", code: None, title: "A relay lists held messages exactly as received, with their digests", help: "", drops: false },
+        Rule { id: "CON-064", code: None, title: "A relay accepts an approved message in the transaction that records the decision", help: "", drops: false },
+        Rule { id: "CON-065", code: None, title: "A decision is about exactly one message and is made once", help: "", drops: false },
+        Rule { id: "CON-066", code: None, title: "The sender of a refused message gets the reason", help: "", drops: false },
+        Rule { id: "CON-067", code: None, title: "An expired message cannot be approved", help: "", drops: false },
+        Rule { id: "POL-001", code: None, title: "meta: poll says how a POLL is counted", help: "", drops: false },
+        Rule { id: "POL-002", code: None, title: "The electorate is the addresses in Targets, each once", help: "", drops: false },
+        Rule { id: "POL-003", code: None, title: "A quorum is a number, a number of a number, or a percentage", help: "", drops: false },
+        Rule { id: "POL-004", code: None, title: "A poll whose deadline cannot be read has no outcome", help: "", drops: false },
+        Rule { id: "POL-005", code: None, title: "An answer is a RESPOND to the poll", help: "", drops: false },
+        Rule { id: "POL-006", code: None, title: "An answer is that of the voter who its sender is", help: "", drops: false },
+        Rule { id: "POL-010", code: None, title: "A ballot names its choice in the form of the type", help: "", drops: false },
+        Rule { id: "POL-011", code: None, title: "An abstention chooses nothing", help: "", drops: false },
+        Rule { id: "POL-012", code: None, title: "A counter reads prose as a ballot only if its first line says one thing", help: "", drops: false },
+        Rule { id: "POL-013", code: None, title: "A person can correct how an answer is read", help: "", drops: false },
+        Rule { id: "POL-020", code: None, title: "The last ballot of a voter before the deadline counts", help: "", drops: false },
+        Rule { id: "POL-021", code: None, title: "The same message counts once, and an id stands for one message", help: "", drops: false },
+        Rule { id: "POL-022", code: None, title: "An unsigned answer does not replace a signed one", help: "", drops: false },
+        Rule { id: "POL-023", code: None, title: "A counter lists every answer that does not count, with the reason", help: "", drops: false },
+        Rule { id: "POL-030", code: None, title: "Plurality, approval and score take the option with the most", help: "", drops: false },
+        Rule { id: "POL-031", code: None, title: "Majority is more than half, consensus is all, of the ballots that do not abstain", help: "", drops: false },
+        Rule { id: "POL-032", code: None, title: "A ranked poll is counted by the method of Schulze", help: "", drops: false },
+        Rule { id: "POL-033", code: None, title: "A tie has no outcome, or the option that is listed first", help: "", drops: false },
+        Rule { id: "POL-034", code: None, title: "Without an outcome, the reason says why", help: "", drops: false },
+        Rule { id: "POL-040", code: None, title: "A collation is JSON of the form crosstalk.poll/1", help: "", drops: false },
+        Rule { id: "POL-041", code: None, title: "A collation is an envelope to the initiator, with an id that follows from its content", help: "", drops: false },
+        Rule { id: "POL-042", code: None, title: "A counter leaves out what came later than a given time", help: "", drops: false },
+        Rule { id: "AUD-001", code: None, title: "An entry of the log is one line: kind, time, digests, message", help: "", drops: false },
+        Rule { id: "AUD-002", code: None, title: "A leaf has the salted digest of the detail of its entry", help: "", drops: false },
+        Rule { id: "AUD-003", code: None, title: "The log has an entry for each token that is created or revoked", help: "", drops: false },
+        Rule { id: "AUD-010", code: None, title: "The root is the Merkle tree hash of RFC 6962", help: "", drops: false },
+        Rule { id: "AUD-011", code: None, title: "An entry is proved by its path to the root", help: "", drops: false },
+        Rule { id: "AUD-012", code: None, title: "A log extends what it was, or was cut or rewritten", help: "", drops: false },
+        Rule { id: "AUD-020", code: None, title: "A checkpoint is a signed note: origin, size, root", help: "", drops: false },
+        Rule { id: "AUD-021", code: None, title: "The public key of a log is name+hash+key", help: "", drops: false },
+        Rule { id: "AUD-030", code: None, title: "A receipt proves that a relay accepted a message", help: "", drops: false },
+        Rule { id: "AUD-040", code: None, title: "A verifier checks a bundle without the relay", help: "", drops: false },
+        Rule { id: "AUD-041", code: None, title: "A part of a log has a proof for each entry", help: "", drops: false },
+        Rule { id: "AUD-042", code: None, title: "An older checkpoint shows whether a log was rewritten or cut", help: "", drops: false },
+        Rule { id: "AUD-050", code: None, title: "The hops of a message are a chain", help: "", drops: false },
+        Rule { id: "AUD-051", code: None, title: "A hop of a relay with a log names the entry, and its digest covers it", help: "", drops: false },
     ];
+
+    /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
+    pub const NOT_UTF8: Rule = TABLE[0];
+
+    /// ENV-003: An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029.
+    pub const FORBIDDEN_CHARACTER: Rule = TABLE[2];
+
+    /// ENV-010: The first line is \[\[SENDER→RECEIVER v1\]\].
+    pub const DIRECTION_MALFORMED: Rule = TABLE[4];
+
+    /// ENV-011: The direction line has exactly one arrow, → or ->.
+    pub const DIRECTION_ARROW: Rule = TABLE[5];
+
+    /// ENV-012: Sender and receiver are not empty and begin with a visible character.
+    pub const DIRECTION_PARTY: Rule = TABLE[6];
+
+    /// ENV-013: The version is v1; no other version is supported.
+    pub const VERSION_UNSUPPORTED: Rule = TABLE[7];
+
+    /// ENV-020: Each line of the head is Name: value, with the name at column 0.
+    pub const HEADER_MALFORMED: Rule = TABLE[8];
+
+    /// ENV-021: A reserved name is written in lower case.
+    pub const RESERVED_CASE: Rule = TABLE[9];
+
+    /// ENV-022: A header occurs once, without regard to case.
+    pub const HEADER_DUPLICATE: Rule = TABLE[10];
+
+    /// ENV-023: A core header that is present has a value.
+    pub const HEADER_EMPTY: Rule = TABLE[11];
+
+    /// ENV-024: An envelope has a session or a thread.
+    pub const SESSION_OR_THREAD: Rule = TABLE[12];
+
+    /// ENV-025: An envelope has user, context and intent, except a v1.0 response.
+    pub const HEADER_MISSING: Rule = TABLE[13];
+
+    /// ENV-027: No core header follows the first META block.
+    pub const CORE_IN_BLOCK: Rule = TABLE[15];
+
+    /// ENV-028: A session is a time, to the hour or finer, and a word; a reader keeps other spellings.
+    pub const SESSION_SPELLING: Rule = TABLE[16];
+
+    /// ENV-030: A META block opens with meta: and a lower-case namespace.
+    pub const NAMESPACE_MALFORMED: Rule = TABLE[17];
+
+    /// ENV-031: A key occurs once in its block, without regard to case.
+    pub const KEY_DUPLICATE: Rule = TABLE[18];
+
+    /// ENV-032: A namespace occurs once; audit and email may repeat.
+    pub const NAMESPACE_DUPLICATE: Rule = TABLE[19];
+
+    /// ENV-040: The body opens with body: or response: and the value |.
+    pub const BODY_MARK: Rule = TABLE[22];
+
+    /// ENV-041: An envelope has a body.
+    pub const BODY_MISSING: Rule = TABLE[23];
+
+    /// ENV-042: A body line is empty or starts with two spaces or a tab.
+    pub const BODY_INDENT: Rule = TABLE[24];
+
+    /// ENV-050: One sig: line follows the body; a v1.0 response may have none.
+    pub const SIG_MISSING: Rule = TABLE[26];
+
+    /// ENV-051: The value of sig: is none or algorithm:pkid=key-id;sig=base64.
+    pub const SIG_MALFORMED: Rule = TABLE[27];
+
+    /// ENV-052: An envelope ends with \[\[END\]\].
+    pub const END_MISSING: Rule = TABLE[28];
+
+    /// ENV-053: Nothing stands between sig: and \[\[END\]\], and nothing follows \[\[END\]\].
+    pub const TEXT_AFTER_END: Rule = TABLE[29];
+
+    /// ENV-060: An envelope has at most 1 MiB, before and after NFC.
+    pub const ENVELOPE_TOO_LARGE: Rule = TABLE[30];
+
+    /// ENV-061: A line has at most 64 KiB.
+    pub const LINE_TOO_LONG: Rule = TABLE[31];
+
+    /// ENV-062: The head has at most 256 headers, META lines and keys.
+    pub const TOO_MANY_HEADERS: Rule = TABLE[32];
+
+    /// ENV-063: A paste or file has at most 64 MiB and 65,536 envelopes.
+    pub const PASTE_TOO_LARGE: Rule = TABLE[33];
+
+    /// INT-002: A reader keeps a legacy intent as written and treats it as a core intent.
+    pub const INTENT_LEGACY: Rule = TABLE[40];
+
+    /// INT-003: A reader keeps and passes on an unknown intent.
+    pub const INTENT_UNKNOWN: Rule = TABLE[41];
+
+    /// INT-010: A RESPOND, ACK or NACK with a message id names its parent.
+    pub const PARENT_MISSING: Rule = TABLE[42];
+
+    /// INT-011: An ERROR has meta: error with a code of the taxonomy.
+    pub const ERROR_CODE_MISSING: Rule = TABLE[43];
+
+    /// INT-012: A REVOKE is signed.
+    pub const REVOKE_UNSIGNED: Rule = TABLE[44];
+
+    /// INT-013: A POLL names its Targets in meta: routing.
+    pub const POLL_WITHOUT_TARGETS: Rule = TABLE[45];
+
+    /// INT-014: An ESCALATE gives a reason, in meta: escalation or in its body.
+    pub const ESCALATE_WITHOUT_REASON: Rule = TABLE[46];
+
+    /// INT-015: A HANDOFF states what is needed, in X-Capabilities-Required or in its body.
+    pub const HANDOFF_WITHOUT_REQUIREMENTS: Rule = TABLE[47];
+
+    /// INT-016: A BROADCAST expects no answer.
+    pub const BROADCAST_WANTS_ANSWER: Rule = TABLE[48];
+
+    /// INT-018: A REQUEST has a body that is not empty.
+    pub const REQUEST_EMPTY: Rule = TABLE[50];
+
+    /// MET-001: A value may be a YAML or JSON flow on one line.
+    pub const FLOW_MALFORMED: Rule = TABLE[51];
+
+    /// MET-002: A known key has a value of its type; a reader keeps other values.
+    pub const VALUE_TYPE: Rule = TABLE[52];
+
+    /// MET-012: meta: attachments lists A1, A2 … with type, name, digest, and data when embedded.
+    pub const META_ATTACHMENTS: Rule = TABLE[55];
+
+    /// MET-013: The bytes of an attachment have its digest.
+    pub const ATTACHMENT_DIGEST: Rule = TABLE[56];
+
+    /// MET-023: meta: key carries a public key; a denied key identifies nobody.
+    pub const META_KEY: Rule = TABLE[66];
+
+    /// LNT-001: An id is a ULID or a UUIDv7; a reader keeps other ids.
+    pub const ID_FORM: Rule = TABLE[69];
+
+    /// LNT-002: A META key is in PascalCase or starts with X-.
+    pub const KEY_STYLE: Rule = TABLE[70];
+
+    /// LNT-003: A namespace is in the registry or starts with custom-.
+    pub const NAMESPACE_UNKNOWN: Rule = TABLE[71];
+
+    /// LNT-004: A key of a known namespace is in the registry or starts with X-.
+    pub const KEY_UNKNOWN: Rule = TABLE[72];
+
+    /// LNT-005: A name does not imitate letters of another alphabet.
+    pub const LOOK_ALIKE: Rule = TABLE[73];
+
+    /// LNT-006: An envelope has no bidirectional controls.
+    pub const BIDI_CONTROL: Rule = TABLE[74];
+
+    /// LNT-007: An envelope has no invisible characters.
+    pub const INVISIBLE: Rule = TABLE[75];
+
+    /// LNT-008: The scheme of an address is in the registry.
+    pub const SCHEME_UNKNOWN: Rule = TABLE[76];
+
+    /// ADR-001: An address is not empty and has no control characters.
+    pub const ADDRESS_EMPTY: Rule = TABLE[77];
+
+    /// ADR-003: An address of the form scheme://authority has an authority.
+    pub const ADDRESS_AUTHORITY: Rule = TABLE[79];
+
+    /// ADR-004: An email: address has a local part and a domain.
+    pub const ADDRESS_MAIL: Rule = TABLE[80];
+
+    /// ADR-005: A tel: address is a number.
+    pub const ADDRESS_PHONE: Rule = TABLE[81];
+
+    /// ADR-006: A URL has no white space.
+    pub const ADDRESS_SPACE: Rule = TABLE[82];
+
+    /// ADR-007: Two hex digits follow each percent sign in a URL.
+    pub const ADDRESS_PERCENT: Rule = TABLE[83];
+
+    /// ADR-009: A name or an address has no blank except the space, and no variation selector.
+    pub const ADDRESS_UNSEEN: Rule = TABLE[85];
+
+    /// ADR-010: A program looks a name up in the local table, on request in the DNS, and otherwise keeps the name.
+    pub const RESOLVE_ORDER: Rule = TABLE[86];
+
+    /// ADR-014: A look-up that fails for now does not mean that there is no address.
+    pub const NAME_UNAVAILABLE: Rule = TABLE[90];
+
+    /// CAN-007: Only an envelope that passes the strict reading has a canonical form.
+    pub const CANONICAL_STRICT: Rule = TABLE[108];
+
+    /// SCN-001: A paste contains at least one envelope.
+    pub const NO_ENVELOPE: Rule = TABLE[113];
+
+    /// SCN-002: A reader does not extract a message that is quoted inside another one.
+    pub const QUOTED_INSIDE: Rule = TABLE[114];
+
+    /// SCN-003: A direction line before the \[\[END\]\] of another message is an error for both.
+    pub const DIRECTION_INSIDE: Rule = TABLE[115];
+
+    /// SCN-006: A reader reports an \[\[END\]\] without a beginning.
+    pub const STRAY_END: Rule = TABLE[118];
+
+    /// PST-001: A reader removes a code fence around the envelope.
+    pub const CODE_FENCE: Rule = TABLE[119];
+
+    /// PST-002: A reader removes a uniform prefix such as >.
+    pub const QUOTE_PREFIX: Rule = TABLE[120];
+
+    /// PST-003: A reader removes a uniform extra indent.
+    pub const EXTRA_INDENT: Rule = TABLE[121];
+
+    /// PST-004: A reader removes padding at the ends of lines.
+    pub const PADDING: Rule = TABLE[122];
+
+    /// PST-005: A reader reads a no-break space outside the body text as a space.
+    pub const NBSP: Rule = TABLE[123];
+
+    /// PST-006: A reader removes zero-width characters outside the body.
+    pub const ZERO_WIDTH: Rule = TABLE[124];
+
+    /// PST-007: A reader reads another arrow in the direction line as →.
+    pub const ARROW: Rule = TABLE[125];
+
+    /// PST-008: A reader reads a reserved name in another case.
+    pub const NAME_CASE: Rule = TABLE[126];
+
+    /// PST-009: A reader removes Markdown around a name or a marker.
+    pub const MARKDOWN: Rule = TABLE[127];
+
+    /// PST-010: A reader reads a body without indent.
+    pub const BODY_UNINDENTED: Rule = TABLE[128];
+
+    /// PST-011: A reader reads an envelope whose line ends became spaces.
+    pub const COLLAPSED: Rule = TABLE[129];
+
+    /// PST-012: A reader joins a wrapped value.
+    pub const WRAPPED: Rule = TABLE[130];
+
+    /// PST-013: A reader reads a body on the line of its name.
+    pub const INLINE_BODY: Rule = TABLE[131];
+
+    /// PST-014: A reader joins a flow or list over several lines.
+    pub const FLOW_LINES: Rule = TABLE[132];
+
+    /// PST-015: A reader removes a comment after an id.
+    pub const ID_COMMENT: Rule = TABLE[133];
+
+    /// PST-016: A reader assumes sig: none for a missing sig: line.
+    pub const SIG_ADDED: Rule = TABLE[134];
+
+    /// PST-017: A reader leaves out text on the line of a marker.
+    pub const TEXT_AROUND: Rule = TABLE[135];
+
+    /// PST-018: A reader keeps the first of two equal names.
+    pub const DUPLICATE_DROPPED: Rule = TABLE[136];
+
+    /// PST-019: A reader reads an intent in another case.
+    pub const INTENT_CASE: Rule = TABLE[137];
+
+    /// PST-020: A reader resolves backslash escapes and HTML entities outside the body.
+    pub const ESCAPES: Rule = TABLE[138];
+
+    /// PST-021: A reader removes terminal escapes and stray control characters.
+    pub const CONTROLS: Rule = TABLE[139];
+
+    /// PST-022: A reader reads a lone CR, or U+2028 or U+2029 in the body, as a line end.
+    pub const LINE_SEPARATORS: Rule = TABLE[140];
+
+    /// PST-023: A reader removes line numbers in front of the lines.
+    pub const LINE_NUMBERS: Rule = TABLE[141];
+
+    /// PST-024: A reader removes a frame around the lines.
+    pub const BOX: Rule = TABLE[142];
+
+    /// PST-025: A reader reads a marker in another spelling.
+    pub const MARKER_SPELLING: Rule = TABLE[143];
+
+    /// PST-026: A reader leaves out an empty core header.
+    pub const EMPTY_DROPPED: Rule = TABLE[144];
+
+    /// PST-027: A reader reports missing headers and reads the rest.
+    pub const HEADERS_LACKING: Rule = TABLE[145];
+
+    /// PST-028: A reader reads a namespace in another case.
+    pub const NAMESPACE_CASE: Rule = TABLE[146];
+
+    /// PST-029: A reader completes a message whose end is known without \[\[END\]\].
+    pub const END_ADDED: Rule = TABLE[147];
+
+    /// TRN-003: Where one envelope is expected, a reader rejects a second one.
+    pub const ONE_PER_REQUEST: Rule = TABLE[150];
+
+    /// SIG-002: The algorithm is ed25519 or secp256r1.
+    pub const ALGORITHM_UNKNOWN: Rule = TABLE[153];
+
+    /// SIG-005: The record of the key decides the algorithm.
+    pub const ALGORITHM_OF_KEY: Rule = TABLE[156];
+
+    /// SIG-007: A signer does not replace a signature unless told to.
+    pub const SIGNED_ALREADY: Rule = TABLE[158];
+
+    /// SIG-010: The signature fits the canonical form that ends with the declared digest.
+    pub const SIGNATURE_UNFIT: Rule = TABLE[159];
+
+    /// SIG-011: An integrity block without a signature means that the signature was removed.
+    pub const SIGNATURE_STRIPPED: Rule = TABLE[160];
+
+    /// SIG-012: A verifier does not verify an envelope of which the reading left text out.
+    pub const CONTENT_DROPPED: Rule = TABLE[161];
+
+    /// SIG-015: A body that is not the signed one is damaged, and counts as unsigned.
+    pub const BODY_DAMAGED: Rule = TABLE[164];
+
+    /// SIG-020: A public key is written as its algorithm, :pk= and base64.
+    pub const KEY_MALFORMED: Rule = TABLE[167];
+
+    /// SIG-021: A program rejects a weak key, and a key in another encoding.
+    pub const KEY_WEAK: Rule = TABLE[168];
+
+    /// SIG-022: A key on the deny list verifies nothing.
+    pub const KEY_DENIED: Rule = TABLE[169];
+
+    /// SIG-024: A did:key id contains the key.
+    pub const DID_KEY: Rule = TABLE[171];
+
+    /// SIG-030: A verifier checks the rc1 form only on request; no program writes it.
+    pub const RC1: Rule = TABLE[172];
+
+    /// TRU-001: A verdict is one of eight words.
+    pub const VERDICT: Rule = TABLE[173];
+
+    /// TRU-002: Without a key, a verifier verifies nothing.
+    pub const NO_KEY: Rule = TABLE[174];
+
+    /// TRU-003: A key that comes with a message proves possession, and nothing else.
+    pub const FIRST_CONTACT: Rule = TABLE[175];
+
+    /// TRU-005: A message with another key for a known key id is not verified.
+    pub const KEY_CHANGED: Rule = TABLE[177];
+
+    /// TRU-006: A message of a known sender under another key id is not verified.
+    pub const SENDER_CHANGED: Rule = TABLE[178];
+
+    /// TRU-007: A distrusted key verifies nothing.
+    pub const KEY_DISTRUSTED: Rule = TABLE[179];
+
+    /// TRU-008: The Key-ID of a key block is the key id of the signature.
+    pub const KEY_BLOCK: Rule = TABLE[180];
+
+    /// TRU-009: A message of a sender who looks like a pinned one under another key id is not verified.
+    pub const SENDER_LOOKS_LIKE: Rule = TABLE[181];
+
+    /// TRU-010: A rotation carries proofs by the old and the new key.
+    pub const ROTATION: Rule = TABLE[182];
+
+    /// TRU-011: A replaced key can sign until its grace period expires.
+    pub const KEY_REPLACED: Rule = TABLE[183];
+
+    /// TRU-012: A revoked key verifies nothing.
+    pub const KEY_REVOKED: Rule = TABLE[184];
+
+    /// TRU-013: Only the key itself or its successor revokes a key.
+    pub const REVOCATION_UNPROVEN: Rule = TABLE[185];
+
+    /// TRU-021: A domain without key records vouches for no key.
+    pub const DNS_ABSENT: Rule = TABLE[187];
+
+    /// TRU-022: A look-up that fails for now gives no verdict about the key.
+    pub const DNS_UNAVAILABLE: Rule = TABLE[188];
+
+    /// TRU-023: A key that the domain does not list is not verified.
+    pub const DNS_OTHER_KEY: Rule = TABLE[189];
+
+    /// TRU-024: If DNSSEC is required, an answer without it vouches for nothing.
+    pub const DNSSEC_REQUIRED: Rule = TABLE[190];
+
+    /// TRU-026: A domain vouches only for its own senders; another sender needs a pin.
+    pub const SENDER_UNBOUND: Rule = TABLE[192];
+
+    /// TRU-030: A trust file is TOML of the schema crosstalk.trust/1.
+    pub const TRUST_FILE: Rule = TABLE[193];
+
+    /// RED-023: A program does not redact a signed envelope unless it may drop the signature.
+    pub const REDACTION_SIGNED: Rule = TABLE[210];
+
+    /// HTP-001: A relay accepts an envelope by POST /crosstalk/receive and answers with one.
+    pub const HTTP_RECEIVE: Rule = TABLE[212];
+
+    /// HTP-002: A request body has the right type, charset utf-8 and no encoding.
+    pub const HTTP_MEDIA_TYPE: Rule = TABLE[213];
+
+    /// HTP-003: A request body is one envelope, read strictly, within the limits.
+    pub const HTTP_ONE_ENVELOPE: Rule = TABLE[214];
+
+    /// HTP-004: A rejection is an ERROR envelope, or a JSON object if the client asks for JSON.
+    pub const HTTP_REFUSAL: Rule = TABLE[215];
+
+    /// HTP-005: A rejection has the status of its code.
+    pub const HTTP_STATUS: Rule = TABLE[216];
+
+    /// HTP-006: The ERROR is from SYSTEM if the envelope could not be read, else from its receiver.
+    pub const HTTP_SYSTEM_ANSWERS: Rule = TABLE[217];
+
+    /// HTP-007: A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to.
+    pub const HTTP_JSON: Rule = TABLE[218];
+
+    /// HTP-010: A relay answers an accepted message with an ACK that has a receipt.
+    pub const HTTP_RECEIPT: Rule = TABLE[219];
+
+    /// HTP-011: A relay keeps an acknowledged message, and it can be found at once.
+    pub const HTTP_DURABLE: Rule = TABLE[220];
+
+    /// HTP-012: The same message again gets the first answer, and is not delivered again.
+    pub const HTTP_REPLAY: Rule = TABLE[221];
+
+    /// HTP-013: A relay rejects other content under an id that it has.
+    pub const HTTP_ID_TAKEN: Rule = TABLE[222];
+
+    /// HTP-014: Prefer: wait holds the answer until the RESPOND comes.
+    pub const HTTP_PREFER_WAIT: Rule = TABLE[223];
+
+    /// HTP-015: A batch gets one answer for each of its pieces.
+    pub const HTTP_BATCH: Rule = TABLE[224];
+
+    /// HTP-016: A relay keeps ids as they are, and finds messages under their spelling.
+    pub const HTTP_IDS: Rule = TABLE[225];
+
+    /// HTP-020: A relay applies the consent rules before it accepts a message.
+    pub const HTTP_NO_CONSENT: Rule = TABLE[226];
+
+    /// HTP-021: A relay rejects a REVOKE that is not verified.
+    pub const HTTP_REVOKE_UNVERIFIED: Rule = TABLE[227];
+
+    /// HTP-022: A relay rejects a message after its deadline, and reports a deadline that passes.
+    pub const HTTP_DEADLINE: Rule = TABLE[228];
+
+    /// HTP-023: A closed conversation accepts only ACK, ERROR and REVOKE.
+    pub const HTTP_CLOSED: Rule = TABLE[229];
+
+    /// HTP-024: Only a party closes a conversation.
+    pub const HTTP_CLOSE_BY_PARTY: Rule = TABLE[230];
+
+    /// HTP-025: A relay rejects an answer to a BROADCAST.
+    pub const HTTP_BROADCAST_ANSWER: Rule = TABLE[231];
+
+    /// HTP-026: A POLL or BROADCAST goes to each of its Targets once, at most 256.
+    pub const HTTP_TARGETS: Rule = TABLE[232];
+
+    /// HTP-027: An ESCALATE goes to a person, with the thread so far.
+    pub const HTTP_ESCALATE_TO_PERSON: Rule = TABLE[233];
+
+    /// HTP-028: A HANDOFF goes to a receiver with the required capabilities, which becomes the steward.
+    pub const HTTP_HANDOFF_CAPABLE: Rule = TABLE[234];
+
+    /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
+    pub const HTTP_ACK_STATE: Rule = TABLE[235];
+
+    /// HTP-030: Only the relay sends as SYSTEM, and no sender looks like a known one.
+    pub const HTTP_SYSTEM_SENDER: Rule = TABLE[236];
+
+    /// HTP-031: Any address has an inbox, which lists unacknowledged messages as JSON.
+    pub const HTTP_INBOX: Rule = TABLE[237];
+
+    /// HTP-032: An inbox is a file of envelopes unless the client asks for JSON.
+    pub const HTTP_INBOX_TEXT: Rule = TABLE[238];
+
+    /// HTP-033: An inbox is a stream of events if the client asks for one.
+    pub const HTTP_INBOX_STREAM: Rule = TABLE[239];
+
+    /// HTP-034: Reading an inbox consumes nothing, and a cursor skips nothing.
+    pub const HTTP_INBOX_CURSOR: Rule = TABLE[240];
+
+    /// HTP-035: With wait, a relay holds the answer until a message comes.
+    pub const HTTP_INBOX_WAIT: Rule = TABLE[241];
+
+    /// HTP-036: POST /crosstalk/ack says which messages were read or acknowledged.
+    pub const HTTP_ACK: Rule = TABLE[242];
+
+    /// HTP-037: The state of a delivery only moves forward, and the sender sees it.
+    pub const HTTP_STATES: Rule = TABLE[243];
+
+    /// HTP-038: A relay rejects parameters and bodies of another form.
+    pub const HTTP_PARAMETERS: Rule = TABLE[244];
+
+    /// HTP-040: A message is found by its id.
+    pub const HTTP_MESSAGE: Rule = TABLE[245];
+
+    /// HTP-041: A thread is found by its id: as a tree, as a file, for people.
+    pub const HTTP_THREAD: Rule = TABLE[246];
+
+    /// HTP-042: A relay finds messages by their words.
+    pub const HTTP_SEARCH: Rule = TABLE[247];
+
+    /// HTP-043: A relay says which address a name stands for.
+    pub const HTTP_RESOLVE: Rule = TABLE[248];
+
+    /// HTP-044: An agent has the capabilities that the operator assigned to it and that it offers.
+    pub const HTTP_AGENTS: Rule = TABLE[249];
+
+    /// HTP-045: Messages that a person has to carry wait in the courier's queue.
+    pub const HTTP_COURIER: Rule = TABLE[250];
+
+    /// HTP-046: A relay rejects a way of delivery that it does not have, and never replaces it.
+    pub const HTTP_DELIVERY_WAY: Rule = TABLE[251];
+
+    /// HTP-047: A relay lists dead letters, and an administrator can queue them again.
+    pub const HTTP_DEAD_LETTERS: Rule = TABLE[252];
+
+    /// HTP-048: Only the granter and the recipients of a consent find it on record.
+    pub const HTTP_CONSENTS: Rule = TABLE[253];
+
+    /// HTP-049: A relay counts a poll for its parties; the initiator closes it once.
+    pub const HTTP_POLLS: Rule = TABLE[254];
+
+    /// HTP-050: A relay accepts an attachment if its digest is right, and answers alike whether it had it or not.
+    pub const HTTP_BLOB_PUT: Rule = TABLE[255];
+
+    /// HTP-051: A relay gives an attachment out as bytes, to callers who have access to it.
+    pub const HTTP_BLOB_GET: Rule = TABLE[256];
+
+    /// HTP-060: A relay answers 401 without a valid credential where one is needed.
+    pub const HTTP_CREDENTIAL: Rule = TABLE[257];
+
+    /// HTP-061: A credential sends and reads for its own addresses, and an agent's never for a person.
+    pub const HTTP_SPEAKS_FOR: Rule = TABLE[258];
+
+    /// HTP-062: A relay rejects a request with an unknown Host or Origin.
+    pub const HTTP_HOST_ORIGIN: Rule = TABLE[259];
+
+    /// HTP-063: An administrator creates, lists and revokes tokens; the secret is shown once.
+    pub const HTTP_TOKENS: Rule = TABLE[260];
+
+    /// HTP-064: A relay answers too many requests with 429 and Retry-After.
+    pub const HTTP_RATE: Rule = TABLE[261];
+
+    /// HTP-065: A relay answers 503 with Retry-After if it cannot accept a message for now.
+    pub const HTTP_FOR_NOW: Rule = TABLE[262];
+
+    /// HTP-066: A relay ends a request that comes too slowly.
+    pub const HTTP_SLOW: Rule = TABLE[263];
+
+    /// HTP-067: A monitor reads the metrics and nothing else; others but an administrator do not read them.
+    pub const HTTP_METRICS: Rule = TABLE[264];
+
+    /// HTP-071: A relay hands out the canonical form that it accepted, with its own hop.
+    pub const HTTP_HANDED_OUT: Rule = TABLE[266];
+
+    /// HTP-072: A relay adds itself to X-Route where there is one.
+    pub const HTTP_ROUTE_EXTENDED: Rule = TABLE[267];
+
+    /// HTP-073: A relay rejects an envelope with 25 hops.
+    pub const HTTP_HOP_LIMIT: Rule = TABLE[268];
+
+    /// HTP-074: The last hop proves which relay passed an envelope on.
+    pub const HTTP_HOP_PROOF: Rule = TABLE[269];
+
+    /// CON-001: Personal data and sensitive scopes need an explicit consent.
+    pub const CONSENT_MISSING: Rule = TABLE[273];
+
+    /// CON-002: A program rejects a message with explicit_no.
+    pub const CONSENT_DENIED: Rule = TABLE[274];
+
+    /// CON-003: An implicit consent is not enough for sensitive data.
+    pub const CONSENT_IMPLICIT: Rule = TABLE[275];
+
+    /// CON-004: A consent in an unknown word permits nothing.
+    pub const CONSENT_UNKNOWN: Rule = TABLE[276];
+
+    /// CON-005: A program neither accepts nor hands out a message that has expired.
+    pub const CONSENT_OVER: Rule = TABLE[277];
+
+    /// CON-006: A program rejects an Expires that is not a time.
+    pub const CONSENT_UNCLEAR_END: Rule = TABLE[278];
+
+    /// CON-007: A consent with a time in the future is not valid yet.
+    pub const CONSENT_NOT_YET: Rule = TABLE[279];
+
+    /// CON-008: A policy can require a signed consent for a scope.
+    pub const CONSENT_SIGNED: Rule = TABLE[280];
+
+    /// CON-009: A named jurisdiction requires what its profile says.
+    pub const CONSENT_JURISDICTION: Rule = TABLE[281];
+
+    /// CON-010: A policy can require an explicit consent for everything that leaves the organisation.
+    pub const CONSENT_BORDER: Rule = TABLE[282];
+
+    /// CON-011: A program checks pii_redacted by searching for personal data.
+    pub const CONSENT_REDACTED: Rule = TABLE[283];
+
+    /// CON-012: no_third_party keeps a message inside the organisation.
+    pub const CONSENT_THIRD_PARTY: Rule = TABLE[284];
+
+    /// CON-021: A message is never wider than the consent that it names.
+    pub const CONSENT_WIDER: Rule = TABLE[286];
+
+    /// CON-022: A transferred consent never holds longer than the original.
+    pub const CONSENT_LONGER: Rule = TABLE[287];
+
+    /// CON-023: A transferred consent names the original.
+    pub const CONSENT_TRANSFER: Rule = TABLE[288];
+
+    /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
+    pub const CONSENT_NOT_YOURS: Rule = TABLE[289];
+
+    /// CON-030: A revoked consent permits nothing.
+    pub const CONSENT_WITHDRAWN: Rule = TABLE[290];
+
+    /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
+    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[291];
+
+    /// CON-032: Only the granter or a configured authority revokes a consent.
+    pub const CONSENT_REVOKE_BY: Rule = TABLE[292];
+
+    /// CON-033: A permission is a token, by its name.
+    pub const CONSENT_PERMISSION: Rule = TABLE[293];
+
+    /// CON-034: A REVOKE erases and cancels; a relay passes it on and confirms it.
+    pub const CONSENT_ERASED: Rule = TABLE[294];
+
+    /// CON-014: A message names at most 64 consents.
+    pub const CONSENT_MANY: Rule = TABLE[296];
+
+    /// CON-060: Recipients do not see a held message.
+    pub const HOLD_UNSEEN: Rule = TABLE[297];
+
+    /// CON-061: The ACK of a held message says so, and stays the same.
+    pub const HOLD_RECEIPT: Rule = TABLE[298];
+
+    /// CON-062: Only a person decides, with a token of their own, and not about their own message.
+    pub const HOLD_PEOPLE: Rule = TABLE[299];
+
+    /// CON-063: A relay lists held messages exactly as received, with their digests.
+    pub const HOLD_LISTED: Rule = TABLE[300];
+
+    /// CON-064: A relay accepts an approved message in the transaction that records the decision.
+    pub const HOLD_DECIDED: Rule = TABLE[301];
+
+    /// CON-065: A decision is about exactly one message and is made once.
+    pub const HOLD_ONCE: Rule = TABLE[302];
+
+    /// CON-066: The sender of a refused message gets the reason.
+    pub const HOLD_REFUSED: Rule = TABLE[303];
+
+    /// CON-067: An expired message cannot be approved.
+    pub const HOLD_ENDED: Rule = TABLE[304];
+
+    /// POL-001: meta: poll says how a POLL is counted.
+    pub const POLL_KEYS: Rule = TABLE[305];
 }

@@ -6,6 +6,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::words;
 use std::fmt;
 
 /// What every leaf begins with.
@@ -13,73 +14,34 @@ const PREAMBLE: &str = "crosstalk-log-v1";
 /// What the digest of a detail begins with.
 const DETAIL: &str = "crosstalk-detail-v1";
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EventKind {
-    /// A message was taken.
-    Accepted,
-    /// A message was not taken.
-    Refused,
-    /// A message was handed to a recipient.
-    Delivered,
-    /// A message was given up for a recipient.
-    Failed,
-    /// A message waits for a person.
-    Held,
-    /// A person let it go on.
-    Approved,
-    /// A person stopped it.
-    Declined,
-    /// Somebody gave their consent, or created a token.
-    Granted,
-    /// A consent was passed on.
-    Transferred,
-    /// A consent, a key, a permission or a token was revoked.
-    Revoked,
-    /// The text of a message was erased.
-    Erased,
-    /// A conversation was closed.
-    Closed,
-}
-
-impl EventKind {
-    /// All kinds, in the order of their numbers in a store.
-    pub const ALL: [Self; 12] = [
-        Self::Accepted,
-        Self::Refused,
-        Self::Delivered,
-        Self::Failed,
-        Self::Held,
-        Self::Approved,
-        Self::Declined,
-        Self::Granted,
-        Self::Transferred,
-        Self::Revoked,
-        Self::Erased,
-        Self::Closed,
-    ];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Held => "held",
-            Self::Approved => "approved",
-            Self::Declined => "declined",
-            Self::Granted => "granted",
-            Self::Transferred => "transferred",
-            Self::Revoked => "revoked",
-            Self::Erased => "erased",
-            Self::Closed => "closed",
-        }
-    }
-
-    /// The kind that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|k| k.as_str() == word)
+words! {
+    /// What happened.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EventKind {
+        /// A message was taken.
+        Accepted = "accepted",
+        /// A message was not taken.
+        Refused = "refused",
+        /// A message was handed to a recipient.
+        Delivered = "delivered",
+        /// A message was given up for a recipient.
+        Failed = "failed",
+        /// A message waits for a person.
+        Held = "held",
+        /// A person let it go on.
+        Approved = "approved",
+        /// A person stopped it.
+        Declined = "declined",
+        /// Somebody gave their consent, or created a token.
+        Granted = "granted",
+        /// A consent was passed on.
+        Transferred = "transferred",
+        /// A consent, a key, a permission or a token was revoked.
+        Revoked = "revoked",
+        /// The text of a message was erased.
+        Erased = "erased",
+        /// A conversation was closed.
+        Closed = "closed",
     }
 }
 

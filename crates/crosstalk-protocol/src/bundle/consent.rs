@@ -245,7 +245,9 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
 fn read_block(document: &Document<'_>, record: &Record, state: &mut ConsentState) {
     let envelope = document.envelope();
     let privacy = envelope.privacy();
-    state.pii = state.pii.max(privacy.pii.and_then(Pii::parse));
+    let said = privacy.pii.map(str::to_ascii_lowercase);
+    let pii = said.and_then(|word| Pii::from_wire(&word));
+    state.pii = state.pii.into_iter().chain(pii).min();
     let scopes: Vec<String> = privacy.scopes().into_iter().map(Into::into).collect();
     add(&mut state.scopes, &scopes);
     let Some(given) = privacy.consent else {

@@ -1,7 +1,7 @@
 //! What a message says about consent.
 
 use crosstalk_envelope::meta::ConsentKind;
-use crosstalk_envelope::registry::Namespace;
+use crosstalk_envelope::registry::{Namespace, Pii};
 use crosstalk_envelope::{Document, Intent, Timestamp};
 
 /// The scopes of consents that the registry has.
@@ -23,34 +23,6 @@ pub fn scopes() -> &'static [&'static str] {
 /// ```
 pub fn is_sensitive(scope: &str) -> bool {
     !scope.eq_ignore_ascii_case("general")
-}
-
-/// What a message says about personal data in it, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pii {
-    /// There is none.
-    None,
-    /// It was taken out.
-    Redacted,
-    /// It is there.
-    Present,
-}
-
-impl Pii {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Redacted => "redacted",
-            Self::Present => "present",
-        }
-    }
-
-    /// The one that a word names, in any case.
-    pub fn parse(word: &str) -> Option<Self> {
-        let mut all = [Self::None, Self::Redacted, Self::Present].into_iter();
-        all.find(|p| p.as_str().eq_ignore_ascii_case(word))
-    }
 }
 
 /// What a message says about consent, in `meta: privacy`, and which consent it withdraws.
@@ -125,7 +97,7 @@ impl Claim {
         let withdraws = revocation.as_ref().and_then(|r| r.consent_id);
         Some(Self {
             // A word that nobody knows does not say that there is none.
-            pii: pii.map(|word| Pii::parse(word).unwrap_or(Pii::Present)),
+            pii: pii.map(|word| Pii::from_wire(&word.to_ascii_lowercase()).unwrap_or(Pii::Present)),
             kind: privacy.consent.map(|c| c.kind),
             text: privacy.consent.map(|c| c.text.to_owned()),
             given_at: privacy.consent.and_then(|c| c.at),

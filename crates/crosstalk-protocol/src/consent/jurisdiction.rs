@@ -1,10 +1,10 @@
 //! What laws demand of a consent, as data: one TOML file for each.
 
-use super::claim::{Claim, Pii, is_sensitive};
+use super::claim::{Claim, is_sensitive};
 use super::proof::Assurance;
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::Pii;
 use serde::Deserialize;
-use std::fmt;
 
 const DAY: i64 = 86_400_000;
 
@@ -86,16 +86,9 @@ impl Demand {
 }
 
 /// Why a file is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct JurisdictionError(String);
-
-impl fmt::Display for JurisdictionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for JurisdictionError {}
 
 impl Jurisdiction {
     /// Those that every program has: GDPR, CCPA, HIPAA.

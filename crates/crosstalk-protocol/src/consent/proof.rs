@@ -3,41 +3,26 @@
 use crate::relay::Peer;
 use crate::trust::{Origin, Trust};
 use crate::verdict::{Trusted, Verdict, Word};
+use crosstalk_envelope::words;
 use crosstalk_envelope::{Address, Document};
 
-/// How well a message was verified, from the least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Assurance {
-    /// Nobody signed, or in a way that counts for nothing.
-    #[default]
-    Unsigned,
-    /// With a key that nobody vouches for.
-    FirstContact,
-    /// With a key that is pinned.
-    Pinned,
-    /// With a key that a domain vouches for.
-    Dns,
+words! {
+    /// How well a message was verified, from the least.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Assurance {
+        /// Nobody signed, or in a way that counts for nothing.
+        #[default]
+        Unsigned = "unsigned",
+        /// With a key that nobody vouches for.
+        FirstContact = "first-contact",
+        /// With a key that is pinned.
+        Pinned = "pinned",
+        /// With a key that a domain vouches for.
+        Dns = "dns",
+    }
 }
 
 impl Assurance {
-    /// All of them, from the least.
-    pub const ALL: [Self; 4] = [Self::Unsigned, Self::FirstContact, Self::Pinned, Self::Dns];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unsigned => "unsigned",
-            Self::FirstContact => "first-contact",
-            Self::Pinned => "pinned",
-            Self::Dns => "dns",
-        }
-    }
-
-    /// The one that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|a| a.as_str() == word)
-    }
-
     /// Whether somebody vouches for the key.
     pub fn is_trusted(self) -> bool {
         self >= Self::Pinned

@@ -10,6 +10,7 @@ use super::proof::Proofs;
 use super::prose::RULE;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::words;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,55 +171,39 @@ pub struct NotCounted {
     pub answer: String,
 }
 
-/// Why something does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Why {
-    /// Its sender is not asked.
-    Uninvited,
-    /// It came after the deadline.
-    Late,
-    /// A later one counts.
-    Superseded,
-    /// Nobody can read a choice from it.
-    Unreadable,
-    /// Its sender could be several.
-    UnclearSender,
-    /// It must not be acted on.
-    NotBelieved,
-    /// Another answer of the same sender is signed.
-    Unsigned,
-    /// Answers in this name are signed with several keys.
-    SeveralKeys,
-    /// Another answer has the same id.
-    SameId,
-    /// It answers something else.
-    OtherParent,
-    /// It says that there will be no ballot.
-    Declined,
-    /// A correction that may not be made, or that corrects nothing.
-    Correction,
+words! {
+    /// Why something does not count.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Why {
+        /// Its sender is not asked.
+        Uninvited = "uninvited",
+        /// It came after the deadline.
+        Late = "late",
+        /// A later one counts.
+        Superseded = "superseded",
+        /// Nobody can read a choice from it.
+        Unreadable = "unreadable",
+        /// Its sender could be several.
+        UnclearSender = "unclear-sender",
+        /// It must not be acted on.
+        NotBelieved = "not-believed",
+        /// Another answer of the same sender is signed.
+        Unsigned = "unsigned",
+        /// Answers in this name are signed with several keys.
+        SeveralKeys = "several-keys",
+        /// Another answer has the same id.
+        SameId = "same-id",
+        /// It answers something else.
+        OtherParent = "other-parent",
+        /// It says that there will be no ballot.
+        Declined = "declined",
+        /// A correction that may not be made, or that corrects nothing.
+        Correction = "correction",
+    }
 }
 
 impl Why {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Uninvited => "uninvited",
-            Self::Late => "late",
-            Self::Superseded => "superseded",
-            Self::Unreadable => "unreadable",
-            Self::UnclearSender => "unclear-sender",
-            Self::NotBelieved => "not-believed",
-            Self::Unsigned => "unsigned",
-            Self::SeveralKeys => "several-keys",
-            Self::SameId => "same-id",
-            Self::OtherParent => "other-parent",
-            Self::Declined => "declined",
-            Self::Correction => "correction",
-        }
-    }
-
     /// Why, as a part of a sentence that quotes nothing.
     const fn sentence(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use super::number::{Run, runs};
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use crosstalk_envelope::registry::CARD_ISSUERS;
 
 /// Finds the cards of a view.
@@ -12,7 +12,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
         while first < run.groups.len() {
             match last_group(view, run, first) {
                 Some(last) => {
-                    out.push(Candidate::new(Pii::Card, run.place(first, last)));
+                    out.push(Candidate::new(PiiKind::Card, run.place(first, last)));
                     first = last + 1;
                 }
                 None => first += 1,

@@ -1,6 +1,6 @@
 //! Personal data taken out of an envelope (RED-020 to RED-024).
 
-use super::{Found, Pii, Rules, find, replaced};
+use super::{Found, PiiKind, Rules, find, replaced};
 use crosstalk_envelope::meta::list;
 use crosstalk_envelope::registry::{KEPT_KEYS, KEPT_NAMESPACES, Namespace, ValueKind, rule};
 use crosstalk_envelope::{CoreHeader, Diagnostic, Document, Edit, Place, Reading, Severity};
@@ -11,7 +11,7 @@ pub struct Redacted {
     /// The envelope; the one that came, byte for byte, if nothing was found.
     pub text: String,
     /// The kinds that were found, the strongest first.
-    pub fields: Vec<Pii>,
+    pub fields: Vec<PiiKind>,
     /// What was found. The places are those of the text that the envelope was found in; in a repaired one they are
     /// exact to the line.
     pub found: Vec<Found>,
@@ -87,7 +87,7 @@ fn redact_normal(
         }));
         Some(revised)
     })?;
-    let mut fields: Vec<Pii> = all.iter().map(|one| one.kind).collect();
+    let mut fields: Vec<PiiKind> = all.iter().map(|one| one.kind).collect();
     fields.sort_unstable();
     fields.dedup();
     if all.is_empty() {
@@ -141,7 +141,7 @@ fn signed(found: &[Found], is_signed: bool) -> Diagnostic {
 }
 
 /// What `Redacted-Fields` says: what it said before, and the kinds that are new.
-fn named(before: Option<&str>, fields: &[Pii]) -> String {
+fn named(before: Option<&str>, fields: &[PiiKind]) -> String {
     let before = before.map(list).unwrap_or_default();
     let mut words: Vec<&str> = before.iter().map(|word| word.as_ref()).collect();
     for kind in fields {

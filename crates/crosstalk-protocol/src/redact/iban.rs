@@ -1,7 +1,7 @@
 //! International bank account numbers: the length of the country and the remainder by 97 (RED-013).
 
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use crosstalk_envelope::registry::IBAN_LENGTHS;
 
 /// Finds the account numbers of a view.
@@ -11,7 +11,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
         let starts = view.at(at).is_ascii_lowercase() && !view.follows_word(at);
         match starts.then(|| end(view, at)).flatten() {
             Some(end) => {
-                out.push(Candidate::new(Pii::Iban, at..end));
+                out.push(Candidate::new(PiiKind::Iban, at..end));
                 at = end;
             }
             None => at += 1,

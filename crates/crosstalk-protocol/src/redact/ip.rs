@@ -1,7 +1,7 @@
 //! IPv4 and IPv6 addresses, but those that name no machine and version numbers (RED-014).
 
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use crosstalk_envelope::registry::VERSION_WORDS;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
         };
         match found {
             Some((end, true)) => {
-                out.push(Candidate::new(Pii::Ip, at..end));
+                out.push(Candidate::new(PiiKind::Ip, at..end));
                 at = end;
             }
             Some((end, false)) => at = end,

@@ -1,7 +1,7 @@
 //! Mail addresses (RED-010).
 
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use std::ops::Range;
 
 /// How long a quoted left side or a bracketed right side may be.
@@ -15,7 +15,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
             && let Some(end) = domain(view, at + 1)
             && !is_repository(view, start..at, end)
         {
-            out.push(Candidate::new(Pii::Email, start..end));
+            out.push(Candidate::new(PiiKind::Email, start..end));
         }
     }
 }

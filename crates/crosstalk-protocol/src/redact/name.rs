@@ -1,7 +1,7 @@
 //! Names from a list (RED-016).
 
 use super::view::{View, is_word};
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use std::collections::HashMap;
 
 /// How much white space may stand between two words of a name.
@@ -66,7 +66,7 @@ impl Names {
             if is_boundary(view, at)
                 && let Some(end) = self.longest(view, at)
             {
-                out.push(Candidate::new(Pii::Name, at..end));
+                out.push(Candidate::new(PiiKind::Name, at..end));
             }
         }
     }

@@ -5,7 +5,7 @@ mod form;
 
 use super::label;
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use crosstalk_envelope::registry::{NATIONAL_NUMBERS, NationalNumber};
 
 /// Finds the national numbers of a view.
@@ -15,7 +15,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
         let starts = view.at(at).is_ascii_alphanumeric() && is_free_before(view, at);
         match starts.then(|| longest(view, at)).flatten() {
             Some(end) => {
-                out.push(Candidate::new(Pii::Nin, at..end));
+                out.push(Candidate::new(PiiKind::Nin, at..end));
                 at = end;
             }
             None => at += 1,

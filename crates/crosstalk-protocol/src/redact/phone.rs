@@ -3,7 +3,7 @@
 use super::label;
 use super::number::{Run, runs};
 use super::view::View;
-use super::{Candidate, Pii};
+use super::{Candidate, PiiKind};
 use crosstalk_envelope::registry::PHONE_LABELS;
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
                 .or_else(|| trunk(view, run, group));
             match found {
                 Some((place, last)) => {
-                    out.push(Candidate::new(Pii::Phone, place));
+                    out.push(Candidate::new(PiiKind::Phone, place));
                     group = last + 1;
                 }
                 None => group += 1,

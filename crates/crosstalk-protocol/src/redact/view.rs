@@ -1,7 +1,7 @@
 //! The text as the scanners see it: look-alikes folded, invisible characters left out, each symbol with its place
 //! (RED-003).
 
-use crosstalk_envelope::registry::Pii;
+use crosstalk_envelope::registry::PiiKind;
 use crosstalk_envelope::unicode::{is_bidi_control, is_invisible};
 use std::ops::Range;
 use unicode_normalization::char::{decompose_canonical, decompose_compatible, is_combining_mark};
@@ -233,7 +233,7 @@ fn placeholder(text: &str) -> Option<usize> {
         };
         text.len() >= form.len() && form.bytes().zip(text.bytes()).all(fits)
     };
-    let forms = Pii::ALL.iter().map(|kind| kind.placeholder());
+    let forms = PiiKind::ALL.iter().map(|kind| kind.placeholder());
     forms.into_iter().find(|form| fits(form)).map(str::len)
 }
 

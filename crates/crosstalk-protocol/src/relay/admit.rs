@@ -1,7 +1,7 @@
 //! May this message come in, from this peer, to this recipient: what can be decided from the message alone.
 
 use super::capability::{ANY, Directory};
-use super::delivery::{Priority, Recipient};
+use super::delivery::Recipient;
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
 use super::listed::Listed;
@@ -16,6 +16,7 @@ use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, Word};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, looks_like, same_name};
+use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};

@@ -1,55 +1,31 @@
 //! The way of one message to one recipient: how it goes, how far it is, when it is tried again.
 
+use crosstalk_envelope::words;
 use std::time::Duration;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 
-/// How a message gets to its recipient: `X-Delivery`, or the handler of a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Handler {
-    /// It waits here until the recipient asks for it.
-    Inbox,
-    /// A person carries it to a chat and back.
-    CopyPaste,
-    /// It is posted to an endpoint.
-    Http,
-    /// It is written to a folder.
-    File,
-    /// A command gets it on standard input.
-    Exec,
-    /// It is passed on to the relay of another domain.
-    Relay,
+words! {
+    /// How a message gets to its recipient: `X-Delivery`, or the handler of a route.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Handler {
+        /// It waits here until the recipient asks for it.
+        Inbox = "inbox",
+        /// A person carries it to a chat and back.
+        CopyPaste = "copy_paste",
+        /// It is posted to an endpoint.
+        Http = "http",
+        /// It is written to a folder.
+        File = "file",
+        /// A command gets it on standard input.
+        Exec = "exec",
+        /// It is passed on to the relay of another domain.
+        Relay = "relay",
+    }
 }
 
 impl Handler {
-    /// All handlers.
-    pub const ALL: [Self; 6] = [
-        Self::Inbox,
-        Self::CopyPaste,
-        Self::Http,
-        Self::File,
-        Self::Exec,
-        Self::Relay,
-    ];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Inbox => "inbox",
-            Self::CopyPaste => "copy_paste",
-            Self::Http => "http",
-            Self::File => "file",
-            Self::Exec => "exec",
-            Self::Relay => "relay",
-        }
-    }
-
-    /// The handler that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|h| h.as_str() == word)
-    }
-
     /// Whether the relay brings the message somewhere, instead of keeping it until somebody comes.
     pub const fn is_active(self) -> bool {
         !matches!(self, Self::Inbox | Self::CopyPaste)
@@ -136,38 +112,6 @@ impl State {
             Self::Failed => matches!(now, Self::Queued | Self::Delivered),
             _ => now < Self::Failed && now < self,
         }
-    }
-}
-
-/// How urgent a message is: `X-Priority`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Priority {
-    /// It goes before all others that are due.
-    High,
-    /// As it comes.
-    #[default]
-    Normal,
-    /// When nothing else is due.
-    Low,
-}
-
-impl Priority {
-    /// All of them, the most urgent first.
-    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Normal => "normal",
-            Self::Low => "low",
-        }
-    }
-
-    /// The one that a word names; normal, if it names none.
-    pub fn parse(word: Option<&str>) -> Self {
-        let mut all = Self::ALL.into_iter();
-        all.find(|p| Some(p.as_str()) == word).unwrap_or_default()
     }
 }
 

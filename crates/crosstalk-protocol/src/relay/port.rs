@@ -5,7 +5,7 @@
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from both.
 
 use super::admit::Admission;
-use super::delivery::{Attempt, Delivery, Handler, Priority, State};
+use super::delivery::{Attempt, Delivery, Handler, State};
 use super::hold::HoldStore;
 use super::peer::Role;
 use super::take::Taken;
@@ -14,6 +14,7 @@ use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::Priority;
 use std::collections::BTreeSet;
 
 /// What a relay needs besides the [`Store`] and the log.

@@ -1,6 +1,7 @@
 //! The whole way of a message (AUD-050, AUD-051): every hop, whether it follows the one before, and who vouches for it.
 
 use super::hop::hops_of;
+use crosstalk_envelope::words;
 use crosstalk_envelope::{Document, PublicKey, Signature, Timestamp, base64};
 
 /// What is found out about one hop.
@@ -18,39 +19,28 @@ pub struct Step {
     pub since: Option<i64>,
 }
 
-/// What is wrong with a hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceFault {
-    /// A number, a time, a name or a digest is missing or can't be read.
-    Incomplete,
-    /// Its number is not its place: a hop is missing, or stands there twice.
-    Number,
-    /// Its `Previous-Digest` is not the digest of the hop before, or of the message.
-    Broken,
-    /// Its digest is not that of what it says.
-    Digest,
-    /// Its `Previous-Hop` is not the hop before, or the sender.
-    Before,
-    /// It got the message before the hop before had it.
-    Time,
-    /// Its signature does not fit the key that there is for it.
-    Signature,
+words! {
+    /// What is wrong with a hop.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TraceFault {
+        /// A number, a time, a name or a digest is missing or can't be read.
+        Incomplete = "incomplete",
+        /// Its number is not its place: a hop is missing, or stands there twice.
+        Number = "number",
+        /// Its `Previous-Digest` is not the digest of the hop before, or of the message.
+        Broken = "broken",
+        /// Its digest is not that of what it says.
+        Digest = "digest",
+        /// Its `Previous-Hop` is not the hop before, or the sender.
+        Before = "before",
+        /// It got the message before the hop before had it.
+        Time = "time",
+        /// Its signature does not fit the key that there is for it.
+        Signature = "signature",
+    }
 }
 
 impl TraceFault {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Incomplete => "incomplete",
-            Self::Number => "number",
-            Self::Broken => "broken",
-            Self::Digest => "digest",
-            Self::Before => "before",
-            Self::Time => "time",
-            Self::Signature => "signature",
-        }
-    }
-
     /// What it means.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::is_hidden;
+use crosstalk_envelope::words;
 use crosstalk_envelope::{CoreHeader, Document, Intent, Reading, Timestamp};
 
 /// The META blocks that say how a message is to be handled, and nothing of its own.
@@ -91,108 +92,48 @@ pub struct Receipt<'r> {
     pub spare: ReceivedIds,
 }
 
-/// How a message came into the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It was written here.
-    Sent,
-    /// It was pasted.
-    Pasted,
-    /// It was pasted as plain text, and the envelope was made here.
-    Filed,
-    /// It came from an archive.
-    Imported,
-    /// It was handed in to a relay.
-    Relayed,
-}
-
-impl Way {
-    /// All ways.
-    pub const ALL: [Self; 5] = [
-        Self::Sent,
-        Self::Pasted,
-        Self::Filed,
-        Self::Imported,
-        Self::Relayed,
-    ];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::Pasted => "pasted",
-            Self::Filed => "filed",
-            Self::Imported => "imported",
-            Self::Relayed => "relayed",
-        }
-    }
-
-    /// The way that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|w| w.as_str() == word)
+words! {
+    /// How a message came into the store.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Way {
+        /// It was written here.
+        Sent = "sent",
+        /// It was pasted.
+        Pasted = "pasted",
+        /// It was pasted as plain text, and the envelope was made here.
+        Filed = "filed",
+        /// It came from an archive.
+        Imported = "imported",
+        /// It was handed in to a relay.
+        Relayed = "relayed",
     }
 }
 
-/// Whose message it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// It was written here.
-    Mine,
-    /// It is for the person of this store.
-    ToMe,
-    /// It is between others, and the person carries it.
-    Between,
-}
-
-impl Side {
-    /// All sides.
-    pub const ALL: [Self; 3] = [Self::Mine, Self::ToMe, Self::Between];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mine => "mine",
-            Self::ToMe => "to-me",
-            Self::Between => "between",
-        }
-    }
-
-    /// The side that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.as_str() == word)
+words! {
+    /// Whose message it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Side {
+        /// It was written here.
+        Mine = "mine",
+        /// It is for the person of this store.
+        ToMe = "to-me",
+        /// It is between others, and the person carries it.
+        Between = "between",
     }
 }
 
-/// Who has to act on a message next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Nobody: it wants no answer, or has it.
-    Nobody,
-    /// The person of this store has to answer.
-    Me,
-    /// The person of this store has to carry it to its receiver, and the answer back.
-    Carry,
-    /// The other side has to answer.
-    Them,
-}
-
-impl Wait {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Nobody, Self::Me, Self::Carry, Self::Them];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nobody => "nobody",
-            Self::Me => "me",
-            Self::Carry => "carry",
-            Self::Them => "them",
-        }
-    }
-
-    /// The one that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|w| w.as_str() == word)
+words! {
+    /// Who has to act on a message next.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Wait {
+        /// Nobody: it wants no answer, or has it.
+        Nobody = "nobody",
+        /// The person of this store has to answer.
+        Me = "me",
+        /// The person of this store has to carry it to its receiver, and the answer back.
+        Carry = "carry",
+        /// The other side has to answer.
+        Them = "them",
     }
 }
 

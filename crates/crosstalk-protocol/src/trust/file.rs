@@ -345,7 +345,7 @@ fn written(known: &KnownKey) -> Key {
 }
 
 fn domain(dns: &Dns) -> Result<Domain, TrustFileError> {
-    let Some(dnssec) = Dnssec::from_word(&dns.dnssec) else {
+    let Some(dnssec) = Dnssec::parse(&dns.dnssec) else {
         return fault(format!("`{}` is no status of DNSSEC", dns.dnssec));
     };
     if !is_host(&dns.domain) || dns.domain.bytes().any(|b| b.is_ascii_uppercase()) {

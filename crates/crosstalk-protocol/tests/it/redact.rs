@@ -4,7 +4,7 @@ mod envelope;
 mod national;
 mod property;
 
-use crosstalk_protocol::redact::{Pii, Rules, find, redact};
+use crosstalk_protocol::redact::{PiiKind, Rules, find, redact};
 
 /// Each text becomes the other, and stays so.
 fn becomes(rules: &Rules, cases: &[(&str, &str)]) {
@@ -420,11 +420,11 @@ fn kinds_can_be_chosen() {
     let text = "jane@example.com 192.0.2.7";
     let rules = Rules::default();
     assert_eq!(
-        redact(text, &rules.clone().only(&[Pii::Ip])).text,
+        redact(text, &rules.clone().only(&[PiiKind::Ip])).text,
         "jane@example.com [IP]"
     );
     assert_eq!(
-        redact(text, &rules.without(&[Pii::Ip])).text,
+        redact(text, &rules.without(&[PiiKind::Ip])).text,
         "[EMAIL] 192.0.2.7"
     );
 }

@@ -61,7 +61,7 @@ pub(super) fn filed(row: &Row<'_>) -> Step<Filed> {
 }
 
 pub(super) fn verdict_of(text: &str) -> Option<Word> {
-    Word::ALL.into_iter().find(|w| w.as_str() == text)
+    Word::parse(text)
 }
 
 /// A column that holds one of a few words.

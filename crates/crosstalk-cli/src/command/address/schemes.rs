@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path, console: &mut Console) -> Result<Schemes, Failur
     let registry: Registry = toml::from_str(text).map_err(|e| refused(&e))?;
     let mut schemes = Schemes::default();
     for entry in registry.scheme {
-        let Some(kind) = SchemeKind::from_word(&entry.kind) else {
+        let Some(kind) = SchemeKind::parse(&entry.kind) else {
             let message = format!(
                 "the scheme `{}` has no known kind: `{}`",
                 entry.name, entry.kind

@@ -10,34 +10,18 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal};
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::words;
 
-/// What becomes of a message that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// It is taken.
-    Approve,
-    /// It is not.
-    Refuse,
-    /// Nobody decided until its consent or its deadline ended.
-    Lapse,
-}
-
-impl Choice {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Approve, Self::Refuse, Self::Lapse];
-
-    /// The word for it, once it is done.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approved",
-            Self::Refuse => "refused",
-            Self::Lapse => "lapsed",
-        }
-    }
-
-    /// The one that a word names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|c| c.as_str() == word)
+words! {
+    /// What becomes of a message that is held.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Choice {
+        /// It is taken.
+        Approve = "approved",
+        /// It is not.
+        Refuse = "refused",
+        /// Nobody decided until its consent or its deadline ended.
+        Lapse = "lapsed",
     }
 }
 

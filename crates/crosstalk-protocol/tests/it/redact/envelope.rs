@@ -4,7 +4,7 @@ use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{
     Algorithm, Document, PrivateKey, Reading, Timestamp, scan, signing::Signer,
 };
-use crosstalk_protocol::redact::{Pii, Rules, redact_envelope};
+use crosstalk_protocol::redact::{PiiKind, Rules, redact_envelope};
 
 const PLAIN: &str = "[[jane@example.com→B v1]]\r\nuser: Jane <jane@example.com>\r\nsession: 555-010-0199\r\n\
     thread: 4111111111111111\r\nmessage: jane@example.com\r\ncontext:   about 192.0.2.7\r\nintent: REQUEST\r\n\
@@ -36,7 +36,13 @@ fn free_text_is_redacted_and_all_else_stays() {
     assert_eq!(redacted.count(), 5);
     assert_eq!(
         redacted.fields,
-        [Pii::Iban, Pii::Nin, Pii::Email, Pii::Ip, Pii::Phone]
+        [
+            PiiKind::Iban,
+            PiiKind::Nin,
+            PiiKind::Email,
+            PiiKind::Ip,
+            PiiKind::Phone
+        ]
     );
     for found in &redacted.found {
         assert!(!PLAIN[found.span.clone()].contains('\n'));

@@ -1,6 +1,6 @@
 //! What holds for every text.
 
-use crosstalk_protocol::redact::{Pii, Rules, find, redact};
+use crosstalk_protocol::redact::{PiiKind, Rules, find, redact};
 use crosstalk_testing::tier;
 use proptest::prelude::*;
 
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn each_kind_holds_alone(text in text(), kind in prop::sample::select(Pii::ALL.to_vec())) {
+    fn each_kind_holds_alone(text in text(), kind in prop::sample::select(PiiKind::ALL.to_vec())) {
         check(&text, &rules().only(&[kind]));
         check(&text, &rules().without(&[kind]));
     }
