@@ -140,18 +140,12 @@ impl<'a> Verified<'a> {
 ///
 /// A document of the strict reading is checked as it is: over its exact canonical bytes, without any repair. Repaired
 /// forms are tried for the paste reading alone; what they verify is in [`Verified::to_envelope`], and not in the document.
-///
-/// # Errors
-/// Why the key did not sign it.
 pub fn authenticate(document: &Document<'_>, key: &PublicKey) -> Result<Authentic, Unfit> {
     check(document, key, false)
 }
 
 /// Checks a document against a key and, if its body is damaged, searches for the body that was signed (SIG-016). The search
 /// takes up to a thousand times as long as the check, so it is for a person who looks at one message.
-///
-/// # Errors
-/// Why the key did not sign it.
 pub fn authenticate_and_restore(
     document: &Document<'_>,
     key: &PublicKey,

@@ -218,9 +218,6 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
 /// It takes one message, a list of messages, or a whole report. `intent` may be a word; `headers` and the
 /// fields of `meta` may be objects; `meta` may be an object of objects.
 ///
-/// # Errors
-/// Says what is wrong with the JSON.
-///
 /// ```
 /// let json = r#"{"sender":"A","receiver":"B","user":"u","session":"s","context":"c","intent":"NOTE",
 ///     "meta":{"routing":{"X-Priority":"high","Targets":["a","b"]}},"body":"hi"}"#;
@@ -241,9 +238,6 @@ pub enum NewThreads {
 }
 
 /// Reads messages as [`builders`] does, and generates the thread and message ids that they lack.
-///
-/// # Errors
-/// Says what is wrong with the JSON.
 pub fn builders_with_ids(json: &str, new: NewThreads) -> Result<Vec<Builder>, JsonError> {
     let mut value = parse_json(json)?;
     add_ids(&mut value, new);

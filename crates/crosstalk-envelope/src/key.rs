@@ -144,9 +144,6 @@ impl PublicKey {
     }
 
     /// Reads a PEM file with a public key (SubjectPublicKeyInfo).
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         if let Ok(key) = ed25519_dalek::VerifyingKey::from_public_key_pem(pem) {
             Self::require_strong(&key)?;

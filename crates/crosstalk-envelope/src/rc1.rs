@@ -49,9 +49,6 @@ pub enum Rc1Error {
 
 /// Verifies an rc1 signature with a key; without one, with the keys of the deny list, which count here only.
 ///
-/// # Errors
-/// Why it does not fit.
-///
 /// ```
 /// use crosstalk_envelope::rc1::{Rc1Error, verify};
 /// assert_eq!(verify("no message", None), Err(Rc1Error::NoPayload));

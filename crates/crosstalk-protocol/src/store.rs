@@ -35,38 +35,24 @@ pub use search::{Field, Search, SearchError, Term, searchable};
 
 /// Where messages are kept.
 ///
-/// Several processes may use one store at the same time; each method is one transaction.
+/// Several processes may use one store at the same time. Each method is one transaction; it fails if the store can't be read
+/// or written, and has changed nothing then.
 pub trait Store {
     /// Keeps messages: all of them or, on an error, none. One outcome for each, in their order. When this returns, they
     /// are on disk. Within a batch, later messages see earlier ones.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<Outcome>, StoreError>;
 
     /// What an id or the beginning of one means. A thread comes before its own messages.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn find(&self, reference: &str) -> Result<Found, StoreError>;
 
     /// The message with this id. There is one at most: what comes under the id of another message is refused, or, if it
     /// is verified and the other one is not, takes the id, and the other one gets an id of its own.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn message(&self, id: &str) -> Result<Option<Record>, StoreError>;
 
     /// The thread with this id.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError>;
 
     /// The messages of a thread in the order in which they came; `after` is the `seq` of the last one seen.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn messages(
         &self,
         thread: &str,
@@ -75,73 +61,40 @@ pub trait Store {
     ) -> Result<Listing<Record>, StoreError>;
 
     /// The threads, the one with the latest message first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn threads(&self, filter: &ThreadFilter, page: Page) -> Result<Listing<Thread>, StoreError>;
 
     /// The messages that wait for the person of this store ([`Wait::Me`], [`Wait::Carry`]), the latest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError>;
 
     /// The messages that wait for others ([`Wait::Them`]), those of the thread with the latest message first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn asked(&self, page: Page) -> Result<Listing<AskedMessage>, StoreError>;
 
     /// The messages that a search finds, the latest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError>;
 
     /// Whether anything was ever exchanged with an address (as sender or receiver, simple names in any case), among the parties
     /// that are kept of threads.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn knows(&self, address: &str) -> Result<bool, StoreError>;
 
     /// How many characters of an id are enough to name it here, at least eight of them.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn shortest(&self, id: &str) -> Result<usize, StoreError>;
 
     /// Takes a message out of the inbox without an answer. False if it did not wait.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn dismiss(&mut self, id: &str) -> Result<bool, StoreError>;
 
     /// Files a message with another one, and what answers it with it; without one, where it was filed first. What the
     /// envelopes say stays as it is.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError>;
 
     /// The thread that a message was filed in before somebody moved it; nothing if nobody did.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn first_thread(&self, id: &str) -> Result<Option<String>, StoreError>;
 
     /// Erases a thread with all its messages, from the index too, so that nothing of it is left in the store's files.
     /// How many messages there were.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn forget(&mut self, thread: &str) -> Result<u64, StoreError>;
 
     /// Erases one message, from the index too, so that nothing of it is left in the store's files. The rest of its thread stays:
     /// what it answered is open again, and answers to it stand without it. False if it was not there.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn forget_message(&mut self, id: &str) -> Result<bool, StoreError>;
 }
 

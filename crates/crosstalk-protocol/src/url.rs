@@ -78,9 +78,6 @@ pub enum UrlError {
 
 impl Url {
     /// Reads a URL: `https://host:port/path?query`; host, path and query of visible ASCII, no user, no fragment.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         if text.len() > LONGEST {
             return Err(UrlError::TooLong);

@@ -33,9 +33,6 @@ impl Home {
     /// The folder of `CROSSTALK_HOME` if it is set, else the folders of the platform: `$XDG_CONFIG_HOME/crosstalk` and
     /// `$XDG_DATA_HOME/crosstalk`, `~/Library/Application Support/crosstalk` on macOS, `%APPDATA%\crosstalk` on
     /// Windows.
-    ///
-    /// # Errors
-    /// If there is neither.
     pub fn from_env() -> Result<Self, HomeError> {
         Self::chosen(std::env::var_os(VARIABLE))
     }

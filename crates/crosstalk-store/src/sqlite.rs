@@ -179,18 +179,12 @@ impl SqliteStore {
     }
 
     /// How long to wait for another process that writes; 30 seconds unless something else is said.
-    ///
-    /// # Errors
-    /// If the store can't be used.
     pub fn set_patience(&mut self, patience: Duration) -> Result<(), StoreError> {
         let set = self.db.busy_timeout(patience);
         set.map_err(|e| fault::at(&self.path, &e))
     }
 
     /// Looks at every page, row and index, and whether what a relay keeps fits together: what is wrong, one sentence each.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
         self.read(|db| {
             // A question makes the index of words look whether others have written; the check alone would not.
@@ -211,9 +205,6 @@ impl SqliteStore {
     }
 
     /// Derives threads, waits and the index of words from what came again.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
         self.write(|db| {
             relay::progress::file_rest(db)?;
@@ -223,9 +214,6 @@ impl SqliteStore {
     }
 
     /// The messages that could not be indexed, in the order in which they came.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     pub fn quarantine(&self) -> Result<Vec<Quarantined>, StoreError> {
         self.read(quarantine::list)
     }

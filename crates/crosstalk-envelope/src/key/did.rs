@@ -12,9 +12,6 @@ const SECP256R1: [u8; 2] = [0x80, 0x24];
 impl PublicKey {
     /// The key that a `did:key` id is; nothing if the id is of another kind.
     ///
-    /// # Errors
-    /// What is wrong with the id.
-    ///
     /// ```
     /// use crosstalk_envelope::PublicKey;
     /// let id = "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp";

@@ -53,9 +53,6 @@ impl PrivateKey {
     }
 
     /// Reads the DER bytes of PKCS#8.
-    ///
-    /// # Errors
-    /// What is wrong with them.
     pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
         let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_der(der).map(Secret::Ed25519);
         let key = ed25519
@@ -81,9 +78,6 @@ impl PrivateKey {
     }
 
     /// Reads a PEM text of PKCS#8 that is not encrypted.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Secret::Ed25519);
         let key = ed25519

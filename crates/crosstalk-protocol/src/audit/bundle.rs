@@ -49,9 +49,6 @@ pub trait Files {
     fn names(&self) -> Vec<String>;
 
     /// What is in a file; nothing if there is no such file.
-    ///
-    /// # Errors
-    /// Why it can't be read.
     fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String>;
 }
 

@@ -239,9 +239,6 @@ impl Leaf {
     /// assert_eq!(Leaf::parse(line).unwrap().to_string(), line);
     /// assert!(Leaf::parse("crosstalk-log-v1 erased 2026-11-16T12:00:00.000Z - - -").is_err());
     /// ```
-    ///
-    /// # Errors
-    /// If the line is none.
     pub fn parse(line: &str) -> Result<Self, LeafError> {
         let mut parts = line.splitn(7, ' ');
         let mut next = || parts.next().ok_or(LeafError);

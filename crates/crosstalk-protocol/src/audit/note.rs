@@ -108,9 +108,6 @@ impl NoteKey {
     }
 
     /// Reads the text of a key.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn parse(text: &str) -> Result<Self, NoteError> {
         let mut parts = text.splitn(3, '+');
         let mut next = || parts.next().ok_or(NoteError::Key);
@@ -204,9 +201,6 @@ pub struct Note<'n> {
 
 impl<'n> Note<'n> {
     /// Reads a note.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn parse(note: &'n str) -> Result<Self, NoteError> {
         let (text, signatures) = note.rsplit_once("\n\n").ok_or(NoteError::Form)?;
         let text = note.get(..=text.len()).ok_or(NoteError::Form)?;
@@ -229,9 +223,6 @@ impl<'n> Note<'n> {
     }
 
     /// The checkpoint, if a key has signed it and it is that of its log.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn open(&self, key: &NoteKey) -> Result<Checkpoint, NoteError> {
         let lines = self.signatures.lines().take(SIGNATURES);
         let own = lines.filter_map(signature).filter_map(|(name, bytes)| {

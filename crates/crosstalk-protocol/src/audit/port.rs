@@ -10,69 +10,36 @@ use crosstalk_envelope::Timestamp;
 /// Proofs are made from stored hashes, in a time that grows with the logarithm of the size.
 pub trait LogStore {
     /// How many entries there are.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_size(&self) -> Result<u64, StoreError>;
 
     /// The root of the first so many entries; nothing if there are fewer.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_root(&self, size: u64) -> Result<Option<Hash>, StoreError>;
 
     /// The proof that an entry is among the first so many; nothing if it is not.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<Vec<Hash>>, StoreError>;
 
     /// The proof that the first so many entries are the beginning of more; nothing if there are fewer.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_consistency(&self, from: u64, to: u64) -> Result<Option<Vec<Hash>>, StoreError>;
 
     /// Entries in their order.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_entries(&self, asked: &LogQuery) -> Result<Vec<LogEntry>, StoreError>;
 
     /// The index of the entry with which a message was taken.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError>;
 
     /// The latest checkpoint that was kept.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn checkpoint(&self) -> Result<Option<Sealed>, StoreError>;
 
     /// Every checkpoint that is kept, the oldest first: the latest, and one for each hour before.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn checkpoints(&self) -> Result<Vec<Sealed>, StoreError>;
 
     /// Keeps a checkpoint.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn keep_checkpoint(&mut self, sealed: &Sealed) -> Result<(), StoreError>;
 
     /// Writes entries that are about no change of the store.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError>;
 
     /// Stores hashes of entries that have none yet, so many groups of 256 at most. Whether there are more.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn store_hashes(&mut self, most: usize) -> Result<bool, StoreError>;
 }
 

@@ -90,9 +90,6 @@ pub(super) fn read_hash(line: &str) -> Option<Hash> {
 
 impl Receipt {
     /// Reads a receipt.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn parse(text: &str) -> Result<Self, ReceiptError> {
         Self::read(text).ok_or(ReceiptError::Form)
     }
@@ -118,9 +115,6 @@ impl Receipt {
     }
 
     /// The checkpoint, if it is signed by a key and the entry is in the log that it is about.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn open(&self, key: &NoteKey) -> Result<Checkpoint, ReceiptError> {
         let note = Note::parse(&self.note).map_err(ReceiptError::Note)?;
         let checkpoint = note.open(key).map_err(ReceiptError::Note)?;
@@ -133,9 +127,6 @@ impl Receipt {
     }
 
     /// Whether it is the receipt of a message, by the digests of the message itself.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn is_of(&self, text: &str) -> Result<(), ReceiptError> {
         if self.leaf.kind != EventKind::Accepted {
             return Err(ReceiptError::Kind);

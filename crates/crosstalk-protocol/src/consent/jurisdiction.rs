@@ -109,9 +109,6 @@ impl Jurisdiction {
     /// assert_eq!(Jurisdiction::parse(text).unwrap().provisions.len(), 1);
     /// assert!(Jurisdiction::parse("name = 7").is_err());
     /// ```
-    ///
-    /// # Errors
-    /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, JurisdictionError> {
         let read: Self = toml::from_str(text).map_err(|e| JurisdictionError(e.to_string()))?;
         let lacks_days = |p: &&Provision| p.demands.contains(&Demand::Longest) && p.days.is_none();

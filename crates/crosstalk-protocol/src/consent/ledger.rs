@@ -216,28 +216,16 @@ pub struct GrantFilter {
 /// Where consents are on record.
 pub trait LedgerStore {
     /// The consent with a name.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError>;
 
     /// Consents, the latest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, StoreError>;
 
     /// The ids of the messages that are or were kept under a consent, with whether their text is still there, the oldest
     /// first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError>;
 
     /// The consents that a message with this id names, and those that these go back to.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError>;
 
     /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
@@ -254,9 +242,6 @@ pub trait LedgerStore {
 
     /// What is left of erased texts in the files of the store is taken out of them, as far as nobody reads older states.
     /// True if nothing is left.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn scrub(&mut self) -> Result<bool, StoreError>;
 }
 

@@ -183,9 +183,6 @@ fn first_error(text: &str) -> Option<Diagnostic> {
 }
 
 /// Checks the last hop of a message against a key. Who it was.
-///
-/// # Errors
-/// Why it does not hold.
 pub fn check_hop(document: &Document<'_>, key: &PublicKey) -> Result<Hop, HopFault> {
     let envelope = document.envelope();
     let written = envelope.hops().last().ok_or(HopFault::None)?;

@@ -36,46 +36,25 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn file(&mut self, most: usize) -> Result<Filing, StoreError>;
 
     /// How far filing is, and how much is left.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn filing(&self) -> Result<Filing, StoreError>;
 
     /// What is not filed yet after a place, the oldest first: where it is, and who gets it.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn unfiled(&self, after: u64, most: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
 
     /// What an address has got and not acknowledged, the oldest first, as far as it is filed.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError>;
 
     /// Messages that were taken, by their place, filed or not; those that are gone are left out.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError>;
 
     /// The message with an id, filed or not.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError>;
 
     /// Whether somebody is a party of a thread or a session, in what is filed and what is not.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError>;
 
     /// Brings the deliveries of messages to an address into a state, where that may follow the one that they are in. The ids
     /// that are on their way to this address, changed or not. A message that was taken and is not filed yet is filed first.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn mark(
         &mut self,
         address: &str,
@@ -85,22 +64,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<Vec<String>, StoreError>;
 
     /// Notes that messages were handed out: their deliveries are [`State::Delivered`], where that may follow.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
 
     /// The deliveries of a message that is filed.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError>;
 
     /// What active handlers have to do: queued deliveries whose time has come, the most urgent first, then those that are
     /// due longest, then in the order in which they came; each is leased until a time, and not given out again before.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn due(
         &mut self,
         now: Timestamp,
@@ -109,15 +79,9 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<Vec<Due>, StoreError>;
 
     /// When the next delivery of an active handler is due.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// What became of an attempt. False if the delivery is not queued any more.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn attempted(
         &mut self,
         id: &str,
@@ -129,9 +93,6 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes that the program of a recipient failed on messages that it fetched from its inbox: it counts as an attempt. If
     /// `is_final`, their deliveries are given up. Nothing changes where a delivery is read, acknowledged, given up, or not
     /// fetched by its recipient. The ids that changed.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn note_failure(
         &mut self,
         address: &str,
@@ -141,23 +102,14 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<Vec<String>, StoreError>;
 
     /// Whether anything was ever handed out to an address, in the latest conversations that name it so.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError>;
 
     /// Gives a delivery that was leased back, to be given out again at a time; it counts as no attempt. False if it is not
     /// queued any more.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
 
     /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about which `lets_carry`
     /// says so.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn courier(
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
@@ -165,132 +117,72 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<Vec<Courier>, StoreError>;
 
     /// Deliveries that were given up, the latest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
     /// Queues the deliveries of a message that were given up again. How many.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError>;
 
     /// Settles questions whose time has passed without an answer, at most so many: what their senders are told
     /// ([`report::unanswered`](super::report::unanswered)) is owed. How many are told.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn overdue(&mut self, now: Timestamp, most: usize) -> Result<u64, StoreError>;
 
     /// What the relay has to say by itself, the oldest first: a place and a text each. After a REVOKE that is everything of
     /// [`report::withdrawn`](super::report::withdrawn).
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError>;
 
     /// Notes what the relay has to say by itself. It is said until it is settled, again after a crash.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn owe(&mut self, texts: &[String]) -> Result<(), StoreError>;
 
     /// Notes that this was said.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError>;
 
     /// When the next question runs out of time; one that was settled by other than an answer may be among them.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Keeps a token that somebody created, and writes it into the log (AUD-003). False if there is one of this name, even
     /// a revoked one, or with this secret; nothing is changed then.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError>;
 
     /// All tokens, by name.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
 
     /// How many tokens there are, and how many of them are revoked. Tokens are never deleted, and nothing else about them
     /// changes but when they were last used: with the same numbers, [`tokens`](Self::tokens) gives the same otherwise.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn token_counts(&self) -> Result<TokenCounts, StoreError>;
 
     /// Revokes a token, and writes into the log (AUD-003) who did. False if there is none of this name, or it was revoked
     /// before; nothing is changed then.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn revoke_token(&mut self, name: &str, by: &str, at: Timestamp) -> Result<bool, StoreError>;
 
     /// Notes when tokens were last used, by the hash of their secret. An earlier time changes nothing.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError>;
 
     /// What waits, and how large the store is, for whoever watches the relay. It counts up to [`MAX_COUNTED`] of each kind,
     /// so that it costs little however much waits.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn gauges(&self) -> Result<StoreGauges, StoreError>;
 
     /// Keeps what an agent says it can do, in place of what it said before.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn declare(&mut self, agent: &super::Agent, at: Timestamp) -> Result<(), StoreError>;
 
     /// What agents said they can do, by address.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn agents(&self) -> Result<Vec<super::Agent>, StoreError>;
 
     /// Notes that a credential uploaded an attachment, or did again. References in messages that the same credential
     /// handed in before grant access to it from now on.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn add_blob(&mut self, upload: &Upload<'_>, at: Timestamp) -> Result<(), StoreError>;
 
     /// How many bytes of attachments a credential has at the relay, besides one: each counts at least
     /// [`BLOB_BYTES_LEAST`].
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError>;
 
     /// Whether a credential, or any if none is named, uploaded an attachment and has not referred to it in a message.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError>;
 
     /// The latest messages whose reference to an attachment grants access, filed or not, the newest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn referring(&self, digest: Digest, most: usize) -> Result<Vec<Record>, StoreError>;
 
     /// Who sent and who got the latest of them, of those that are filed and whose time is not over: without their texts, so
     /// that many can be looked at.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn referring_parties(
         &self,
         digest: Digest,
@@ -300,16 +192,10 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
 
     /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
     /// caller's to remove.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError>;
 
     /// The ESCALATEs and HANDOFFs of a thread after a place, the oldest first: where each is, and who gets it. The thread
     /// is not read for it.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn handovers(
         &self,
         thread: &str,
@@ -319,9 +205,6 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
 
     /// Polls that have to be counted, at most so many: something came to them since they were counted, or they have
     /// ended. One without an end of its own ends `within` so many milliseconds.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn due_polls(
         &self,
         now: Timestamp,
@@ -330,22 +213,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<Vec<DuePoll>, StoreError>;
 
     /// When the next open poll ends.
-    ///
-    /// # Errors
-    /// If the store can't be read.
     fn next_poll_end(&self, within: Option<i64>) -> Result<Option<Timestamp>, StoreError>;
 
     /// Notes how a poll stands. What came to it after it was due stays to be counted.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError>;
 
     /// Erases messages that a relay took and that are too old or have run out, as far as they are filed: text and everything
     /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
-    ///
-    /// # Errors
-    /// If the store can't be written.
     fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError>;
 }
 

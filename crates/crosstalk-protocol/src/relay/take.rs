@@ -70,9 +70,6 @@ pub const fn is_accepted_after_close(meaning: Intent) -> bool {
 impl Admission {
     /// Whether a message may be taken, by what came before it, and what follows from it for the ledger of consents. Whether
     /// it is known already is decided first.
-    ///
-    /// # Errors
-    /// The refusal.
     pub fn rule(&self, facts: &Facts) -> Result<Terms, Refusal> {
         let meaning = self.arrival.meaning;
         if let Some(since) = facts.closed

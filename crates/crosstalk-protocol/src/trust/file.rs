@@ -106,9 +106,6 @@ struct Dns {
 impl Trust {
     /// Reads the text of a trust store. What it does not know, it refuses: a typo must not weaken trust.
     ///
-    /// # Errors
-    /// What is wrong, and where.
-    ///
     /// ```
     /// use crosstalk_protocol::Trust;
     /// let text = "schema = \"crosstalk.trust/1\"\n[[key]]\nid = \"a@example.com\"\nhow = \"manual\"\n\
@@ -127,9 +124,6 @@ impl Trust {
     }
 
     /// Adds what a relay keeps in a file of contacts. A decision about the same key or domain counts instead of it.
-    ///
-    /// # Errors
-    /// What is wrong, and where.
     pub fn add_contacts(self, text: &str) -> Result<Self, TrustFileError> {
         let file: ContactsFile = parse(text, CONTACTS_SCHEMA)?;
         let mut trust = self;

@@ -108,9 +108,6 @@ struct Entry<'b> {
 }
 
 /// Checks a bundle.
-///
-/// # Errors
-/// The first thing that is wrong.
 pub fn check<F: Files + ?Sized>(
     files: &F,
     against: &Against<'_>,

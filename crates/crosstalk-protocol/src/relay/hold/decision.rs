@@ -122,9 +122,6 @@ impl HeldMessage {
 
     /// Whether a peer may decide about it, by its credential. Who wrote it, signed it or handed it in may not: `own` has the
     /// addresses of these people. The person at a machine without credentials is the only one there.
-    ///
-    /// # Errors
-    /// The refusal.
     pub fn may_be_decided_by(&self, peer: &Peer, own: &[String]) -> Result<(), Refusal> {
         let perm = |what: String, help: &str| Err(Refusal::new(ErrorCode::Perm, what, help));
         if !peer.is_person() {
