@@ -347,6 +347,7 @@ impl<'t> Finder<'t> {
 
     /// A message that may be cut off at `end`, where another one begins or the text stops.
     fn cut_off(&self, mut region: Region, end: usize, before_another: bool) -> Refusal {
+        let end = self.end_of_cut(&region, end).unwrap_or(end);
         let findings = vec![self.cut(&region, end)];
         region.span.end = end;
         region.is_cut = true;

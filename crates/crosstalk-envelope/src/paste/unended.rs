@@ -105,6 +105,26 @@ impl<'t> Finder<'t> {
         }
     }
 
+    /// Where the indented body of a message that may be cut off is over, if words that are not indented stand behind it: those
+    /// are the chat's. Without an indented line, nobody can tell.
+    pub(super) fn end_of_cut(&self, region: &Region, end: usize) -> Option<usize> {
+        if region.collapsed {
+            return None;
+        }
+        let (_, lines) = self.body_lines(region, end);
+        let first = end_of_indented(&lines).filter(|first| *first > 0)?;
+        let behind = lines.get(first)?.place.start;
+        // A line that only lost its indent follows at once; the words of a chat stand apart.
+        let last = lines.get(first - 1)?.place.next;
+        let is_apart = self
+            .lines
+            .text
+            .get(last..behind)
+            .is_some_and(|gap| !gap.is_empty());
+        let is_fence = lines.get(first).is_some_and(BodyLine::is_fence);
+        (is_apart || is_fence).then_some(behind)
+    }
+
     /// The lines below the body mark up to `end` that are not blank, without their prefix; whether text stands on the line of
     /// the mark.
     fn body_lines(&self, region: &Region, end: usize) -> (bool, Vec<BodyLine<'t>>) {
