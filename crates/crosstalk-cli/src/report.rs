@@ -1,6 +1,6 @@
 //! Messages and threads for programs: the parts that the answers of the conversation commands are made of.
 
-use crosstalk_protocol::store::{Record, Thread, ThreadState, Wait};
+use crosstalk_protocol::store::{FailedAnswer, Record, Thread, ThreadState, Wait};
 use serde::Serialize;
 
 /// A message.
@@ -81,6 +81,24 @@ pub(crate) struct Conversation {
     state: &'static str,
     /// Whom the other open questions wait for.
     waits_for: Vec<String>,
+    /// Whose last answer was a failure or a refusal.
+    failed: Vec<Failed>,
+}
+
+/// A question that ended in an ERROR or a NACK.
+#[derive(Debug, Serialize)]
+struct Failed {
+    of: String,
+    code: String,
+}
+
+impl Failed {
+    fn new(failed: &FailedAnswer) -> Self {
+        Self {
+            of: failed.of.clone(),
+            code: failed.code.clone(),
+        }
+    }
 }
 
 impl Conversation {
@@ -101,8 +119,12 @@ impl Conversation {
             waits_for: match thread.state() {
                 ThreadState::Carry(names) | ThreadState::WaitingFor(names) => names,
                 ThreadState::YourTurn => thread.awaited(Wait::Them),
-                ThreadState::Closed | ThreadState::Answered | ThreadState::Open => Vec::new(),
+                ThreadState::Closed
+                | ThreadState::Failed(_)
+                | ThreadState::Answered
+                | ThreadState::Open => Vec::new(),
             },
+            failed: thread.failed.iter().map(Failed::new).collect(),
         }
     }
 }

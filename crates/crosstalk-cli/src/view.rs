@@ -18,6 +18,7 @@ use crate::console::{Console, DIM};
 use crate::render;
 use crate::screen;
 use anstyle::Style;
+use crosstalk_envelope::id::IdForm;
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Timestamp};
@@ -66,8 +67,12 @@ const LONGEST: usize = 40;
 
 /// The beginning of an id that is enough to name it, with nothing that a terminal would act on.
 pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
-    // Ten characters hold the time to the millisecond: what is enough today still is tomorrow.
-    let enough = store.shortest(id)?.max(10);
+    // The time to the millisecond: what is enough today still is tomorrow.
+    let time = match IdForm::of(id) {
+        IdForm::UuidV7 => 14,
+        _ => 10,
+    };
+    let enough = store.shortest(id)?.max(time);
     let short: String = id.chars().take(enough).collect();
     Ok(screen::clip_cells(&escape(&short), LONGEST))
 }
@@ -80,12 +85,13 @@ fn intent(record: &Record, document: &Document<'_>) -> (String, Style) {
     }
 }
 
-/// The two sides of a message. A name that looks like another one is marked.
+/// The two sides of a message; of a poll, the voters. A name that looks like another one is marked.
 pub(crate) fn parties(record: &Record) -> String {
     // A message that a relay handed out has the hop of that relay as its last.
     let own = usize::from(record.way == Way::Relayed);
     let sender = speaker(&record.sender, &record.text, own);
-    format!("{} → {}", party(&sender), party(&record.receiver))
+    let to: Vec<String> = record.recipients().iter().map(|to| party(to)).collect();
+    format!("{} → {}", party(&sender), to.join(", "))
 }
 
 /// A name or an address, with a mark if its letters deceive.

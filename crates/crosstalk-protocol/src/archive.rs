@@ -46,7 +46,7 @@ pub fn to_text(records: &[Record]) -> String {
 ///     last: String::new(),
 ///     closed_at: None,
 ///     open: Vec::new(),
-///     has_answer: false,
+///     has_answer: false, failed: Vec::new(), electorates: Vec::new(),
 /// };
 /// assert!(to_markdown(&thread, &[]).starts_with("# ports \\<b\\>\n\n- Thread: 01K74V6R0074G0T7MAHPXVDNXW\n"));
 /// ```

@@ -15,7 +15,8 @@ mod transcript;
 
 pub use consent::{ConsentStanding, ConsentState, HeldConsent, consent_state};
 
-use crate::store::{Record, is_same_party};
+use crate::poll::is_result;
+use crate::store::{Mine, Record, Side, is_same_party, may_answer};
 use crate::verdict::Word;
 use carried::{Carried, Passing, flow, privacy};
 use crosstalk_envelope::registry::SchemeKind;
@@ -326,6 +327,28 @@ pub fn closing(thread: &[Record], request: &Closing<'_>) -> Result<Builder, Bund
         }
     }
     Ok(builder.body(request.note.unwrap_or("").trim()))
+}
+
+/// Those who took part in a conversation with the person of the store, and are told when it ends: the other side of the last
+/// message first, then in the order of appearance, each once. Notices of failure come from nobody who has to be told.
+pub fn others_in(thread: &[Record], mine: &Mine) -> Vec<String> {
+    let mut others: Vec<String> = Vec::new();
+    let mut add = |name: &str| {
+        let is_known = others.iter().any(|known| may_answer(known, name));
+        if !is_known && !mine.has(name) {
+            others.push(name.to_owned());
+        }
+    };
+    for record in thread.last().into_iter().chain(thread) {
+        let is_notice = record.meaning == Some(Intent::Error) || is_result(&record.document());
+        if record.side != Side::Mine && !is_notice {
+            add(&record.sender);
+        }
+        if record.side != Side::ToMe && !is_notice {
+            record.recipients().iter().for_each(|name| add(name));
+        }
+    }
+    others
 }
 
 /// The head of the envelope: thread, session and context go on.

@@ -18,7 +18,8 @@ const OPENINGS: &[&str] = &[
     "announcement -",
 ];
 
-/// The intent of a text: REQUEST, unless it opens like an announcement, or answers something that asks. `answering` is
+/// The intent of a text: REQUEST, unless it opens like an announcement, answers something that asks, or only says thanks for
+/// an answer ([`is_thanks`]). `answering` is
 /// the intent of the message that it answers. Whoever knows better says so; a wrong guess here is one that asks for
 /// an answer too many.
 ///
@@ -32,11 +33,114 @@ const OPENINGS: &[&str] = &[
 pub fn infer_intent(body: &str, answering: Option<Intent>) -> Intent {
     match answering {
         Some(meaning) if meaning.asks() => Intent::Respond,
+        Some(_) if is_thanks(body) => Intent::Broadcast,
         // An answer, a refusal or a report is not asked for an answer: what follows it asks anew.
         Some(_) => Intent::Request,
         None if announces(body) => Intent::Broadcast,
         None => Intent::Request,
     }
+}
+
+/// The words that a text with nothing but thanks in it is made of. One of the first line at least has to be there.
+const THANKS: &[&str] = &[
+    "thanks",
+    "thank",
+    "thx",
+    "cheers",
+    "noted",
+    "understood",
+    "bye",
+    "welcome",
+    "danke",
+    "merci",
+    "gracias",
+];
+const AROUND_THANKS: &[&str] = &[
+    "you",
+    "you're",
+    "so",
+    "very",
+    "much",
+    "many",
+    "a",
+    "lot",
+    "again",
+    "great",
+    "perfect",
+    "good",
+    "nice",
+    "ok",
+    "okay",
+    "got",
+    "it",
+    "that",
+    "that's",
+    "this",
+    "is",
+    "was",
+    "all",
+    "helps",
+    "helped",
+    "helpful",
+    "for",
+    "the",
+    "your",
+    "answer",
+    "answers",
+    "help",
+    "quick",
+    "and",
+    "everything",
+    "clear",
+    "yes",
+    "will",
+    "do",
+    "done",
+    "i",
+    "have",
+    "what",
+    "needed",
+    "no",
+    "further",
+    "more",
+    "questions",
+    "now",
+];
+
+/// Whether a text says thanks or good-bye, and nothing else: at most 120 characters, no question mark, and no word that is not
+/// in a short list.
+///
+/// ```
+/// use crosstalk_protocol::compose::is_thanks;
+/// assert!(is_thanks("Thanks, got it!") && is_thanks("Thank you so much, that was all."));
+/// assert!(!is_thanks("Thanks, go on.") && !is_thanks("Thanks?") && !is_thanks("Okay."));
+/// ```
+pub fn is_thanks(body: &str) -> bool {
+    const MOST_CHARS: usize = 120;
+    if body.chars().nth(MOST_CHARS).is_some() || body.contains(['?', '？']) {
+        return false;
+    }
+    let lower = body.to_lowercase().replace('’', "'");
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
+    let has_thanks = words.iter().any(|w| THANKS.contains(w)) || lower.contains("got it");
+    let is_known = |w: &&str| THANKS.contains(w) || AROUND_THANKS.contains(w);
+    has_thanks && words.iter().all(is_known)
+}
+
+/// Whether an argument that was typed where an id belongs is a text: it has white space, or is one word of letters with the
+/// marks of a sentence around it. What may be a mistyped id is none.
+///
+/// ```
+/// use crosstalk_protocol::compose::looks_like_text;
+/// assert!(looks_like_text("Use port 443") && looks_like_text("Yes.") && looks_like_text("Ja"));
+/// assert!(!looks_like_text("01K74V8Q") && !looks_like_text("443") && !looks_like_text("msg-a") && !looks_like_text(""));
+/// ```
+pub fn looks_like_text(argument: &str) -> bool {
+    let is_sentence = |c: char| c.is_alphabetic() || ".,!?…'’".contains(c);
+    let has_letter = argument.contains(char::is_alphabetic);
+    argument.trim().contains(char::is_whitespace)
+        || (has_letter && argument.chars().all(is_sentence))
 }
 
 /// Whether a text opens like an announcement, and asks nothing.
@@ -116,6 +220,9 @@ mod tests {
             ("Mine.", Some(Handoff), Respond),
             ("And the other one?", Some(Respond), Request),
             ("Thanks, go on.", Some(Respond), Request),
+            ("Thanks, got it.", Some(Respond), Broadcast),
+            ("Thanks!", Some(Request), Respond),
+            ("Thanks!", None, Request),
             ("FYI: I did.", Some(Request), Respond),
             ("FYI: done.", Some(Respond), Request),
             ("What failed?", Some(Error), Request),

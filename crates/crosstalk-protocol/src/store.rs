@@ -26,8 +26,8 @@ pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way, carried_
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
-    AskedMessage, Found, Listing, OpenQuestion, Outcome, Page, Record, Thread, ThreadFilter,
-    ThreadState,
+    AnsweredQuestion, AskedMessage, FailedAnswer, Found, Listing, OpenQuestion, Outcome, Page,
+    Record, Thread, ThreadFilter, ThreadState,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use round::rounds;

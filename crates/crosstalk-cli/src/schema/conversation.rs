@@ -4,8 +4,10 @@ use super::signing::{form, maybe, maybe_object, object, text};
 use super::{
     EXPORT, IMPORT, INBOX, MOVE, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding,
 };
+use crate::relay::reach::Reach;
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
+use crosstalk_protocol::relay::State;
 use crosstalk_protocol::store::{Side, ThreadState, Wait, Way};
 use serde_json::{Value, json};
 
@@ -56,6 +58,7 @@ fn thread_fields() -> Value {
         "messages": number(), "waiting": number(), "asked": number(),
         "first_at": text(), "last_at": text(), "last": text(), "closed_at": maybe(),
         "state": {"enum": ThreadState::WORDS}, "waits_for": list(text()),
+        "failed": list(object(json!({"of": text(), "code": text()}))),
     })
 }
 
@@ -92,7 +95,7 @@ pub(super) fn sent() -> Value {
 pub(super) fn sent_many() -> Value {
     form(
         SENT_MANY,
-        "What `send` and `forward` print with --json for several receivers: a crosstalk.sent/1 for each message that is \
+        "What `send`, `forward` and `close` print with --json for several receivers: a crosstalk.sent/1 for each message that is \
          kept, in the order of the receivers; `failed` has the others. The first message that no relay takes is the one on \
          the clipboard.",
         json!({
@@ -149,8 +152,8 @@ pub(super) fn threads() -> Value {
     form(
         THREADS,
         "What `crosstalk threads --json` prints, the thread with the latest message first. `waiting` counts messages that \
-         wait for you, `asked` those that wait for the other side. `state` is what has to happen next, and `waits_for` names \
-         the others who have to act.",
+         wait for you, `asked` those that wait for the other side. `state` is what has to happen next, `waits_for` names \
+         the others who have to act, and `failed` those whose last answer was an ERROR or a NACK.",
         json!({"schema": schema(THREADS), "threads": threads, "more": {"type": "boolean"}}),
     )
 }
@@ -198,11 +201,20 @@ fn at_relay() -> Value {
 }
 
 pub(super) fn waiting() -> Value {
-    let one = object(json!({"message": message(), "waits_for": list(text()), "since": text()}));
+    let states: Vec<&str> = State::ALL
+        .map(State::as_str)
+        .into_iter()
+        .chain(Reach::WORDS)
+        .collect();
+    let one = object(json!({
+        "message": message(), "waits_for": list(text()), "since": text(),
+        "delivery": maybe_object(json!({"state": {"enum": states}, "notes": list(text())})),
+    }));
     form(
         WAITING,
         "What `crosstalk waiting --json` prints: the messages that you wait for an answer to, those of the thread with the \
-         latest message first; `waits_for` names whoever has not answered yet.",
+         latest message first; `waits_for` names whoever has not answered yet, and `delivery` says how far the message is, if \
+         it is not in the hands of the person.",
         json!({"schema": schema(WAITING), "messages": list(one), "more": {"type": "boolean"}}),
     )
 }

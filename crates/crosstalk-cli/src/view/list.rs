@@ -3,7 +3,8 @@
 use super::message::{badge, warning};
 use super::{Look, intent, line, names, parties, party, time_of};
 use crate::age::age;
-use crate::console::{BOLD, DIM, GREEN, YELLOW, styled};
+use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::paragraph::wrap;
 use crate::screen::{cells, clip_cells, visible};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{AskedMessage, Record, Thread, ThreadState, Wait};
@@ -18,7 +19,7 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
     let rows: Vec<[String; 6]> = threads
         .iter()
         .map(|t| {
-            let names: Vec<String> = t.parties.iter().map(|p| party(p)).collect();
+            let names: Vec<String> = t.people().into_iter().map(party).collect();
             [
                 short(&t.id),
                 age(t.last_at, look.now),
@@ -49,6 +50,7 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
         let style = match thread.state() {
             ThreadState::YourTurn | ThreadState::Carry(_) => YELLOW,
             ThreadState::Closed => DIM,
+            ThreadState::Failed(_) => RED,
             _ => GREEN,
         };
         let who = match names {
@@ -76,15 +78,21 @@ pub(super) fn state(thread: &Thread) -> String {
         ThreadState::YourTurn => "your turn".to_owned(),
         ThreadState::Carry(list) => format!("carry to {}", names(&list)),
         ThreadState::WaitingFor(list) => format!("waiting for {}", names(&list)),
+        ThreadState::Failed(failed) => {
+            let all = failed
+                .iter()
+                .map(|f| format!("{} ({})", line(&f.code), party(&line(&f.of))));
+            format!("failed: {}", all.collect::<Vec<_>>().join(", "))
+        }
         ThreadState::Answered => "answered".to_owned(),
         ThreadState::Open => "open".to_owned(),
     }
 }
 
-/// Messages that wait for others: for whom, since when, what about, and the beginning of the text.
+/// Messages that wait for others: for whom, since when, what about, the beginning of the text, and notes about the way.
 pub(crate) fn asked(
     messages: &[AskedMessage],
-    short: impl Fn(&str) -> String,
+    (short, notes): (impl Fn(&str) -> String, impl Fn(&Record) -> Vec<String>),
     look: &Look,
 ) -> String {
     let mut out = String::new();
@@ -108,6 +116,10 @@ pub(crate) fn asked(
             out.push_str(&format!("  {}\n", styled(DIM, &clip_cells(&context, room))));
         }
         out.push_str(&format!("  {}\n", clip_cells(&text, room)));
+        for note in notes(record) {
+            let note = wrap(&note, 2, 2);
+            out.push_str(&format!("  {}\n", styled(YELLOW, &note)));
+        }
     }
     out
 }

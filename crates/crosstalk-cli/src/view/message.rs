@@ -88,8 +88,11 @@ fn facts(
     let waits = match record.wait {
         Wait::Nobody => None,
         Wait::Me => Some("you: crosstalk reply".to_owned()),
-        Wait::Carry => Some(format!("you to carry it to {}", record.receiver)),
-        Wait::Them => Some(record.receiver.clone()),
+        Wait::Carry => Some(format!(
+            "you to carry it to {}",
+            record.recipients().join(", ")
+        )),
+        Wait::Them => Some(record.recipients().join(", ")),
     };
     fields.extend(waits.as_deref().map(|w| ("waits for", w)));
     render::fields(out, &fields, 0, look.width);

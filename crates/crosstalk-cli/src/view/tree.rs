@@ -50,7 +50,7 @@ fn head(thread: &Thread, id: &str, look: &Look) -> String {
         (&styled(DIM, &right), cells(&right)),
         look.width,
     );
-    let names: Vec<String> = thread.parties.iter().map(|p| party(p)).collect();
+    let names: Vec<String> = thread.people().into_iter().map(party).collect();
     let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
     let facts = format!(
         "{} · {} · {}",

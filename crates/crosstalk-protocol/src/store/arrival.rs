@@ -3,6 +3,7 @@
 use super::party::{Mine, is_placeholder, is_same_party, party};
 use super::record::Record;
 use crate::admitted::Admitted;
+use crate::compose::is_thanks;
 use crate::poll::is_result;
 use crate::primer::is_example_id;
 use crate::verdict::Word;
@@ -340,17 +341,21 @@ impl Arrival {
     /// The thread that it belongs to: that of the message it answers, else the one it names, else that of its session,
     /// else that of an answer to it that came before, else a new one. If the session is known, a paste that is not signed
     /// names no thread with text that has not the form of an id, or that an answer may have made up
-    /// ([`Self::may_make_up`]) and nobody knows.
+    /// ([`Self::may_make_up`]) and nobody knows. Ids and sessions that such a paste copied from the example of the primer name
+    /// nothing: two chats that copy them have two conversations.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
         let answers = self.meaning.is_some_and(Intent::answers);
         let is_made_up = |thread: &str| {
             let is_guess = answers && !known.named_is_known;
             self.may_make_up() && (is_guess || IdForm::of(thread) == IdForm::Opaque)
         };
-        let named = self.thread.as_deref();
-        let named = named.filter(|t| known.of_session.is_none() || !is_made_up(t));
+        let is_own = |id: &&str| !self.may_make_up() || !is_example_id(id);
+        let of_session = known.of_session.as_deref();
+        let of_session = of_session.filter(|_| self.session.as_deref().is_some_and(|s| is_own(&s)));
+        let named = self.thread.as_deref().filter(is_own);
+        let named = named.filter(|t| of_session.is_none() || !is_made_up(t));
         let chosen = known.of_parent.as_deref().or(named);
-        let chosen = chosen.or(known.of_session.as_deref());
+        let chosen = chosen.or(of_session);
         let chosen = chosen.or(known.of_answer.as_deref());
         chosen.unwrap_or(&self.spare.thread).to_owned()
     }
@@ -372,15 +377,23 @@ impl Arrival {
     }
 
     /// Who has to act on it next, as long as nothing has settled it. A chat that was exported is over: nobody waits for what
-    /// was asked in it.
+    /// was asked in it. A pasted REQUEST that only says thanks for an answer asks nothing, whatever the model called it.
     pub fn wait(&self) -> Wait {
-        let asks = self.meaning.is_some_and(Intent::asks);
+        let asks = self.meaning.is_some_and(Intent::asks) && !self.only_thanks();
         match self.side {
             _ if !asks || !self.counts() || self.way == Way::Filed => Wait::Nobody,
             Side::Mine => Wait::Them,
             Side::ToMe => Wait::Me,
             Side::Between => Wait::Carry,
         }
+    }
+
+    /// Whether it is a pasted REQUEST that answers something, and says nothing but thanks.
+    fn only_thanks(&self) -> bool {
+        self.meaning == Some(Intent::Request)
+            && self.answered().is_some()
+            && self.may_make_up()
+            && is_thanks(&self.body)
     }
 
     /// Whether it settles the message that it answers: an answer, a refusal, or the word that others take over.

@@ -1,11 +1,13 @@
 //! Which open question an answer means whose ids are wrong.
 //!
 //! Models forget ids, make them up, write a thread where a message belongs, and copy those of the example that taught them
-//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides.
+//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides. So does an
+//! answer to a question that its sender has answered before, if exactly one other waits for them in the thread.
 
 use super::arrival::Arrival;
 use super::party::is_same_party;
 use crate::primer::is_example_id;
+use crosstalk_envelope::Intent;
 
 /// What a store knows of the ids in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,9 @@ pub struct NamedIds {
     pub of_thread_as_message: Option<String>,
     /// Whether something was asked in its session. An answer that made the session up does not count.
     pub session_asks: bool,
+    /// The thread of the message that it says it answers, if its sender has answered that one before. A poll is left out: a
+    /// voter may vote again.
+    pub answered_before: Option<String>,
 }
 
 /// Where the question of an answer is looked for.
@@ -34,6 +39,8 @@ pub enum Lookup {
     Thread(String),
     /// Among all that wait: nothing that it names is known.
     Everywhere,
+    /// In the thread of a question that its sender has answered before: it may mean the only other one.
+    Next(String),
 }
 
 /// A question that waits for the sender of an answer.
@@ -77,9 +84,25 @@ impl Arrival {
         }
     }
 
+    /// The only question that still waits for its sender, where it names one that they have answered before.
+    pub fn choose_next(&self, open: &[CandidateQuestion]) -> Meant {
+        match open {
+            [only] => Meant::One(only.id.clone()),
+            _ => Meant::None,
+        }
+    }
+
     /// Where its question is looked for. Only what was pasted and is not signed may have ids that are made up
     /// ([`Self::may_make_up`]); anything else is looked for in its own thread, if it names no message.
     pub fn look_for_question(&self, known: &NamedIds) -> Lookup {
+        let is_answer = self.meaning == Some(Intent::Respond) && self.counts();
+        if let Some(thread) = &known.answered_before
+            && is_answer
+            && self.answers.is_none()
+            && self.may_make_up()
+        {
+            return Lookup::Next(thread.clone());
+        }
         if !self.answers_unnamed(known.parent_is_message) {
             return Lookup::None;
         }
@@ -107,7 +130,7 @@ mod tests {
     use super::*;
     use crate::Word;
     use crate::primer::{Assistant, example};
-    use crate::store::{Kept, Side, Way};
+    use crate::store::{Kept, Side, ThreadHints, Wait, Way};
     use crosstalk_envelope::Timestamp;
     use crosstalk_envelope::reply::ReceivedIds;
 
@@ -148,6 +171,13 @@ mod tests {
         };
         for (known, wanted) in [
             (known(|k| k.parent_is_message = true), Lookup::None),
+            (
+                known(|k| {
+                    k.parent_is_message = true;
+                    k.answered_before = Some("T1".into());
+                }),
+                Lookup::Next("T1".into()),
+            ),
             (known(|k| k.thread_asks = true), Lookup::Here),
             (
                 known(|k| k.parent_is_thread = true),
@@ -162,6 +192,54 @@ mod tests {
         }
         let imported = answer(&headers("thread: T9\n"), Way::Imported);
         assert_eq!(imported.look_for_question(&nothing), Lookup::Here);
+        let again = known(|k| k.answered_before = Some("T1".into()));
+        let signed = answer(&headers("parent: M9\n"), Way::Relayed);
+        assert_eq!(signed.look_for_question(&again), Lookup::None);
+    }
+
+    #[test]
+    fn an_answer_to_an_answered_question_means_the_only_other_one() {
+        let answer = answer(&headers("parent: M9\n"), Way::Pasted);
+        let open = |ids: &[&str]| -> Vec<CandidateQuestion> {
+            let of = |id: &&str| CandidateQuestion {
+                id: (*id).to_owned(),
+                sender: "B".into(),
+            };
+            ids.iter().map(of).collect()
+        };
+        assert_eq!(answer.choose_next(&open(&[])), Meant::None);
+        assert_eq!(answer.choose_next(&open(&["M1"])), Meant::One("M1".into()));
+        assert_eq!(answer.choose_next(&open(&["M1", "M2"])), Meant::None);
+    }
+
+    #[test]
+    fn chats_that_copy_the_example_have_threads_of_their_own() {
+        let known = ThreadHints {
+            named_is_known: true,
+            of_session: Some("T1".into()),
+            ..ThreadHints::default()
+        };
+        let copied = example(Assistant::Any).replace("RESPOND", "REQUEST");
+        assert_eq!(answer(&copied, Way::Pasted).choose_thread(&known), "T");
+        let own = headers("session: s1\n");
+        assert_eq!(answer(&own, Way::Pasted).choose_thread(&known), "T1");
+        // An archive keeps what it says.
+        assert_ne!(answer(&copied, Way::Imported).choose_thread(&known), "T");
+    }
+
+    #[test]
+    fn a_pasted_request_that_only_thanks_waits_for_nobody() {
+        let of = |lines: &str, body: &str, way| {
+            let text = headers(lines)
+                .replace("RESPOND", "REQUEST")
+                .replace("  Yes.", &format!("  {body}"));
+            answer(&text, way).wait()
+        };
+        let thanks = "Thanks, got it!";
+        assert_eq!(of("parent: M1\n", thanks, Way::Pasted), Wait::Nobody);
+        assert_eq!(of("parent: M1\n", "And now?", Way::Pasted), Wait::Me);
+        assert_eq!(of("", thanks, Way::Pasted), Wait::Me);
+        assert_eq!(of("parent: M1\n", thanks, Way::Relayed), Wait::Me);
     }
 
     #[test]

@@ -106,6 +106,21 @@ impl Record {
         Document::parse(&self.text, Reading::Strict)
     }
 
+    /// Those whom it is for: the voters of a POLL that names them, else its receiver.
+    pub fn recipients(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.meaning == Some(Intent::Poll) {
+            let document = self.document();
+            for target in document.envelope().routing().target_list() {
+                add_party(&mut names, &target);
+            }
+        }
+        match names.is_empty() {
+            true => vec![self.receiver.clone()],
+            false => names,
+        }
+    }
+
     /// Whether its time is over: from then on it is not handed out.
     pub fn has_run_out(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|end| end <= now)
@@ -142,6 +157,48 @@ pub struct Thread {
     pub open: Vec<OpenQuestion>,
     /// Whether a message in it answers another one.
     pub has_answer: bool,
+    /// Whose last answer was a failure or a refusal.
+    pub failed: Vec<FailedAnswer>,
+    /// The names under which its polls address their voters, and which are nobody's own.
+    pub electorates: Vec<String>,
+}
+
+/// How one question of a thread ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredQuestion {
+    /// Who was asked.
+    pub of: String,
+    /// The error code of an ERROR, or the intent of one without a code and of a NACK; nothing if it was answered.
+    pub failure: Option<String>,
+}
+
+/// A question that ended in an ERROR or a NACK, and was not answered since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedAnswer {
+    /// Who was asked.
+    pub of: String,
+    /// The error code, or the intent.
+    pub code: String,
+}
+
+impl FailedAnswer {
+    /// What failed last, of answers in the order in which they came: a later answer of the same party makes up for it.
+    ///
+    /// ```
+    /// use crosstalk_protocol::store::{AnsweredQuestion, FailedAnswer};
+    /// let ended = |of: &str, failure: Option<&str>| AnsweredQuestion { of: of.into(), failure: failure.map(Into::into) };
+    /// let failed = FailedAnswer::remaining(vec![ended("CLAUDE", Some("E-ROUTE")), ended("CHATGPT", Some("NACK")), ended("chatgpt", None)]);
+    /// assert_eq!(failed, [FailedAnswer { of: "CLAUDE".into(), code: "E-ROUTE".into() }]);
+    /// ```
+    pub fn remaining(answers: Vec<AnsweredQuestion>) -> Vec<Self> {
+        let mut failed: Vec<Self> = Vec::new();
+        for answer in answers {
+            failed.retain(|known| !is_same_party(&known.of, &answer.of));
+            let of = answer.of;
+            failed.extend(answer.failure.map(|code| Self { of, code }));
+        }
+        failed
+    }
 }
 
 /// A message that waits, and for whom.
@@ -196,6 +253,8 @@ pub enum ThreadState {
     Carry(Vec<String>),
     /// The person of this store waits for an answer of these.
     WaitingFor(Vec<String>),
+    /// The questions to these ended in an error or a refusal, and nothing else is open.
+    Failed(Vec<FailedAnswer>),
     /// Everything that was asked is answered.
     Answered,
     /// Nothing was asked, or what was asked waits no longer.
@@ -210,17 +269,19 @@ impl ThreadState {
             Self::YourTurn => "your-turn",
             Self::Carry(_) => "carry",
             Self::WaitingFor(_) => "waiting",
+            Self::Failed(_) => "failed",
             Self::Answered => "answered",
             Self::Open => "open",
         }
     }
 
     /// The words of all of them, in the order in which they are looked for.
-    pub const WORDS: [&'static str; 6] = [
+    pub const WORDS: [&'static str; 7] = [
         "closed",
         "your-turn",
         "carry",
         "waiting",
+        "failed",
         "answered",
         "open",
     ];
@@ -235,7 +296,7 @@ impl Thread {
     /// # let at = Timestamp::from_millis(0);
     /// let mut thread = Thread {
     ///     id: "T1".into(), context: None, session: None, parties: Vec::new(), messages: 1, waiting: 0, asked: 1,
-    ///     first_at: at, last_at: at, last: "M1".into(), closed_at: None, has_answer: false,
+    ///     first_at: at, last_at: at, last: "M1".into(), closed_at: None, has_answer: false, failed: Vec::new(), electorates: Vec::new(),
     ///     open: vec![OpenQuestion::new(Wait::Them, "CHATGPT", &[], &[])],
     /// };
     /// assert_eq!(thread.state(), ThreadState::WaitingFor(vec!["CHATGPT".into()]));
@@ -252,11 +313,20 @@ impl Thread {
             ThreadState::Carry(self.awaited(Wait::Carry))
         } else if has(Wait::Them) {
             ThreadState::WaitingFor(self.awaited(Wait::Them))
+        } else if !self.failed.is_empty() {
+            ThreadState::Failed(self.failed.clone())
         } else if self.has_answer {
             ThreadState::Answered
         } else {
             ThreadState::Open
         }
+    }
+
+    /// Those who take part in it, without the names of electorates.
+    pub fn people(&self) -> Vec<&str> {
+        let is_person = |p: &&str| !self.electorates.iter().any(|e| is_same_party(e, p));
+        let parties = self.parties.iter().map(String::as_str);
+        parties.filter(is_person).collect()
     }
 
     /// Whom its open questions of one kind ask, each one once.
@@ -349,6 +419,8 @@ mod tests {
             closed_at: None,
             open,
             has_answer: false,
+            failed: Vec::new(),
+            electorates: Vec::new(),
         }
     }
 
@@ -384,6 +456,20 @@ mod tests {
             ..thread(Vec::new())
         };
         assert_eq!(answered.state(), ThreadState::Answered);
+        let failed = vec![FailedAnswer {
+            of: "CLAUDE".into(),
+            code: "E-ROUTE".into(),
+        }];
+        let failing = |open| Thread {
+            failed: failed.clone(),
+            has_answer: true,
+            ..thread(open)
+        };
+        assert_eq!(
+            failing(Vec::new()).state(),
+            ThreadState::Failed(failed.clone())
+        );
+        assert_eq!(failing(vec![me()]).state(), ThreadState::YourTurn);
         let closed = Thread {
             closed_at: Some(Timestamp::from_millis(1)),
             ..thread(vec![me()])

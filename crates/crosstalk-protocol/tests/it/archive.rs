@@ -22,6 +22,8 @@ fn thread(context: &str, records: &[Record]) -> Thread {
         closed_at: Some(at("2025-10-09T18:00Z")),
         open: Vec::new(),
         has_answer: false,
+        failed: Vec::new(),
+        electorates: Vec::new(),
     }
 }
 

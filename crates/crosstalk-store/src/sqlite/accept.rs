@@ -390,6 +390,14 @@ fn infer_question(
             }
             (settle::open_to(db, None, &arrival.sender)?, None)
         }
+        Lookup::Next(thread) => {
+            freshen(db, Some(&thread), stale)?;
+            let open = settle::open_to(db, Some(&thread), &arrival.sender)?;
+            if let Meant::One(id) = arrival.choose_next(&open) {
+                arrival.answers = Some(id);
+            }
+            return Ok((Vec::new(), None));
+        }
     };
     match arrival.choose_question(&open) {
         Meant::None => Ok((Vec::new(), named)),
@@ -422,6 +430,10 @@ fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
         thread_asks: asks(thread)?,
         of_thread_as_message,
         session_asks,
+        answered_before: match parent {
+            Some(parent) => settle::answered_in(db, parent, &arrival.sender)?,
+            None => None,
+        },
     })
 }
 

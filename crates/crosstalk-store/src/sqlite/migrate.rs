@@ -8,12 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, Step};
-use super::{derive, log, schema};
+use super::{derive, log, schema, settle};
 use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -23,6 +23,7 @@ const STEPS: [&str; 9] = [
     schema::BOUNDARY,
     schema::WATCH,
     schema::REFILED,
+    schema::ENDED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
@@ -31,6 +32,8 @@ const LOGGING: u32 = 4;
 /// Before this version kept texts were read as pastes when they were indexed, names were the same in any ASCII case only, and
 /// URLs byte for byte.
 const STRICT: u32 = 7;
+/// Before this version questions of exported chats and polls with a result could wait for an answer.
+const ENDING: u32 = 10;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -115,6 +118,9 @@ fn step(db: &Connection, from: u32) -> Step<()> {
         refold(db)?;
         derive::rebuild(db)?;
         db.execute_batch(schema::REOPENED)?;
+    }
+    if from > 0 && from < ENDING {
+        settle::end_stale_waits(db)?;
     }
     if from < RELAYING {
         db.execute_batch(schema::CLOSED)?;

@@ -1,10 +1,10 @@
 //! Messages and threads as they are asked for.
 
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Intent, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::store::{
-    AskedMessage, Field, Listing, OpenQuestion, Page, Record, Search, Side, Term, Thread,
-    ThreadFilter, Way, party,
+    AnsweredQuestion, AskedMessage, FailedAnswer, Field, Listing, OpenQuestion, Page, Record,
+    Search, Side, Term, Thread, ThreadFilter, Way, party,
 };
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
@@ -161,6 +161,8 @@ fn thread_row(row: &Row<'_>) -> Step<Thread> {
         closed_at: closed_at.map(Timestamp::from_millis),
         open: Vec::new(),
         has_answer: false,
+        failed: Vec::new(),
+        electorates: Vec::new(),
     })
 }
 
@@ -177,7 +179,57 @@ fn complete(db: &Connection, thread: &mut Thread) -> Step<()> {
     thread.has_answer = db
         .prepare_cached("SELECT 1 FROM message WHERE thread = ?1 AND settles = 1")?
         .exists(params![thread.id])?;
+    let failures = "SELECT 1 FROM message WHERE thread = ?1 AND settles = 1 AND mine = 0 AND meaning IN ('ERROR', 'NACK')";
+    if thread.has_answer && db.prepare_cached(failures)?.exists(params![thread.id])? {
+        thread.failed = FailedAnswer::remaining(answered_questions(db, &thread.id)?);
+    }
+    thread.electorates = electorates(db, &thread.id)?;
     Ok(())
+}
+
+/// How the questions of a thread ended, in the order of the answers that others gave.
+fn answered_questions(db: &Connection, thread: &str) -> Step<Vec<AnsweredQuestion>> {
+    let mut find = db.prepare_cached(
+        "SELECT iif(q.seq IS NULL OR q.meaning = 'POLL', a.sender, q.receiver), a.meaning, i.text FROM message a \
+         JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = a.parent \
+         WHERE a.thread = ?1 AND a.settles = 1 AND a.mine = 0 ORDER BY a.seq",
+    )?;
+    let rows = find.query_map(params![thread], |row| {
+        let (of, meaning): (String, String) = (row.get(0)?, row.get(1)?);
+        let failure = match [Intent::Error, Intent::Nack]
+            .iter()
+            .any(|i| i.as_str() == meaning)
+        {
+            true => {
+                let text: String = row.get(2)?;
+                let document = Document::parse(&text, Reading::Strict);
+                let code = document.envelope().error().and_then(|e| e.code);
+                Some(code.map_or(meaning, |c| c.as_str().to_owned()))
+            }
+            false => None,
+        };
+        Ok(AnsweredQuestion { of, failure })
+    })?;
+    rows.collect()
+}
+
+/// The receivers of the polls of a thread that are none of their voters.
+fn electorates(db: &Connection, thread: &str) -> Step<Vec<String>> {
+    let mut find = db.prepare_cached(
+        "SELECT receiver, targets FROM message WHERE thread = ?1 AND meaning = 'POLL' AND targets IS NOT NULL ORDER BY seq LIMIT ?2",
+    )?;
+    let rows = find.query_map(params![thread, QUESTIONS], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let mut names: Vec<String> = Vec::new();
+    for row in rows {
+        let (receiver, targets) = row?;
+        let is_voter = targets.lines().any(|t| party(t) == party(&receiver));
+        if !is_voter && !names.contains(&receiver) {
+            names.push(receiver);
+        }
+    }
+    Ok(names)
 }
 
 /// Reads the columns `seq`, `wait`, `receiver` and `targets` of a message that waits.

@@ -405,6 +405,9 @@ CREATE TABLE moved (
 CREATE INDEX message_asked ON message (seq) WHERE wait IN (2, 3);
 ";
 
+/// Nothing is added: what was derived is corrected ([`super::settle::end_stale_waits`]).
+pub(super) const ENDED: &str = "";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

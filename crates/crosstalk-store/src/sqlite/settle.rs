@@ -2,7 +2,9 @@
 
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, party};
+use crosstalk_protocol::store::{
+    Answering, Arrival, Asking, CandidateQuestion, Wait, Way, may_answer, party,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::derive::{unknown, wait_of};
@@ -170,6 +172,37 @@ pub(super) fn end_poll(db: &Connection, id: &str) -> Step<()> {
     }
 }
 
+/// Ends the waits that an older version left: of what exported chats asked, of pasted thanks, and of polls whose result is
+/// here.
+pub(super) fn end_stale_waits(db: &Connection) -> Step<()> {
+    let mut find = db.prepare(
+        "SELECT m.seq FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND i.way IN (?1, ?2)",
+    )?;
+    let ways = params![Way::Filed.as_str(), Way::Pasted.as_str()];
+    let rows = find.query_map(ways, |row| row.get(0))?;
+    for seq in rows.collect::<Step<Vec<i64>>>()? {
+        if super::accept::row(db, seq)?.arrival.wait() != Wait::Nobody {
+            continue;
+        }
+        db.prepare_cached("UPDATE message SET asks = 0 WHERE seq = ?1")?
+            .execute(params![seq])?;
+        refresh(db, seq)?;
+    }
+    let mut find = db.prepare(
+        "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
+         WHERE q.meaning = ?1 AND q.wait <> 0",
+    )?;
+    let rows = find.query_map(params![Intent::Poll.as_str()], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    for (answer, poll) in rows.collect::<Step<Vec<(i64, String)>>>()? {
+        if super::accept::row(db, answer)?.arrival.ends_poll() {
+            end_poll(db, &poll)?;
+        }
+    }
+    Ok(())
+}
+
 /// Clears the waits of a thread up to the message that closed it; those of verified messages up to one that is firm.
 /// Nothing if that message closed nothing.
 pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> Step<()> {
@@ -226,6 +259,20 @@ pub(super) fn open_to(
         }
     }
     Ok(open)
+}
+
+/// The thread of a question that somebody has answered so that it counts. A poll is none: a voter may vote again.
+pub(super) fn answered_in(db: &Connection, id: &str, sender: &str) -> Step<Option<String>> {
+    let Some(question) =
+        find(db, id)?.filter(|q| q.meaning.as_deref() != Some(Intent::Poll.as_str()))
+    else {
+        return Ok(None);
+    };
+    let answered = answered_by(db, question.seq)?;
+    match answered.iter().any(|a| may_answer(a, sender)) {
+        true => super::accept::thread_of(db, Some(id)),
+        false => Ok(None),
+    }
 }
 
 /// Who has answered a message so that it counts.

@@ -85,7 +85,7 @@ fn list(
         let taken = 8 + id.len() + age.len();
         let mut text = first_line(&question.document().body_text()).to_string();
         if shows_receiver {
-            text = format!("{}: {text}", view::line(&question.receiver));
+            text = format!("{}: {text}", view::names(&question.recipients()));
         }
         let text = clip_cells(&text, width.saturating_sub(taken).max(12));
         console.talk(&format!(

@@ -5,6 +5,7 @@ use crate::command::poll::KeptPoll;
 use crate::command::relocate;
 use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
+use crate::desk;
 use crate::failure::Failure;
 use crate::incoming::Taken;
 use crate::json;
@@ -12,9 +13,11 @@ use crate::ledger;
 use crate::paragraph::{lines, wrap};
 use crate::render;
 use crate::report::Message;
+use crate::screen::clip_cells;
 use crate::shell;
 use crate::view::{self, Look};
 use crosstalk_envelope::json::finding;
+use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
@@ -22,6 +25,9 @@ use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Moved, Outcome, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
+
+/// The most columns of a question that is quoted in a note.
+const QUOTED: usize = 40;
 
 /// A message, and what became of it.
 pub(super) struct Told<'t> {
@@ -101,7 +107,7 @@ impl Told<'_> {
                     Wait::Carry => format!(
                         "; `crosstalk show {} --copy` to carry it to {}",
                         short(id),
-                        escape(&record.receiver)
+                        view::names(&record.recipients())
                     ),
                     Wait::Them | Wait::Nobody => String::new(),
                 };
@@ -129,7 +135,7 @@ impl Told<'_> {
                         "This is your own message {} to {}, sent on {since}. Copy the answer in the chat first, then \
                          `crosstalk paste` keeps it.",
                         short(id),
-                        escape(&own.receiver)
+                        view::names(&own.recipients())
                     );
                     return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
                 }
@@ -185,6 +191,7 @@ impl Told<'_> {
         let arrival = &self.taken.arrival;
         let written = self.document.header(CoreHeader::Message);
         let id = view::short(store, &record.id)?;
+        let short = view::shortener(store);
         let mut remarks: Vec<String> = Vec::new();
         if !record.carries_id && written.is_some() {
             remarks.push(
@@ -200,21 +207,33 @@ impl Told<'_> {
             .document
             .header(CoreHeader::Thread)
             .is_some_and(|t| t != record.thread);
+        let is_elsewhere = named.is_some() && named != parent && question.is_some();
         if is_told {
             // The person said what it answers.
-        } else if named.is_some() && named != parent && question.is_some() {
-            remarks.push(format!(
-                "the message that it says it answers is not here: it was filed with the one that waits; `crosstalk move {id} \
-                 --answers ID` files it with another one"
-            ));
+        } else if let Some(named) = named.filter(|_| is_elsewhere) {
+            let filed = question.as_ref().map(|q| short(&q.id)).unwrap_or_default();
+            remarks.push(match store.message(named)? {
+                Some(answered) => format!(
+                    "{} has answered {} already: it was filed with {filed}, which waits; `crosstalk move {id} --answers {}` \
+                     files it there",
+                    view::line(&record.sender),
+                    short(&answered.id),
+                    short(&answered.id)
+                ),
+                None => format!(
+                    "the message that it says it answers is not here: it was filed with {filed}, which waits{}",
+                    other_question(store, record)?
+                ),
+            });
         } else if named.is_none() && has_strange_thread && question.is_some() {
             remarks.push(format!(
-                "the thread that it names is not here: it was filed with the one message that waits for its sender; \
-                 `crosstalk move {id} --answers ID` files it with another one"
+                "the thread that it names is not here: it was filed with the one message that waits for its sender{}",
+                other_question(store, record)?
             ));
         } else if named.is_some() && question.is_none() && self.candidates().is_empty() {
             remarks.push(format!(
-                "the message that it answers is not here; `crosstalk move {id} --answers ID` files it with another one"
+                "the message that it answers is not here{}",
+                other_question(store, record)?
             ));
         }
         if !is_same_party(&arrival.sender, self.document.sender()) {
@@ -248,6 +267,7 @@ impl Told<'_> {
         if let Some(poll) = poll.filter(|q| plain::asks(q, &arrival.sender)) {
             remarks.extend(KeptPoll::remark(store, poll, record)?);
         }
+        remarks.extend(self.unproven_consent());
         if arrival.says_nothing() {
             let what = match question.is_some() {
                 true => "the answer is empty, so the question waits on",
@@ -267,6 +287,25 @@ impl Told<'_> {
             console.note(&remark)?;
         }
         Ok(())
+    }
+
+    /// That nobody vouches for the key of a message that grants a consent: whoever gave it may be somebody else.
+    fn unproven_consent(&self) -> Option<String> {
+        let claim = self.taken.said.claim()?;
+        let verdict = self.taken.admitted.verdict();
+        let is_grant = claim.kind == Some(ConsentKind::ExplicitYes) && !claim.ids.is_empty();
+        if !is_grant || !self.taken.arrival.counts() || verdict.word() == Word::Verified {
+            return None;
+        }
+        let how = match verdict.pkid() {
+            Some(pkid) => format!("the key {} is not pinned", view::line(pkid)),
+            None => "the message is not signed".to_owned(),
+        };
+        Some(format!(
+            "{how}, so nothing proves that {} gave the consent {}",
+            view::line(&self.taken.arrival.sender),
+            view::names(&claim.ids)
+        ))
     }
 
     /// The messages that it may answer.
@@ -335,6 +374,27 @@ impl Told<'_> {
             "refusal": null,
         }))
     }
+}
+
+/// The command that files an answer with the latest other question to its sender, as the end of a sentence; nothing if there
+/// is none.
+fn other_question(store: &SqliteStore, answer: &Record) -> Result<String, Failure> {
+    let other = desk::find_recent(store, |r| {
+        r.meaning.is_some_and(Intent::asks)
+            && r.id != answer.id
+            && answer.parent.as_ref() != Some(&r.id)
+            && plain::asks(r, &answer.sender)
+    })?;
+    let Some(other) = other else {
+        return Ok(String::new());
+    };
+    let words = view::first_line(&other.document().body_text());
+    Ok(format!(
+        "; `crosstalk move {} --answers {}` files it with \u{201c}{}\u{201d}",
+        view::short(store, &answer.id)?,
+        view::short(store, &other.id)?,
+        clip_cells(&words, QUOTED)
+    ))
 }
 
 /// One of some names, for a sentence.

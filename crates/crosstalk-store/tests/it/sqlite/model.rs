@@ -7,7 +7,7 @@ use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
     Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Outcome, Page,
     Placement, Record, Relocation, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
-    Way, party, plan_relocation,
+    Way, may_answer, party, plan_relocation,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -123,9 +123,17 @@ impl Model {
                 .filter(|_| !thread_is_thread)
                 .map(|r| r.thread.clone()),
             session_asks: new.session.is_some() && session_asks,
+            answered_before: self.answered_before(new),
         };
         let (open, named) = match new.look_for_question(&known) {
             Lookup::None | Lookup::Here => return (Vec::new(), None),
+            Lookup::Next(thread) => {
+                let open = self.open_to(&new.sender, |r| r.thread == thread);
+                if let Meant::One(id) = new.choose_next(&open) {
+                    new.answers = Some(id);
+                }
+                return (Vec::new(), None);
+            }
             Lookup::Thread(thread) => (
                 self.open_to(&new.sender, |r| r.thread == thread),
                 Some(thread),
@@ -139,6 +147,20 @@ impl Model {
         let candidates = choose(new, &open);
         let named = named.filter(|_| new.answers.is_none());
         (candidates, named)
+    }
+
+    /// The thread of the question that a message names, if its sender has answered that one.
+    fn answered_before(&self, new: &Arrival) -> Option<String> {
+        let mut rows = self.rows.iter();
+        let question = rows.find(|r| Some(r.arrival.id()) == new.parent.as_deref())?;
+        let asking = question.arrival.asking();
+        let is_question = asking.wait != Wait::Nobody && !asking.is_poll;
+        let has_answered = self.rows.iter().any(|r| {
+            r.arrival.answered() == Some(question.arrival.id())
+                && r.arrival.settles_question(&asking)
+                && may_answer(&r.arrival.sender, &new.sender)
+        });
+        (is_question && has_answered).then(|| question.thread.clone())
     }
 
     /// Files a message with another one. False if nothing changes.

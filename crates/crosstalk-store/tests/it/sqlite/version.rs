@@ -10,7 +10,7 @@ use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::{
     PollState, RelayStore as _, Role, Taken, TokenCounts, TokenRecord,
 };
-use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait};
+use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait, Way};
 use crosstalk_store::{Home, Opened, SqliteStore};
 use rusqlite::Connection;
 use std::path::Path;
@@ -79,6 +79,33 @@ fn a_store_of_version_8_takes_moves() {
     assert!(!store.message("A1").unwrap().unwrap().truncated);
     store.relocate("A1", Some("M2")).unwrap();
     assert_eq!(store.message("A1").unwrap().unwrap().thread, "T2");
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+/// A store of version 9 is brought up: what exported chats asked waits no more, nor does a poll whose result is here.
+#[test]
+fn a_store_of_version_9_stops_waiting_for_what_is_over() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let mut chat = letter("M1").thread("T1").side(Side::Mine).arrival();
+    chat.way = Way::Filed;
+    let open = letter("M2").thread("T2").side(Side::Mine).arrival();
+    store.accept(&[chat, open]).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    // As the program of that version had it.
+    db.execute_batch(
+        "UPDATE message SET asks = 3, wait = 3 WHERE id = 'M1'; UPDATE thread SET asked = 1 WHERE id = 'T1'; \
+         PRAGMA user_version = 9",
+    )
+    .unwrap();
+    drop(db);
+    let store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(store.opened().migrated_from, Some(9));
+    let asked = store.asked(Page::first(10)).unwrap().items;
+    let asked: Vec<&str> = asked.iter().map(|a| a.record.id.as_str()).collect();
+    assert_eq!(asked, ["M2"]);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
