@@ -19,7 +19,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crosstalk_envelope::meta::{Consent, ConsentKind};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
-use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, session_text};
+use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, is_thanks, session_text};
 use crosstalk_protocol::consent::{LedgerStore as _, Pii, scopes};
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
@@ -156,6 +156,22 @@ impl Content {
             Some(from) => Ok(resolve_typed(config, from)),
             None => config.sender(),
         }
+    }
+
+    /// Whether its text is there already, and need not be written.
+    pub(crate) const fn has_text(&self) -> bool {
+        self.text.is_some() || self.body.is_some()
+    }
+
+    /// Gives it a text.
+    pub(crate) fn set_text(&mut self, text: String) {
+        self.text = Some(text);
+    }
+
+    /// Whether the person says that it waits for no answer, or the text is nothing but thanks.
+    pub(crate) fn asks_nothing(&self) -> bool {
+        let text = self.text.as_deref().or(self.body.as_deref());
+        self.fyi || text.is_some_and(is_thanks)
     }
 
     /// Whether it says who sends it.

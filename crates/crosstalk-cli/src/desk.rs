@@ -1,5 +1,6 @@
 //! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
 
+use crate::age::age;
 use crate::clipboard::{Clipboard, ClipboardError, Follower};
 use crate::clock;
 use crate::config::{Config, Ids};
@@ -7,6 +8,8 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::home::Rooms;
 use crate::input::shown_path;
+use crate::paragraph;
+use crate::screen::clip_cells;
 use crate::view;
 use crosstalk_envelope::{CoreHeader, ErrorCode, Intent, id};
 use crosstalk_protocol::store::{
@@ -135,7 +138,7 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         Found::Nothing if !is_long_enough(text) => Err(Failure::Usage(format!(
             "`{text}` is too short: write at least four characters of the id"
         ))),
-        Found::Several(ids) => Err(several(text, &ids)),
+        Found::Several(ids) => Err(several(store, text, &ids)?),
         Found::Nothing => Err(nothing()),
     }
 }
@@ -145,12 +148,82 @@ pub(crate) fn is_long_enough(prefix: &str) -> bool {
     prefix.chars().count() >= 4
 }
 
-/// The beginning of several ids. What is wrong is escaped as a whole where it is shown.
-pub(crate) fn several(text: &str, ids: &[String]) -> Failure {
-    Failure::Usage(format!(
-        "`{text}` can mean several: {}; write more of it",
-        ids.join(", ")
-    ))
+/// The beginning of several ids, with what each of them is, so that a person can tell them apart.
+pub(crate) fn several(store: &SqliteStore, text: &str, ids: &[String]) -> Result<Failure, Failure> {
+    let mut rows = format!("`{text}` can mean several; write more of it:");
+    for id in ids {
+        let (at, what) = match (store.message(id)?.map(veiled), store.thread(id)?) {
+            (_, Some(thread)) => {
+                let about = view::line(thread.context.as_deref().unwrap_or("(no context)"));
+                (thread.last_at, format!("thread: {about}"))
+            }
+            (Some(record), None) => {
+                let words = view::first_line(&record.document().body_text());
+                (record.at, format!("{}: {words}", view::parties(&record)))
+            }
+            (None, None) => continue,
+        };
+        let line = format!(
+            "{}  {}  {what}",
+            view::short(store, id)?,
+            age(at, clock::now())
+        );
+        rows.push_str(&format!(
+            "\n  {}",
+            clip_cells(&line, paragraph::width().saturating_sub(2))
+        ));
+    }
+    Ok(Failure::Usage(rows))
+}
+
+/// The message that a reference means where a question is meant: `last` is the latest one that waits for the person, or the
+/// latest of all if none does; of several ids that begin alike, the only one that waits; of a thread, the latest one that
+/// waits.
+pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
+    if text.eq_ignore_ascii_case(LAST)
+        && let Some(waiting) = latest_open(store, &[Wait::Me])?
+    {
+        return Ok(waiting);
+    }
+    if let Found::Several(ids) = store.find(text)? {
+        let mut waiting = Vec::new();
+        for id in &ids {
+            waiting.extend(store.message(id)?.filter(|r| r.wait == Wait::Me));
+        }
+        if let [only] = waiting.as_slice() {
+            return Ok(veiled(only.clone()));
+        }
+    }
+    if let Reference::Thread(thread) = reference(store, text)? {
+        let records = everything(store, &thread.id)?.into_iter();
+        if let Some(waiting) = records.filter(|r| r.wait == Wait::Me).last() {
+            return Ok(waiting);
+        }
+    }
+    message(store, text)
+}
+
+/// The latest message that was sent from here.
+pub(crate) fn latest_sent(store: &SqliteStore) -> Result<Option<Record>, Failure> {
+    let sent = recent(store, |r| r.side == Side::Mine && r.way == Way::Sent)?;
+    Ok(sent.into_iter().next())
+}
+
+/// The most columns of a text that is quoted in a sentence.
+const QUOTED: usize = 40;
+
+/// A message for a sentence: its id, who sent it, and its first words.
+pub(crate) fn named(store: &SqliteStore, record: &Record) -> Result<String, Failure> {
+    let head = format!(
+        "{} from {}",
+        view::short(store, &record.id)?,
+        view::line(&record.sender)
+    );
+    let words = view::first_line(&record.document().body_text());
+    Ok(match words.is_empty() {
+        true => head,
+        false => format!("{head}: {}", clip_cells(&words, QUOTED)),
+    })
 }
 
 /// The thread that a reference means, by itself or by one of its messages.

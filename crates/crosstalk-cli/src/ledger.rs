@@ -1,11 +1,14 @@
 //! Consent in the paste workflow (CON-001 to CON-034): what a message says about it is held against the rules and against
 //! what is on record here, before it is kept; what follows from it is written down right after.
 
+use crate::clock;
 use crate::console::{Console, GREEN, styled};
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::view;
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
     Withdrawn,
@@ -207,6 +210,47 @@ impl Renewal<'_> {
         }
         changes
     }
+}
+
+/// Tells which consents messages grant or renew that pass a conversation on: what they carry is not written by hand.
+pub(crate) fn tell_granted(
+    console: &mut Console,
+    desk: &Desk,
+    builders: &[Builder],
+) -> Result<(), Failure> {
+    let Some(store) = desk.messages(console)? else {
+        return Ok(());
+    };
+    // What can't be built is refused later, with its reason.
+    for text in builders.iter().filter_map(|builder| builder.build().ok()) {
+        let document = Document::parse(&text, Reading::Strict);
+        let Some(claim) = Claim::of(&document) else {
+            continue;
+        };
+        let grants = [ConsentKind::ExplicitYes, ConsentKind::Transferred];
+        if !claim.kind.is_some_and(|kind| grants.contains(&kind)) {
+            continue;
+        }
+        let renewal = Renewal {
+            sender: document.sender(),
+            to: &[document.receiver().to_owned()],
+            scopes: &claim.scopes,
+            expires: claim.expires,
+        };
+        for id in &claim.ids {
+            match store.grant(id)? {
+                Some(known) => {
+                    renewal.tell(console, &known, clock::now())?;
+                }
+                None => console.note(&format!(
+                    "the consent {} is new: this message grants it to {}",
+                    view::line(id),
+                    view::line(document.receiver())
+                ))?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What became of a message, and what it withdrew; or why it is not kept.

@@ -23,6 +23,7 @@ use crate::json;
 use crate::ledger::{self, Said};
 use crate::passphrase::Passphrase;
 use crate::relay::handing::Attached;
+use crate::relay::outbox::Outbox;
 use crate::relay::parcel::{ByRelay, Parcel};
 use crate::relay::remote::Remote;
 use crate::render;
@@ -264,6 +265,9 @@ impl Delivery {
             .collect();
         if is_copied && let Some((_, later)) = by_hand.split_first() {
             step::tell_later(console, later)?;
+            for (sent, _) in later {
+                Outbox::of(desk).add_uncopied(&sent.record.id)?;
+            }
         }
         let mut exit = exit;
         for (one, id) in sent.iter().zip(&names) {
@@ -273,7 +277,9 @@ impl Delivery {
             }
         }
         if steps {
-            step::walk(console, &by_hand, |text| self.copy(desk, text))?;
+            for left in step::walk(console, &by_hand, |text| self.copy(desk, text))? {
+                Outbox::of(desk).add_uncopied(&left)?;
+            }
         }
         Ok(exit)
     }
@@ -397,6 +403,12 @@ impl Delivery {
     pub(crate) fn carrying_key(mut self, desk: &Desk) -> Self {
         self.with_key |= self.signs(desk) && desk.config.with_key() != When::Never;
         self
+    }
+
+    /// The relay by which a message to a receiver goes; nothing if a person carries it.
+    pub(crate) fn relay_for(&self, desk: &Desk, receiver: &str) -> Result<Option<String>, Failure> {
+        let remote = self.by.choose(&desk.config, receiver)?;
+        Ok(remote.map(|remote| remote.url().to_owned()))
     }
 
     /// A closed thread takes no new messages, unless it goes on.

@@ -12,6 +12,7 @@ pub(crate) mod outbox;
 pub(crate) mod parcel;
 pub(crate) mod pause;
 pub(crate) mod progress;
+pub(crate) mod reach;
 pub(crate) mod remote;
 pub(crate) mod resolver;
 pub(crate) mod secret;

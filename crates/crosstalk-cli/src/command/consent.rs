@@ -10,6 +10,7 @@ use crate::console::Console;
 use crate::desk::{Desk, is_long_enough};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::relay::data::Data;
 use crate::relay::remote::{Remote, Through};
 use clap::{Args, Subcommand};
 use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _};
@@ -51,7 +52,7 @@ impl Consent {
     }
 }
 
-/// Where consents are looked at: here, or at a relay.
+/// Where consents are looked at: here, at a relay, or in the data folder of one.
 #[derive(Args, Debug)]
 struct ConsentSource {
     /// Ask a relay; without a URL, that of the settings
@@ -60,6 +61,9 @@ struct ConsentSource {
     /// The file with the token of the relay
     #[arg(long, value_name = "FILE", requires = "relay")]
     token_file: Option<PathBuf>,
+    /// Read the data folder of a relay on this machine, without the network
+    #[arg(long, value_name = "DIR", conflicts_with = "relay")]
+    data: Option<PathBuf>,
 }
 
 impl ConsentSource {
@@ -70,6 +74,16 @@ impl ConsentSource {
         };
         let through = Through::of(url, self.token_file.clone())?;
         through.connect(&desk.config, None).map(Some)
+    }
+
+    /// The store on this machine; nothing if the person keeps none.
+    fn open(&self, console: &mut Console, desk: &Desk) -> Result<Option<SqliteStore>, Failure> {
+        let Some(folder) = &self.data else {
+            return desk.messages(console);
+        };
+        let data = Data::at(folder.clone());
+        data.require()?;
+        data.open().map(Some)
     }
 }
 

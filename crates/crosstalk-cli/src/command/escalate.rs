@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::ledger;
 use crate::outgoing::Delivery;
 use clap::Args;
 use crosstalk_protocol::bundle::{Escalation, escalation};
@@ -42,6 +43,7 @@ impl Escalate {
         let builder = self
             .passing
             .write(console, &passed, |records| escalation(records, &request))?;
+        ledger::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
         self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

@@ -6,6 +6,7 @@ use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::ledger;
 use crate::outgoing::Delivery;
 use crate::paragraph::count;
 use crate::recipient::{resolve_each, resolve_typed};
@@ -111,6 +112,7 @@ impl Forward {
             Ok(bundle::forward(&thread, &quoted, &request)?)
         };
         let builders: Vec<Builder> = receivers.iter().map(write).collect::<Result<_, _>>()?;
+        ledger::tell_granted(console, &desk, &builders)?;
         self.delivery.dispatch_all(console, &desk, &builders, &[])
     }
 

@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::ledger;
 use crate::outgoing::Delivery;
 use clap::Args;
 use crosstalk_protocol::bundle;
@@ -38,6 +39,7 @@ impl Handoff {
         let builder = self.passing.write(console, &passed, |records| {
             bundle::handoff(records, &request)
         })?;
+        ledger::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
         self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 /// you may answer, for your decision, or to be carried. A relay that does not answer is named, and --local asks none.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --local                    # ask no relay\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; with --relay, 10 to\n17 what the relay refuses; with --take, as of crosstalk paste."
+    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --local                    # ask no relay\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; 10 to 17 nothing waits here and no relay could be asked, or with\n--relay what it refuses; with --take, as of crosstalk paste."
 )]
 pub(crate) struct Inbox {
     /// Take this message out without an answer; may be given again
@@ -78,13 +78,19 @@ impl Inbox {
             true => Vec::new(),
             false => relays::ask_all(&desk)?,
         };
+        // What is shown is all that waits only if a relay could be asked, or none was.
+        let faults: Vec<Exit> = relays.iter().filter_map(relays::AtRelay::fault).collect();
+        let exit = match items.is_empty() && faults.len() == relays.len() {
+            true => faults.into_iter().fold(Exit::SUCCESS, Exit::worst),
+            false => Exit::SUCCESS,
+        };
         if self.json {
             let messages: Vec<Message> = items.iter().map(Message::new).collect();
             let relays: Vec<Value> = relays.iter().map(relays::AtRelay::report).collect();
             let answer =
                 json!({"schema": INBOX, "messages": messages, "more": more, "relays": relays});
             console.data(json::pretty(&answer)?)?;
-            return Ok(Exit::SUCCESS);
+            return Ok(exit);
         }
         match store {
             Some(store) if !items.is_empty() => {
@@ -98,12 +104,15 @@ impl Inbox {
             _ if relays.iter().any(relays::AtRelay::has_messages) => {
                 console.talk("nothing waits for you here\n")?;
             }
+            _ if exit != Exit::SUCCESS => {
+                console.talk("nothing waits for you here, and no relay could be asked\n")?;
+            }
             _ => console.talk("nothing waits for you\n")?,
         }
         for relay in &relays {
             relay.show(console)?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(exit)
     }
 
     fn finish(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::content::Content;
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, LAST};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outgoing::Delivery;
@@ -11,20 +11,25 @@ use clap::Args;
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Word;
+use crosstalk_protocol::compose::looks_like_text;
 use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Record, Side, Wait, is_same_party};
+use crosstalk_protocol::store::{Found, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
+
+/// How many messages that wait are listed.
+const LISTED: usize = 9;
 
 /// Answer a message
 ///
-/// Without an id, the latest message that waits for you. Thread, parent, session and context are taken over, and the
-/// answer goes to whoever asked; to a POLL it is a ballot. Without a text, your editor opens with the message below.
+/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of all if none does. Thread, parent, session and context are taken over, and the
+/// answer goes to whoever asked; to a POLL it is a ballot. Without a text, your editor opens with the message below. A text
+/// that is nothing but thanks for an answer waits for nothing; --intent REQUEST asks for an answer.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk reply\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n  crosstalk reply last --fyi \"Thanks, got it.\"   # waits for nothing\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
+    after_help = "Examples:\n  crosstalk reply\n  crosstalk reply \"Yes, with short expiry.\"           # to the one message that waits\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n  crosstalk reply last --fyi \"Thanks, got it.\"   # waits for nothing\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
 )]
 pub(crate) struct Reply {
-    /// The message: its id or the beginning of it, a thread, or `last`
+    /// The message: its id or the beginning of it, a thread, or `last`; without TEXT, a text for the only message that waits
     #[arg(value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]
@@ -34,40 +39,65 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
+        if let Some(text) = self.id.take_if(|id| is_the_text(&store, id, &self.content)) {
+            self.content.set_text(text);
+        }
+        let is_named = self
+            .id
+            .as_deref()
+            .is_some_and(|id| !id.eq_ignore_ascii_case(LAST));
         let answered = match &self.id {
-            Some(reference) => found(&store, reference)?,
-            None => waiting(&store)?,
+            // A thanks is for the answer that came last, and not for a question that waits.
+            Some(reference) if self.content.asks_nothing() => desk::message(&store, reference)?,
+            Some(reference) => desk::question(&store, reference)?,
+            None => waiting(&store, self.content.has_text())?,
         };
         self.delivery.require_open(&store, &answered.thread)?;
+        if !is_named {
+            console.talk(&format!("Answers {}\n", desk::named(&store, &answered)?))?;
+        }
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
     }
 }
 
-/// The message that is meant; what looks like a text was not meant as an id.
-fn found(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
-    if reference.contains(char::is_whitespace) {
-        return Err(Failure::Usage(
-            "the first argument is the message to answer: `crosstalk reply last \"…\"`, or `crosstalk reply --body \"…\"` \
-             for the one that waits"
-                .into(),
-        ));
-    }
-    desk::message(store, reference)
+/// Whether the only argument is the answer and not the message: it names none that is here, and reads like a text.
+fn is_the_text(store: &SqliteStore, argument: &str, content: &Content) -> bool {
+    let names_something =
+        argument.eq_ignore_ascii_case(LAST) || !matches!(store.find(argument), Ok(Found::Nothing));
+    !names_something && !content.has_text() && looks_like_text(argument)
 }
 
-/// The message that waits for an answer, the latest one first.
-fn waiting(store: &SqliteStore) -> Result<Record, Failure> {
-    desk::latest_open(store, &[Wait::Me])?.ok_or_else(|| {
-        Failure::Failed(
-            "nothing waits for an answer of yours: name a message (`crosstalk threads`, `crosstalk show THREAD`), or \
-             `last`"
+/// The message that waits for an answer: without a text, which a person writes below it, the latest one; a text that is there
+/// already goes to the only one.
+fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
+    let mut open = desk::open(store, &[Wait::Me])?.into_iter();
+    let Some(latest) = open.next() else {
+        return Err(Failure::Failed(
+            "nothing waits for an answer of yours: `crosstalk reply last \"…\"` answers the latest message, and `crosstalk \
+             threads` lists the others"
                 .into(),
-        )
-    })
+        ));
+    };
+    let others: Vec<Record> = open.collect();
+    if others.is_empty() || !has_text {
+        return Ok(latest);
+    }
+    let number = others.len() + 1;
+    let id = view::short(store, &latest.id)?;
+    let mut rows = format!(
+        "{number} messages wait for your answer: name one, as in `crosstalk reply {id} \"…\"`, or the latest with `last`"
+    );
+    for record in [&latest].into_iter().chain(&others).take(LISTED) {
+        rows.push_str(&format!("\n  {}", desk::named(store, record)?));
+    }
+    if number > LISTED {
+        rows.push_str("\n  … `crosstalk inbox` lists the rest");
+    }
+    Err(Failure::Usage(rows))
 }
 
 /// Writes and sends the answer to a message.

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::outgoing::with_primer;
 use crate::relay::outbox::Outbox;
+use crate::relay::reach::Reach;
 use crate::report::{Conversation, Message};
 use crate::schema::SHOW;
 use crate::view::{self, Compared, Look};
@@ -75,7 +76,9 @@ impl Show {
             self.print(console, &records)?;
         } else {
             self.render(console, &store, thread.filter(|_| whole), &records)?;
-            tell_due(console, &desk, &store, &records)?;
+            if !self.copy {
+                tell_due(console, &desk, &store, &records)?;
+            }
         }
         if self.copy {
             records.iter().try_for_each(desk::require_text)?;
@@ -91,6 +94,8 @@ impl Show {
                 .collect();
             let mut clipboard = desk.clipboard()?;
             let copied = clipboard.write(&texts.join("\n"))?;
+            let outbox = Outbox::of(&desk);
+            records.iter().for_each(|r| outbox.remove_uncopied(&r.id));
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
         Ok(Exit::SUCCESS)
@@ -180,21 +185,20 @@ pub(in crate::command) fn show_before(
     console.show(&format!("\n{title}\n{shown}"))
 }
 
-/// Says what was meant for a relay and is not there.
+/// Says what was meant for a relay and is not there, and what was not copied.
 fn tell_due(
     console: &mut Console,
     desk: &Desk,
     store: &SqliteStore,
     records: &[Record],
 ) -> Result<(), Failure> {
-    let outbox = Outbox::of(desk);
     for record in records {
-        if let Some(due) = outbox.find(&record.id) {
-            let id = view::short(store, &record.id)?;
-            console.note(&format!(
-                "{id} was not handed over to {}: `crosstalk relay deliver {id}` tries again",
-                due.relay
-            ))?;
+        let Some(reach) = Reach::here(desk, record) else {
+            continue;
+        };
+        let id = view::short(store, &record.id)?;
+        for sentence in reach.sentences(&desk.config, &id) {
+            console.note(&format!("{id} was {sentence}"))?;
         }
     }
     Ok(())

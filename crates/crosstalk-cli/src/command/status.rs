@@ -1,7 +1,7 @@
 //! `crosstalk status`: how far a message is at a relay.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, LAST};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
@@ -14,13 +14,16 @@ use crate::view;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 
+/// What is said where nothing was sent.
+const NOTHING_SENT: &str = "you sent nothing yet: name a message by its id at the relay";
+
 /// Show how far a message is at the relay: queued, delivered, read, acknowledged or failed
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk status last\n  crosstalk status 01K74V8QF857CTA8MBHN4ZW0ZK --json | jq -r '.deliveries[].state'\n\nExit codes: 0 shown, 1 a delivery failed, 10 the relay does not know the\nmessage or can't be reached, 14 no permission."
 )]
 pub(crate) struct Status {
-    /// A message: the id at the relay, or the beginning of one that is kept here, or `last`
+    /// A message: the id at the relay, or the beginning of one that is kept here; `last` is the one that you sent last
     #[arg(value_name = "ID")]
     id: String,
     /// Print JSON of the form crosstalk.status/1
@@ -35,6 +38,11 @@ impl Status {
         let desk = Desk::open(console)?;
         // What is kept here may be named by the beginning of its id; what is not is asked for as it is.
         let kept = match desk.messages(console)? {
+            // What a relay did is asked about what was sent, and not about the answer to it.
+            Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
+                let sent = desk::latest_sent(&store)?;
+                Some(sent.ok_or_else(|| Failure::Failed(NOTHING_SENT.to_owned()))?)
+            }
             Some(store) => match desk::message(&store, &self.id) {
                 Ok(record) => Some(record),
                 Err(usage @ Failure::Usage(_)) => return Err(usage),

@@ -5,21 +5,28 @@ use crate::desk::{self, Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
+use crate::relay::reach::Reach;
 use crate::report::Message;
 use crate::schema::WAITING;
 use crate::view::{self, Look};
 use clap::Args;
-use crosstalk_protocol::store::{AskedMessage, Store as _};
+use crosstalk_protocol::store::{AskedMessage, Record, Store as _};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// Show what you wait for, from whom, and since when
 ///
-/// These are the questions that you sent and that are not answered. Of a poll, those are named who have not answered yet.
+/// These are the questions that you sent and that are not answered. Of a poll, those are named who have not answered yet. A
+/// message that was not copied or handed over says so; the relays of the settings are asked, for two seconds in all, how far
+/// the others are.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing."
+    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing."
 )]
 pub(crate) struct Waiting {
+    /// Ask no relay how far the messages are
+    #[arg(long)]
+    local: bool,
     #[command(flatten)]
     paging: super::Paging,
     /// Print JSON of the form crosstalk.waiting/1
@@ -37,7 +44,13 @@ impl Waiting {
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
         let items: Vec<AskedMessage> = items.into_iter().map(veiled).collect();
+        let records: Vec<&Record> = items.iter().map(|asked| &asked.record).collect();
+        let reached = match self.local {
+            true => here(&desk, &records),
+            false => Reach::of_all(&desk, &records),
+        };
         if self.json {
+            let report = |asked: &AskedMessage| report(asked, &desk, &reached);
             let messages: Vec<Value> = items.iter().map(report).collect();
             let answer = json!({"schema": WAITING, "messages": messages, "more": more});
             console.data(json::pretty(&answer)?)?;
@@ -52,7 +65,11 @@ impl Waiting {
             return Ok(Exit::SUCCESS);
         }
         let short = view::shortener(&store);
-        console.show(&view::asked(&items, short, &Look::of(console)))?;
+        let notes = |record: &Record| {
+            let reach = reached.get(&record.id);
+            reach.map_or_else(Vec::new, |r| r.sentences(&desk.config, &short(&record.id)))
+        };
+        console.show(&view::asked(&items, (&short, notes), &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
         let hint = "`crosstalk paste` keeps an answer that you copied.";
         console.talk(&format!("{}\n", styled(DIM, hint)))?;
@@ -68,10 +85,20 @@ fn veiled(asked: AskedMessage) -> AskedMessage {
     }
 }
 
-fn report(asked: &AskedMessage) -> Value {
+/// How far messages are, as this machine knows by itself.
+fn here(desk: &Desk, records: &[&Record]) -> HashMap<String, Reach> {
+    let known = records
+        .iter()
+        .filter_map(|r| Some((r.id.clone(), Reach::here(desk, r)?)));
+    known.collect()
+}
+
+fn report(asked: &AskedMessage, desk: &Desk, reached: &HashMap<String, Reach>) -> Value {
+    let id = &asked.record.id;
     json!({
         "message": Message::new(&asked.record),
         "waits_for": asked.of,
         "since": asked.record.at.to_string(),
+        "delivery": reached.get(id).map(|reach| reach.report(&desk.config, id)),
     })
 }

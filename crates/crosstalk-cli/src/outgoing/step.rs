@@ -10,12 +10,13 @@ use ::console::{Key, Term};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Assistant;
 
-/// Steps through the chats: copies the message for one, and waits for a key before the next.
+/// Steps through the chats: copies the message for one, and waits for a key before the next. The ids of the messages that were
+/// not copied for any chat.
 pub(super) fn walk(
     console: &mut Console,
     messages: &[(&Sent, &str)],
     copy: impl Fn(&str) -> Result<Copied, ClipboardError>,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     let mut stops: Vec<(&Sent, &str, &str)> = Vec::new();
     for (sent, id) in messages {
         let chats = sent.sealed.chats.iter();
@@ -28,8 +29,10 @@ pub(super) fn walk(
             Err(fault) => {
                 tell_fault(console, &fault)?;
                 let left = stops.get(number - 1..).unwrap_or_default();
+                let uncopied = ids_of(left);
                 let left: Vec<&Sent> = left.iter().map(|(sent, ..)| *sent).collect();
-                return tell_uncopied(console, &left);
+                tell_uncopied(console, &left)?;
+                return Ok(uncopied);
             }
         };
         let sentence = sentence(copied, sent, &[(*chat).to_owned()]);
@@ -42,10 +45,18 @@ pub(super) fn walk(
         console.talk(&styled(DIM, &ask))?;
         if !goes_on(console)? {
             let left = stops.get(number..).unwrap_or_default();
-            return tell_left(console, left);
+            tell_left(console, left)?;
+            return Ok(ids_of(left));
         }
     }
-    Ok(())
+    Ok(Vec::new())
+}
+
+/// The ids of messages that are still to be copied.
+fn ids_of(left: &[(&Sent, &str, &str)]) -> Vec<String> {
+    left.iter()
+        .map(|(sent, ..)| sent.record.id.clone())
+        .collect()
 }
 
 /// Whether the person asks for the next one: with a key, or with a line where the terminal gives no single keys.

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The longest time that a relay holds one request for an answer, in seconds.
 const LONGEST: u64 = 60;
+/// The shortest; each one is twice as long as the one before.
+const SHORTEST: u64 = 1;
 /// The longest pause before a relay that can't be reached is asked again for the answer, in seconds.
 const LONGEST_PAUSE: u64 = 5;
 /// How long to wait after a relay has ended its wait before the time: it shuts down.
@@ -64,13 +66,16 @@ impl Handed {
     }
 
     /// Waits for the answer so many seconds. A relay that can't be reached meanwhile is waited for as well: the same message
-    /// again is the same question, which the relay takes once.
+    /// again is the same question, which the relay takes once. `tell` is called between requests, soon at first: what is known
+    /// about the message by then is worth knowing before the time is over.
     pub(crate) fn wait(
         &mut self,
         console: &mut Console,
         (remote, text): (&Remote, &str),
         seconds: u64,
+        mut tell: impl FnMut(&mut Console) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut slice = SHORTEST;
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut pause = Pause::new(LONGEST_PAUSE, "waiting for the relay to come back");
         while self.answer.is_none() {
@@ -79,7 +84,8 @@ impl Handed {
             if left.is_zero() {
                 break;
             }
-            let held = left.as_secs().clamp(1, LONGEST);
+            let held = left.as_secs().clamp(1, slice);
+            slice = (slice * 2).min(LONGEST);
             match remote.receive_and_wait(text, held) {
                 Ok(sent) => {
                     pause.over(console)?;
@@ -90,6 +96,9 @@ impl Handed {
                     }
                     if self.answer.is_none() && begun.elapsed() < Duration::from_secs(held) {
                         std::thread::sleep(CLOSING.min(left));
+                    }
+                    if self.answer.is_none() {
+                        tell(console)?;
                     }
                 }
                 Err(trouble) => {

@@ -1,12 +1,16 @@
-//! What is worth telling about a message right after it was handed to a relay: nobody reads where it waits, or the program
-//! that should answer it fails.
+//! What is worth telling about a message that was handed to a relay, as soon as it is known: nobody reads where it waits, the
+//! program that should answer it fails, or a person has to carry or to decide it.
 
 use crate::config::Config;
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
-use crate::relay::remote::{Delivered, Remote};
+use crate::relay::remote::{Delivered, Remote, Waiting};
+use crate::shell;
 use crate::view;
+use crosstalk_envelope::{CoreHeader, Document, Intent, Reading};
 use crosstalk_protocol::nearest_address;
+use crosstalk_protocol::relay::{Handler, State};
+use std::collections::BTreeSet;
 
 /// That nobody has ever read the inbox where a message waits, with the address that may have been meant: one that the relay
 /// may name to this caller, or one of the settings.
@@ -29,24 +33,64 @@ pub(crate) fn unread(config: &Config, delivery: &Delivered) -> Option<String> {
     })
 }
 
-/// Tells it. A relay that does not say how far the message is, is left alone: the message is there.
-pub(crate) fn tell(
-    console: &mut Console,
-    config: &Config,
-    remote: &Remote,
-    id: &str,
-) -> Result<(), Failure> {
-    let Ok(status) = remote.status(id) else {
-        return Ok(());
-    };
-    for delivery in &status.deliveries {
-        if let Some(hint) = unread(config, delivery) {
-            console.talk(&format!("{}\n", styled(YELLOW, &hint)))?;
+/// How many of the latest messages to people are looked through for the ESCALATE of a conversation.
+const LOOKED_THROUGH: usize = 50;
+
+/// Follows a message at a relay, and tells each piece of news once.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    told: BTreeSet<String>,
+}
+
+impl Watch {
+    /// Tells what is new about a message. A relay that does not say how far the message is, is left alone: the message is
+    /// there.
+    pub(crate) fn tell(
+        &mut self,
+        console: &mut Console,
+        config: &Config,
+        remote: &Remote,
+        id: &str,
+    ) -> Result<(), Failure> {
+        let Ok(status) = remote.status(id) else {
+            return Ok(());
+        };
+        let mut news: Vec<String> = Vec::new();
+        for delivery in &status.deliveries {
+            news.extend(unread(config, delivery));
+            let to = view::line(&delivery.to);
+            if let Some(reason) = delivery.reason.as_ref().filter(|_| delivery.attempts > 0) {
+                news.push(format!("{to}: {}.", view::line(reason)));
+            }
+            if delivery.by == Handler::CopyPaste.as_str()
+                && delivery.state == State::Queued.as_str()
+            {
+                let url = shell::word(remote.url());
+                news.push(format!(
+                    "It waits for a person who carries it to {to}: `crosstalk carry --relay {url}`."
+                ));
+            }
         }
-        if let Some(reason) = delivery.reason.as_ref().filter(|_| delivery.attempts > 0) {
-            let sentence = format!("{}: {}.", view::line(&delivery.to), view::line(reason));
-            console.talk(&format!("{}\n", styled(YELLOW, &sentence)))?;
+        let to_people = remote
+            .search("to:human", LOOKED_THROUGH)
+            .unwrap_or_default();
+        let is_passed_on = |m: &&Waiting| {
+            let document = Document::parse(&m.envelope, Reading::Strict);
+            document.header(CoreHeader::Parent) == Some(id)
+                && document.envelope().meaning() == Some(Intent::Escalate)
+        };
+        for asked in to_people.iter().filter(is_passed_on) {
+            news.push(format!(
+                "{} has asked a person, {}, and waits for the reply.",
+                view::line(&asked.from),
+                view::line(&asked.to)
+            ));
         }
+        for sentence in news {
+            if self.told.insert(sentence.clone()) {
+                console.talk(&format!("{}\n", styled(YELLOW, &sentence)))?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -91,6 +91,30 @@ impl Outbox {
         serde_json::from_slice(&text).ok()
     }
 
+    /// Where it is noted that a message was not copied.
+    fn place_uncopied(&self, id: &str) -> PathBuf {
+        self.place(id).with_extension("uncopied")
+    }
+
+    /// Remembers that a message which a person has to paste was not copied.
+    pub(crate) fn add_uncopied(&self, id: &str) -> Result<(), Failure> {
+        let place = self.place_uncopied(id);
+        let fault = |e: io::Error| Failure::Io(place.to_string_lossy().into_owned(), e);
+        make_folder(&self.folder).map_err(fault)?;
+        std::fs::write(&place, "").map_err(fault)
+    }
+
+    /// Whether a message has to be copied first.
+    pub(crate) fn is_uncopied(&self, id: &str) -> bool {
+        self.place_uncopied(id).exists()
+    }
+
+    /// Forgets that a message was not copied.
+    pub(crate) fn remove_uncopied(&self, id: &str) {
+        // It is a hint: one that stays is told once more.
+        let _ = std::fs::remove_file(self.place_uncopied(id));
+    }
+
     /// Forgets a message that is there.
     pub(crate) fn remove(&self, id: &str) -> Result<(), Failure> {
         let place = self.place(id);

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::lookup::Look;
 use crate::relay::handing::{Attached, Handed, upload};
-use crate::relay::hint;
+use crate::relay::hint::Watch;
 use crate::relay::outbox::{Due, Outbox};
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
@@ -80,6 +80,7 @@ impl Parcel<'_> {
         console: &mut Console,
         desk: &Desk,
         remote: &Remote,
+        watch: Option<&mut Watch>,
     ) -> Result<Handed, Failure> {
         let document = Document::parse(self.text, Reading::Strict);
         let id = document.header(CoreHeader::Message).unwrap_or_default();
@@ -93,7 +94,16 @@ impl Parcel<'_> {
         if let Some(seconds) = self.wait
             && (handed.is_taken || handed.is_unclear())
         {
-            handed.wait(console, (remote, self.text), seconds)?;
+            let mut watch = watch;
+            handed.wait(
+                console,
+                (remote, self.text),
+                seconds,
+                |console| match &mut watch {
+                    Some(watch) => watch.tell(console, &desk.config, remote, id),
+                    None => Ok(()),
+                },
+            )?;
             if handed.is_taken {
                 outbox.remove(id)?;
             }
@@ -103,17 +113,26 @@ impl Parcel<'_> {
 
     /// Why a message is not at the relay as far as it is known here, and what to do; `id` is how it is called here.
     fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
-        let (what, more) = match handed.is_unclear() {
+        let (what, next) = match handed.is_unclear() {
             true => (
                 "the connection ended before the relay said whether it has the message",
-                "; a relay takes it once",
+                format!(
+                    "`crosstalk relay deliver {id}` hands it over again; a relay takes it once"
+                ),
             ),
-            false => ("not handed over", ""),
+            false if trouble.is_wrong_sender() => (
+                "not handed over",
+                format!(
+                    "write it again with `--from NAME`; `crosstalk forget {id}` erases this one"
+                ),
+            ),
+            false => (
+                "not handed over",
+                format!("`crosstalk relay deliver {id}` hands it over again"),
+            ),
         };
         let fault = Failure::from(trouble);
-        let failure = Failure::Failed(format!(
-            "{what}: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again{more}"
-        ));
+        let failure = Failure::Failed(format!("{what}: {fault}\nThe message is kept: {next}"));
         (failure, fault.exit())
     }
 
@@ -134,7 +153,8 @@ impl Parcel<'_> {
         }
         let document = Document::parse(self.text, Reading::Strict);
         let known = document.header(CoreHeader::Message).unwrap_or(id);
-        let handed = match self.hand_over(console, desk, remote) {
+        let mut watch = Watch::default();
+        let handed = match self.hand_over(console, desk, remote, Some(&mut watch)) {
             Ok(handed) => handed,
             Err(fault) => {
                 let failure = Failure::Failed(format!(
@@ -183,7 +203,7 @@ impl Parcel<'_> {
                 })
             }
             (None, Some(_)) => {
-                hint::tell(console, &desk.config, remote, known)?;
+                watch.tell(console, &desk.config, remote, known)?;
                 console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
                 Ok(ErrorCode::Timeout.into())
             }
@@ -193,7 +213,7 @@ impl Parcel<'_> {
                     "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
                     styled(GREEN, "Handed")
                 ))?;
-                hint::tell(console, &desk.config, remote, known)?;
+                watch.tell(console, &desk.config, remote, known)?;
                 Ok(Exit::SUCCESS)
             }
         }
@@ -208,7 +228,7 @@ impl Parcel<'_> {
     ) -> Result<(Value, Exit), Failure> {
         let url = remote.url();
         let told = |exit: Exit, why: String| Some(json!({"exit": exit.code(), "message": why}));
-        let handed = match self.hand_over(console, desk, remote) {
+        let handed = match self.hand_over(console, desk, remote, None) {
             Ok(handed) => handed,
             Err(fault) => {
                 let error = told(fault.exit(), fault.to_string());

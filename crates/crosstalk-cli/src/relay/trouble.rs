@@ -40,6 +40,12 @@ impl Trouble {
         matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
     }
 
+    /// Whether the caller may not speak for the address that was named: the same message is never taken.
+    pub(crate) fn is_wrong_sender(&self) -> bool {
+        let is_it = |detail: &str| detail.contains("use a token for this address");
+        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 403 && is_it(&refused.detail))
+    }
+
     /// Whether the relay answered, and refused what it was asked for.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&self.fault, ClientError::Refused(refused) if matches!(refused.status, 401 | 403))
@@ -104,7 +110,7 @@ impl fmt::Display for Trouble {
         for line in refused.detail.lines().filter(|l| !l.trim().is_empty()) {
             write!(f, "\n  {line}")?;
         }
-        if refused.status == 403 && refused.detail.contains("use a token for this address") {
+        if self.is_wrong_sender() {
             f.write_str(
                 "\n  Or speak for an address of your token: `--from ADDR`, or `crosstalk config set sender ADDR` for good; `--for \
                  ADDR` names an inbox.",

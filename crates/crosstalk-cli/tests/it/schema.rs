@@ -414,7 +414,7 @@ fn the_conversation_commands_print_what_their_schemas_say() {
         &["forward", id, "--to", "claude,a", "--thread", "--json"],
         "",
     );
-    valid("sent", &["close", id, "--json"], "");
+    valid("sent-many", &["close", id, "--json"], "");
     let threads = valid("threads", &["threads", "--json", "--limit", "1000"], "");
     assert!(threads["threads"].as_array().unwrap().len() > 3);
     for thread in threads["threads"].as_array().unwrap() {

@@ -308,10 +308,10 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
             match found.len() {
                 0 | 1 => Ok(found.pop()),
                 _ if found.iter().any(|id| id == text) => Ok(None),
-                _ => Err(desk::several(text, &found)),
+                _ => Err(desk::several(store, text, &found)?),
             }
         }
-        Found::Several(ids) => Err(desk::several(text, &ids)),
+        Found::Several(ids) => Err(desk::several(store, text, &ids)?),
         Found::Nothing => Ok(None),
     }
 }
@@ -319,7 +319,7 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
 fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
         Found::Thread(id) => Ok(Some(id)),
-        Found::Several(ids) => Err(desk::several(text, &ids)),
+        Found::Several(ids) => Err(desk::several(store, text, &ids)?),
         Found::Message(_) | Found::Nothing => Ok(None),
     }
 }

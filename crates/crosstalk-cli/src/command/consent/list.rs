@@ -24,7 +24,7 @@ const WIDEST: usize = 44;
 /// List the consents on record, the latest first
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk consent list\n  crosstalk consent list --all --by ANN\n  crosstalk consent list --relay https://relay.example --json | jq -r '.consents[].id'"
+    after_help = "Examples:\n  crosstalk consent list\n  crosstalk consent list --all --by ANN\n  crosstalk consent list --data relay                # what the relay in this folder has on record\n  crosstalk consent list --relay https://relay.example --json | jq -r '.consents[].id'"
 )]
 pub(super) struct List {
     /// Those that ended, too
@@ -73,11 +73,13 @@ impl List {
         granter: Option<String>,
         most: usize,
     ) -> Result<Vec<Consent>, Failure> {
-        let Some(mut store) = desk.messages(console)? else {
+        let Some(mut store) = self.source.open(console, desk)? else {
             return Ok(Vec::new());
         };
         // What another program kept from being taken out of the files may go now.
-        ledger::scrub(console, &mut store)?;
+        if self.source.data.is_none() {
+            ledger::scrub(console, &mut store)?;
+        }
         let now = clock::exact();
         let filter = GrantFilter {
             granter,

@@ -3,12 +3,14 @@
 use super::remote::{addresses, line};
 use crate::console::{BOLD, Console, styled};
 use crate::desk::Desk;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::relay::remote::{Remote, Through, Waiting};
 use crate::relay::trouble::Trouble;
 use crate::shell;
 use crate::view;
+use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::is_human;
 use crosstalk_protocol::store::is_same_party;
@@ -28,7 +30,23 @@ const QUEUES: usize = 16;
 #[derive(Debug)]
 pub(super) struct AtRelay {
     url: String,
-    found: Result<Found, String>,
+    found: Result<Found, Unasked>,
+}
+
+/// Why a relay could not be asked.
+#[derive(Debug)]
+struct Unasked {
+    why: String,
+    exit: Exit,
+}
+
+impl Unasked {
+    fn new(fault: &Failure) -> Self {
+        Self {
+            why: fault.to_string(),
+            exit: fault.exit(),
+        }
+    }
 }
 
 /// What was found at a relay.
@@ -41,7 +59,7 @@ struct Found {
     /// How many messages wait to be carried to a chat.
     to_carry: usize,
     /// Why none of the person's own inboxes could be read.
-    refusal: Option<String>,
+    refusal: Option<Unasked>,
 }
 
 /// Asks all relays of the settings side by side. One that does not answer in time is named as such.
@@ -58,12 +76,15 @@ pub(super) fn ask_all(desk: &Desk) -> Result<Vec<AtRelay>, Failure> {
         all.push(AtRelay {
             url: relay.url.clone(),
             found: Err(match begun {
-                Ok(()) => format!(
-                    "{} did not answer within {} seconds",
-                    relay.url,
-                    PATIENCE.as_secs()
-                ),
-                Err(fault) => fault.to_string(),
+                Ok(()) => Unasked {
+                    why: format!(
+                        "{} did not answer within {} seconds",
+                        relay.url,
+                        PATIENCE.as_secs()
+                    ),
+                    exit: ErrorCode::Timeout.into(),
+                },
+                Err(fault) => Unasked::new(&fault),
             }),
         });
     }
@@ -80,7 +101,7 @@ pub(super) fn ask_all(desk: &Desk) -> Result<Vec<AtRelay>, Failure> {
 }
 
 /// Where an answer goes: the place of its relay.
-type Answers = (usize, mpsc::Sender<(usize, Result<Found, String>)>);
+type Answers = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
 
 /// Begins to ask a relay, on a thread that is left alone when the time is over.
 fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Result<(), Failure> {
@@ -88,7 +109,7 @@ fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Resu
     let remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
     let own = own.to_vec();
     let ask = move || {
-        let found = look(&remote, &own).map_err(|trouble| trouble.to_string());
+        let found = look(&remote, &own).map_err(|trouble| Unasked::new(&trouble.into()));
         // Nobody listens any more if the time is over.
         let _ = tell.send((place, found));
     };
@@ -105,7 +126,7 @@ fn look(remote: &Remote, own: &[String]) -> Result<Found, Trouble> {
     for address in own {
         match remote.inbox(address, None, LISTED, 0) {
             Ok(page) => found.add(address, page.messages),
-            Err(trouble) if trouble.is_refusal() => refusals.push(trouble.to_string()),
+            Err(trouble) if trouble.is_refusal() => refusals.push(Unasked::new(&trouble.into())),
             Err(trouble) => return Err(trouble),
         }
     }
@@ -164,6 +185,15 @@ impl AtRelay {
         self.found.as_ref().is_ok_and(|found| !found.is_empty())
     }
 
+    /// How a command ends that could not ask the relay, and found nothing there; nothing if it could.
+    pub(super) fn fault(&self) -> Option<Exit> {
+        match &self.found {
+            Err(unasked) => Some(unasked.exit),
+            Ok(found) if found.is_empty() => found.refusal.as_ref().map(|u| u.exit),
+            Ok(_) => None,
+        }
+    }
+
     /// The command that fetches the messages of an address.
     fn fetch(&self, address: &str) -> String {
         format!(
@@ -177,13 +207,13 @@ impl AtRelay {
     pub(super) fn show(&self, console: &mut Console) -> Result<(), Failure> {
         let found = match &self.found {
             Ok(found) => found,
-            Err(why) => {
-                let why = why.replace('\n', " ");
+            Err(unasked) => {
+                let why = unasked.why.replace('\n', " ");
                 return console.note(&format!("{why}; `crosstalk inbox --local` asks no relay"));
             }
         };
-        if let Some(why) = &found.refusal {
-            console.note(&why.replace('\n', " "))?;
+        if let Some(refusal) = &found.refusal {
+            console.note(&refusal.why.replace('\n', " "))?;
         }
         if found.is_empty() {
             return Ok(());
@@ -227,8 +257,8 @@ impl AtRelay {
     pub(super) fn report(&self) -> Value {
         let empty = Found::default();
         let (found, error) = match &self.found {
-            Ok(found) => (found, found.refusal.as_ref()),
-            Err(why) => (&empty, Some(why)),
+            Ok(found) => (found, found.refusal.as_ref().map(|u| &u.why)),
+            Err(unasked) => (&empty, Some(&unasked.why)),
         };
         let message = |m: &Waiting| {
             json!({

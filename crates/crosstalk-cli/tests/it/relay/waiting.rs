@@ -3,6 +3,7 @@
 use super::client::json;
 use super::{Person, Relay, header};
 use crate::schema::{assert_valid, validator};
+use crosstalk_cli::exit;
 use serde_json::Value;
 use std::net::TcpListener;
 
@@ -110,4 +111,137 @@ fn the_most_specific_relay_gets_a_message_in_any_order() {
         all.stop();
         claude.stop();
     }
+}
+
+#[test]
+fn waiting_tells_what_was_not_handed_over_and_what_nobody_read() {
+    let kalle = Person::new("reach", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    kalle.does(&["relay", "add", &relay.url]);
+    kalle.does(&["send", "claude://code/api", "Are you there?"]);
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}", gone.local_addr().unwrap());
+    let lost = kalle.run(&["send", "BOT", "Lost?", "--relay", &gone]);
+    let lost = header(&lost.out, "message");
+
+    let shown = kalle.does(&["waiting"]).out;
+    assert!(
+        shown.contains("No one has read claude://code/api yet."),
+        "{shown}"
+    );
+    assert!(shown.contains("crosstalk relay deliver"), "{shown}");
+    let found = kalle.does(&["waiting", "--json"]);
+    let found = assert_valid(&validator("waiting"), &found.out, &found.err);
+    for waiting in found["messages"].as_array().unwrap() {
+        let state = match waiting["message"]["id"] == lost.as_str() {
+            true => "not_handed_over",
+            false => "queued",
+        };
+        assert_eq!(waiting["delivery"]["state"], state, "{found:#}");
+    }
+    let local = kalle.does(&["waiting", "--local"]).out;
+    assert!(
+        local.contains("not handed over") && !local.contains("No one has read"),
+        "{local}"
+    );
+    relay.stop();
+}
+
+#[test]
+fn who_waits_learns_of_a_wrong_address_before_the_time_is_over() {
+    let kalle = Person::new("early", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let ask = [
+        "send",
+        "claude://code/apj",
+        "Which port?",
+        "--relay",
+        &relay.url,
+    ];
+    let sent = kalle.run(&[&ask[..], &["--wait", "3"]].concat());
+    assert_eq!(sent.code, i32::from(exit::TIMEOUT), "{}", sent.err);
+    let hint = "No one has read claude://code/apj yet.";
+    let told = sent.err.find(hint).expect(&sent.err);
+    assert!(
+        told < sent.err.find("No answer yet").unwrap(),
+        "{}",
+        sent.err
+    );
+    assert_eq!(sent.err.matches(hint).count(), 1, "{}", sent.err);
+    // A person who has to carry it is named, too.
+    let ask = ["send", "CHATGPT", "Which port?", "--relay", &relay.url];
+    let carried = kalle.run(&[&ask[..], &["--wait", "1"]].concat());
+    let carry = format!("crosstalk carry --relay {}", relay.url);
+    assert!(carried.err.contains(&carry), "{}", carried.err);
+    relay.stop();
+}
+
+#[test]
+fn the_last_status_is_of_what_was_sent_and_not_of_the_answer() {
+    let kalle = Person::new("last-status", "kalle");
+    let agent = Person::new("last-status", "agent");
+    let relay = Relay::start(&kalle.home, &[]);
+    let mut listener = agent.starts(&[
+        "listen", "--relay", &relay.url, "--for", "BOT", "--exec", "echo", "443",
+    ]);
+    let ask = ["send", "BOT", "Which port?", "--relay", &relay.url];
+    let sent = json(
+        &kalle
+            .does(&[&ask[..], &["--wait", "60", "--json"]].concat())
+            .out,
+    );
+    let id = sent["message"]["id"].as_str().unwrap();
+    let status = kalle.does(&["status", "last", "--relay", &relay.url]);
+    assert!(status.out.contains(id), "{}", status.out);
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    relay.stop();
+}
+
+#[test]
+fn an_inbox_that_no_relay_could_fill_is_a_failure() {
+    let kalle = Person::new("refused", "kalle");
+    let data = kalle.home.path("relay");
+    let data = data.to_str().unwrap();
+    let make = [
+        "token", "create", "kalle", "--role", "person", "--for", "KALLE",
+    ];
+    let secret = kalle.does(&[&make[..], &["--data", data]].concat()).out;
+    let file = |name: &str, text: &str| {
+        let file = kalle.home.path(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (right, wrong) = (file("right", &secret), file("wrong", &"x".repeat(46)));
+    let relay = Relay::start(&kalle.home, &[]);
+    let add = ["relay", "add", &relay.url, "--token-file"];
+    kalle.does(&[&add[..], &[&wrong]].concat());
+    let empty = kalle.run(&["inbox"]);
+    assert_eq!(
+        empty.code,
+        i32::from(exit::PERM),
+        "{}{}",
+        empty.out,
+        empty.err
+    );
+    assert!(
+        empty.err.contains("no relay could be asked"),
+        "{}",
+        empty.err
+    );
+    kalle.does(&["inbox", "--local"]);
+    kalle.does(&["relay", "remove", &relay.url]);
+    kalle.does(&[&add[..], &[&right]].concat());
+    kalle.does(&["inbox"]);
+
+    // The same message is never taken: the hint names what can be done.
+    let wrong = kalle.run(&["send", "BOT", "Hello?", "--from", "ANN"]);
+    assert_eq!(wrong.code, i32::from(exit::PERM), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("--from NAME") && wrong.err.contains("crosstalk forget "),
+        "{}",
+        wrong.err
+    );
+    assert!(!wrong.err.contains("relay deliver"), "{}", wrong.err);
+    relay.stop();
 }
