@@ -3,7 +3,7 @@
 use super::{Ours, decoded};
 use crosstalk_conform::judge::{ConsentSetting, Consents};
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Document, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{
     Assurance, Border, Claim, Grant, Party, Policy, Proof, Setting, Terms, check, check_leaving,
     check_redacted, is_brief, judge, withdraw,
@@ -22,7 +22,7 @@ fn proof(word: &str) -> Proof {
 /// A message that comes in, and what the ledger has then.
 fn take(
     text: &str,
-    proof: Proof,
+    (proof, may_grant): (Proof, bool),
     (c, policy): (&ConsentSetting<'_>, &Policy),
     ledger: &mut Vec<Grant>,
 ) -> Result<(Terms, bool), Refusal> {
@@ -49,6 +49,8 @@ fn take(
         return Ok((Terms::default(), brief));
     };
     let to = [document.receiver().to_owned()];
+    let backing = policy.backing(&claim, proof.assurance, may_grant);
+    let intent = document.envelope().meaning();
     let party = Party {
         sender: document.sender(),
         speaker: document.sender(),
@@ -56,6 +58,9 @@ fn take(
         pkid: None,
         proof,
         to: &to,
+        receiver: None,
+        is_escalation: intent == Some(Intent::Escalate),
+        backing: backing.as_ref(),
         message: document.envelope().message.unwrap_or_default(),
         digest: document.digest().unwrap(),
         at,
@@ -106,10 +111,12 @@ impl Consents for Ours {
         let mut ledger = Vec::new();
         let before = decoded(c.before)?;
         for envelope in before.split_inclusive("[[END]]\n") {
-            take(envelope, proof(c.before_proof), (c, &policy), &mut ledger)
+            let by = (proof(c.before_proof), true);
+            take(envelope, by, (c, &policy), &mut ledger)
                 .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail()));
         }
-        let taken = take(decoded(text)?, proof(c.proof), (c, &policy), &mut ledger);
+        let by = (proof(c.proof), !c.is_agent);
+        let taken = take(decoded(text)?, by, (c, &policy), &mut ledger);
         let (terms, brief) = taken.map_err(|refusal| {
             json!([{"rule": refusal.rule.map(|(id, _)| id), "code": refusal.code.as_str(), "severity": "error",
                 "message": refusal.detail()}])

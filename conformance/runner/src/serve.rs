@@ -173,6 +173,7 @@ fn result(question: &Value) -> Option<Value> {
                 before: &before,
                 before_proof: need("before_proof"),
                 proof: need("proof"),
+                is_agent: get("by") == Some("agent"),
                 at: need("at"),
                 leaves: get("leaves"),
                 signed: words(question, "signed"),

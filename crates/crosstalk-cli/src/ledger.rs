@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::view;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
+use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
     Withdrawn,
@@ -103,6 +103,8 @@ impl Said {
         };
         let mut to = vec![arrival.receiver.clone()];
         to.extend(arrival.targets.iter().cloned());
+        // What people paste at their own keyboard is their word.
+        let backing = policy.backing(claim, self.proof.assurance, true);
         let party = Party {
             sender: &arrival.sender,
             speaker: &arrival.sender,
@@ -110,6 +112,9 @@ impl Said {
             pkid: arrival.pkid.as_deref(),
             proof: self.proof,
             to: &to,
+            receiver: None,
+            is_escalation: arrival.meaning == Some(Intent::Escalate),
+            backing: backing.as_ref(),
             message: arrival.id(),
             digest: arrival.digest,
             at: arrival.at,

@@ -65,7 +65,7 @@ const FORMS: &[Form] = &[
     ("collate", "at poll expect code", "", "input! json output"),
     (
         "consent",
-        "code at proof before-proof leaves signed border authority",
+        "code at by proof before-proof leaves signed border authority",
         "expect",
         "input! before json",
     ),

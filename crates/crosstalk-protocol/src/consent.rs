@@ -26,7 +26,7 @@ pub use ledger::{
 };
 pub(crate) use policy::legible;
 pub use policy::{
-    Border, Policy, Setting, check, check_leaving, check_redacted, is_brief, keeps_inside,
+    Backing, Border, Policy, Setting, check, check_leaving, check_redacted, is_brief, keeps_inside,
 };
 pub use proof::{Assurance, Proof};
 

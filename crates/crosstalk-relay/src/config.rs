@@ -215,6 +215,8 @@ impl Default for RetentionDays {
 pub struct Consent {
     /// Scopes for which a consent has to be signed with a trusted key; `*` is every sensitive one.
     pub signed: Vec<String>,
+    /// Scopes for which the word of an agent is enough; `*` is every sensitive one.
+    pub declared: Vec<String>,
     /// What needs an explicit consent to leave the organisation.
     pub border: Border,
     /// Who may withdraw what others granted, and permissions.

@@ -14,6 +14,8 @@ pub struct ConsentSetting<'c> {
     pub before_proof: &'c str,
     /// The proof of the sender of the message: `unsigned`, `first-contact`, `pinned`, `dns` or `firm`.
     pub proof: &'c str,
+    /// Whether the sender of the message is an agent, which proves no more than that.
+    pub is_agent: bool,
     /// The time.
     pub at: &'c str,
     /// The address outside of the organisation that it goes to, if it leaves.
@@ -44,6 +46,7 @@ pub(super) fn judge(case: &CaseFile, tested: &dyn Implementation) -> Judged {
         before: case.optional("before").unwrap_or_default(),
         before_proof: or("before-proof", "unsigned"),
         proof: or("proof", "unsigned"),
+        is_agent: case.get("by") == "agent",
         at: or("at", "2026-01-01T00:00:00Z"),
         leaves: case.has("leaves").then(|| case.get("leaves")),
         signed: case.get("signed").split_whitespace().collect(),

@@ -298,6 +298,7 @@ impl Consents for Program {
             .bytes("before", setting.before)
             .with("before_proof", setting.before_proof)
             .with("proof", setting.proof)
+            .with_optional("by", setting.is_agent.then_some("agent"))
             .with("at", setting.at)
             .with_optional("leaves", setting.leaves)
             .with("signed", setting.signed.clone())

@@ -1779,7 +1779,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 341] = [
+    static TABLE: [Rule; 344] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2070,6 +2070,9 @@ pub mod rule {
         Rule { id: "CON-022", code: Some(ErrorCode::Consent), title: "A transferred consent never holds longer than the original", help: "write an Expires that is not later, or leave it out", drops: false },
         Rule { id: "CON-023", code: Some(ErrorCode::Consent), title: "A transferred consent names the original", help: "name it in Original-Consent-ID", drops: false },
         Rule { id: "CON-024", code: Some(ErrorCode::Consent), title: "Only the granter and the recipients of a consent rely on it or transfer it", help: "ask one of them to hand the conversation over", drops: false },
+        Rule { id: "CON-025", code: Some(ErrorCode::Consent), title: "A message under a consent reaches only the granter and the recipients of that consent", help: "ask the granter to grant it to them, or transfer it with approval", drops: false },
+        Rule { id: "CON-026", code: Some(ErrorCode::Consent), title: "Granting a consent again never adds a scope", help: "grant a consent under another name", drops: false },
+        Rule { id: "CON-027", code: Some(ErrorCode::Consent), title: "An agent cannot agree for a person", help: "ask the person to grant a consent, and name it in Consent-ID", drops: false },
         Rule { id: "CON-030", code: Some(ErrorCode::Consent), title: "A revoked consent permits nothing", help: "ask for a new one, under a name of its own", drops: false },
         Rule { id: "CON-031", code: Some(ErrorCode::Perm), title: "A REVOKE of a consent or a permission is certainly from its sender", help: "sign it with a key that a person compared or that a domain vouches for", drops: false },
         Rule { id: "CON-032", code: Some(ErrorCode::Perm), title: "Only the granter or a configured authority revokes a consent", help: "ask its granter to revoke it", drops: false },
@@ -2720,48 +2723,57 @@ pub mod rule {
     /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
     pub const CONSENT_NOT_YOURS: Rule = TABLE[289];
 
+    /// CON-025: A message under a consent reaches only the granter and the recipients of that consent.
+    pub const CONSENT_RECIPIENT: Rule = TABLE[290];
+
+    /// CON-026: Granting a consent again never adds a scope.
+    pub const CONSENT_RENEWAL: Rule = TABLE[291];
+
+    /// CON-027: An agent cannot agree for a person.
+    pub const CONSENT_GRANTER: Rule = TABLE[292];
+
     /// CON-030: A revoked consent permits nothing.
-    pub const CONSENT_WITHDRAWN: Rule = TABLE[290];
+    pub const CONSENT_WITHDRAWN: Rule = TABLE[293];
 
     /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
-    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[291];
+    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[294];
 
     /// CON-032: Only the granter or a configured authority revokes a consent.
-    pub const CONSENT_REVOKE_BY: Rule = TABLE[292];
+    pub const CONSENT_REVOKE_BY: Rule = TABLE[295];
 
     /// CON-033: A permission is a token, by its name.
-    pub const CONSENT_PERMISSION: Rule = TABLE[293];
+    pub const CONSENT_PERMISSION: Rule = TABLE[296];
 
     /// CON-034: A REVOKE erases and cancels; a relay passes it on and confirms it.
-    pub const CONSENT_ERASED: Rule = TABLE[294];
+    pub const CONSENT_ERASED: Rule = TABLE[297];
 
     /// CON-014: A message names at most 64 consents.
-    pub const CONSENT_MANY: Rule = TABLE[296];
+    pub const CONSENT_MANY: Rule = TABLE[299];
 
     /// CON-060: Recipients do not see a held message.
-    pub const HOLD_UNSEEN: Rule = TABLE[297];
+    pub const HOLD_UNSEEN: Rule = TABLE[300];
 
     /// CON-061: The ACK of a held message says so, and stays the same.
-    pub const HOLD_RECEIPT: Rule = TABLE[298];
+    pub const HOLD_RECEIPT: Rule = TABLE[301];
 
     /// CON-062: Only a person decides, with a token of their own, and not about their own message.
-    pub const HOLD_PEOPLE: Rule = TABLE[299];
+    pub const HOLD_PEOPLE: Rule = TABLE[302];
 
     /// CON-063: A relay lists held messages exactly as received, with their digests.
-    pub const HOLD_LISTED: Rule = TABLE[300];
+    pub const HOLD_LISTED: Rule = TABLE[303];
 
     /// CON-064: A relay accepts an approved message in the transaction that records the decision.
-    pub const HOLD_DECIDED: Rule = TABLE[301];
+    pub const HOLD_DECIDED: Rule = TABLE[304];
 
     /// CON-065: A decision is about exactly one message and is made once.
-    pub const HOLD_ONCE: Rule = TABLE[302];
+    pub const HOLD_ONCE: Rule = TABLE[305];
 
     /// CON-066: The sender of a refused message gets the reason.
-    pub const HOLD_REFUSED: Rule = TABLE[303];
+    pub const HOLD_REFUSED: Rule = TABLE[306];
 
     /// CON-067: An expired message cannot be approved.
-    pub const HOLD_ENDED: Rule = TABLE[304];
+    pub const HOLD_ENDED: Rule = TABLE[307];
 
     /// POL-001: meta: poll says how a POLL is counted.
-    pub const POLL_KEYS: Rule = TABLE[305];
+    pub const POLL_KEYS: Rule = TABLE[308];
 }

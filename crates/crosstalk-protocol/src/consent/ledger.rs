@@ -1,8 +1,10 @@
 //! The ledger: who granted what to whom, by which message, and what became of it (CON-020 to CON-034).
 
 use super::claim::Claim;
+use super::policy::Backing;
 use super::proof::{Assurance, Proof};
 use super::{refuse, shown};
+use crate::relay::is_human;
 use crate::store::{Arrival, Outcome, StoreError, is_same_party, may_answer};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -85,17 +87,44 @@ impl Grant {
         }
     }
 
-    /// Whether it was given to the sender of a message.
-    fn is_for(&self, party: &Party<'_>) -> bool {
-        let is_it = match party.is_pasted {
-            true => may_answer,
-            false => is_same_party,
+    /// Whether it was given to an address.
+    fn is_for(&self, address: &str, party: &Party<'_>) -> bool {
+        self.to.iter().any(|to| party.is_same(to, address))
+    }
+
+    /// A recipient of a message who neither gave it nor got it.
+    fn third_party<'p>(&self, party: &Party<'p>) -> Option<&'p str> {
+        // The granter of a consent may be known to the relay by another address than the one they write.
+        if party.receiver.is_some_and(|to| self.is_by(to)) {
+            return None;
+        }
+        let is_outside = |to: &&String| {
+            let joins = party.is_escalation && is_human(to);
+            let is_granter = party.is_same(&self.granter, to);
+            !joins && !is_granter && !self.is_for(to, party)
         };
-        self.to.iter().any(|to| is_it(to, party.speaker))
+        party.to.iter().find(is_outside).map(String::as_str)
     }
 
     fn is_by(&self, address: &str) -> bool {
         is_same_party(&self.granter, address)
+    }
+
+    /// Whether it, or one that it goes back to, is the consent on record that a message needs.
+    fn backs(&self, backing: &Backing, known: &[Self]) -> bool {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut open = vec![self];
+        while let Some(grant) = open.pop() {
+            if seen.contains(&grant.id.as_str()) {
+                continue;
+            }
+            if backing.is_met_by(grant.assurance) {
+                return true;
+            }
+            seen.push(&grant.id);
+            open.extend(known.iter().filter(|g| grant.originals.contains(&g.id)));
+        }
+        false
     }
 
     /// A sensitive scope of a claim that it does not cover.
@@ -130,12 +159,27 @@ pub struct Party<'p> {
     pub proof: Proof,
     /// To whom.
     pub to: &'p [String],
+    /// The receiver as the message names it, where that is its only recipient.
+    pub receiver: Option<&'p str>,
+    /// Whether the message is an ESCALATE: the conversation stays with those who have it, and a person joins.
+    pub is_escalation: bool,
+    /// The consent on record that the message needs, if the word of its sender is not enough.
+    pub backing: Option<&'p Backing>,
     /// The id of the message.
     pub message: &'p str,
     /// Its digest.
     pub digest: Digest,
     /// When it came.
     pub at: Timestamp,
+}
+
+impl Party<'_> {
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        match self.is_pasted {
+            true => may_answer(one, other),
+            false => is_same_party(one, other),
+        }
+    }
 }
 
 /// What follows from a message for the ledger.
@@ -260,13 +304,17 @@ pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms,
     let mut originals = claim.originals.clone();
     for grant in ids.iter().filter_map(|id| named(id)) {
         match claim.grants() && renews(grant, party) {
-            // Longer or wider than before, and never than what it goes back to.
+            // Longer than before, and never longer than what it goes back to.
             true => {
                 not_withdrawn(grant)?;
+                not_wider(grant, claim)?;
                 keeps_end(grant, claim, party, &mut terms)?;
                 originals.extend(grant.originals.iter().cloned());
             }
-            false => relies_on(grant, claim, party, &mut terms)?,
+            false => {
+                relies_on(grant, claim, party, &mut terms)?;
+                stays_with_recipients(grant, party)?;
+            }
         }
     }
     originals.sort();
@@ -274,6 +322,15 @@ pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms,
     for grant in originals.iter().filter_map(|id| named(id)) {
         not_longer(grant, claim)?;
         relies_on(grant, claim, party, &mut terms)?;
+    }
+    let mut on_record = ids
+        .iter()
+        .copied()
+        .chain(originals.iter().map(String::as_str));
+    if let Some(backing) = party.backing
+        && !on_record.any(|id| named(id).is_some_and(|g| g.backs(backing, known)))
+    {
+        return Err(backing.refusal(party.sender));
     }
     if claim.is_recorded() {
         for id in &ids {
@@ -367,7 +424,7 @@ fn relies_on(
 ) -> Result<(), Refusal> {
     let id = shown(&grant.id);
     not_withdrawn(grant)?;
-    if !grant.is_by(party.sender) && !grant.is_for(party) {
+    if !grant.is_by(party.sender) && !grant.is_for(party.speaker, party) {
         return Err(refuse(
             &rule::CONSENT_NOT_YOURS,
             &format!(
@@ -391,6 +448,38 @@ fn relies_on(
     }
     terms.expires = earliest(terms.expires, grant.expires);
     Ok(())
+}
+
+/// A message under a consent reaches only its granter and its recipients: others get a transfer.
+fn stays_with_recipients(grant: &Grant, party: &Party<'_>) -> Result<(), Refusal> {
+    let Some(to) = grant.third_party(party) else {
+        return Ok(());
+    };
+    Err(refuse(
+        &rule::CONSENT_RECIPIENT,
+        &format!(
+            "The consent {} was not given to {}, a recipient of this message",
+            shown(&grant.id),
+            shown(to)
+        ),
+        "ask the granter to grant it to them, or transfer it with approval (`crosstalk handoff --approve-transfer`)",
+    ))
+}
+
+/// A renewal narrows a consent or prolongs it: what it covers grows only by a consent of its own.
+fn not_wider(grant: &Grant, claim: &Claim) -> Result<(), Refusal> {
+    let Some(scope) = grant.lacks(claim) else {
+        return Ok(());
+    };
+    Err(refuse(
+        &rule::CONSENT_RENEWAL,
+        &format!(
+            "The consent {} is on record without the scope {}, and granting it again does not add it",
+            shown(&grant.id),
+            shown(scope)
+        ),
+        "grant a consent under another name for it, or revoke this one first and grant one under a new name",
+    ))
 }
 
 /// A consent as it is put on record: who has it already keeps it.

@@ -23,6 +23,8 @@ const AHEAD: i64 = 5 * 60 * 1000;
 pub struct Policy {
     /// The scopes for which a consent has to be signed with a trusted key; `*` is every sensitive one.
     pub signed: Vec<String>,
+    /// The scopes for which the word of an agent is enough; `*` is every sensitive one.
+    pub declared: Vec<String>,
     /// What needs an explicit consent to leave the organisation.
     pub border: Border,
     /// Who may withdraw what others granted.
@@ -35,6 +37,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             signed: Vec::new(),
+            declared: Vec::new(),
             border: Border::default(),
             authorities: Vec::new(),
             jurisdictions: Jurisdiction::built_in(),
@@ -58,15 +61,64 @@ impl Policy {
         self.authorities.iter().any(|p| p.matches(address))
     }
 
-    fn wants_signed(&self, claim: &Claim) -> Option<String> {
-        claim.needs().find_map(|need| {
-            let word = match need {
-                Need::Pii => "pii".to_owned(),
-                Need::Scope(scope) => scope,
-            };
-            let is_meant = |s: &String| s == "*" || is_same_scope(s, &word);
-            self.signed.iter().any(is_meant).then_some(word)
-        })
+    /// The consent on record that a message needs, because the word of its sender is not enough: that has to be signed for
+    /// one of its scopes, or the sender is an agent, whose word about what people agreed to is none of theirs.
+    pub fn backing(&self, claim: &Claim, assurance: Assurance, may_grant: bool) -> Option<Backing> {
+        if !claim.grants() {
+            return None;
+        }
+        let lists =
+            |list: &[String], scope: &str| list.iter().any(|s| s == "*" || is_same_scope(s, scope));
+        let wants_signed = |s: &&str| !assurance.is_trusted() && lists(&self.signed, s);
+        let wants_person = |s: &&str| !may_grant && !lists(&self.declared, s);
+        let scope = |wanted: &dyn Fn(&&str) -> bool| claim.sensitive().find(wanted);
+        let signed = scope(&wants_signed).map(|s| Backing::Signed(s.to_owned()));
+        signed.or_else(|| scope(&wants_person).map(|s| Backing::Person(s.to_owned())))
+    }
+}
+
+/// A consent that has to be on record before a message with this scope is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// One that was signed with a trusted key.
+    Signed(String),
+    /// One that a person gave, or somebody on their evidence.
+    Person(String),
+}
+
+impl Backing {
+    pub(super) fn is_met_by(&self, assurance: Assurance) -> bool {
+        match self {
+            Self::Signed(_) => assurance.is_trusted(),
+            // The ledger has none that an agent gave by its own word.
+            Self::Person(_) => true,
+        }
+    }
+
+    pub(super) fn refusal(&self, sender: &str) -> Refusal {
+        match self {
+            Self::Signed(scope) => refuse(
+                &rule::CONSENT_SIGNED,
+                &format!(
+                    "A consent for the scope {} has to be signed with a trusted key here, and neither this message is nor a \
+                     consent on record that it names",
+                    shown(scope)
+                ),
+                "name a signed consent in `Consent-ID` (`--consent-id`), or send the message with `--sign` (`crosstalk config \
+                 set sign true` signs everything that you send), with an id, to a receiver that is a URL, and have the key \
+                 pinned",
+            ),
+            Self::Person(scope) => refuse(
+                &rule::CONSENT_GRANTER,
+                &format!(
+                    "{} is an agent and cannot agree to the scope {} for a person",
+                    shown(sender),
+                    shown(scope)
+                ),
+                "ask the person to grant it (`crosstalk consent grant ADDRESS --scope SCOPE --id ID`) and name it in \
+                 `Consent-ID` (`--consent-id ID`)",
+            ),
+        }
     }
 }
 
@@ -120,19 +172,6 @@ pub fn check(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
             &rule::CONSENT_NOT_YET,
             &format!("The consent of this message is given at {given}, which is still to come"),
             "send it then, or write the time at which it was given",
-        ));
-    }
-    if let Some(scope) = setting.policy.wants_signed(claim)
-        && !setting.assurance.is_trusted()
-    {
-        return Err(refuse(
-            &rule::CONSENT_SIGNED,
-            &format!(
-                "A consent for the scope {} has to be signed with a trusted key here, and this message is not",
-                shown(&scope)
-            ),
-            "send it with `--sign` (`crosstalk config set sign true` signs everything that you send), with an id, to a receiver \
-             that is a URL, and have the key pinned",
         ));
     }
     lawful(claim, setting)

@@ -10,7 +10,7 @@ use super::peer::{Peer, is_human, is_system};
 use super::port::Closing;
 use super::route::Routes;
 use super::take::shown;
-use crate::consent::{self, Claim, Policy, Proof, Setting};
+use crate::consent::{self, Backing, Claim, Policy, Proof, Setting};
 use crate::poll::is_result;
 use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, Word};
@@ -110,6 +110,8 @@ pub struct Admission {
     pub proof: Proof,
     /// Whether its sender may withdraw what others granted.
     pub is_authority: bool,
+    /// The consent on record that it needs, if the word of its sender is not enough.
+    pub backing: Option<Backing>,
     /// Whether it is erased soon after everybody has it: it is sensitive, and does not say `ok_to_cache`.
     pub is_brief: bool,
     /// Why it waits for a person, if it does.
@@ -138,6 +140,8 @@ impl Admission {
             claim: claim.map(Box::new),
             proof: Proof::default(),
             is_authority: false,
+            // It was checked when it came.
+            backing: None,
             is_brief,
             held: None,
         }
@@ -270,11 +274,20 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         blobs,
         readable: Vec::new(),
         is_authority: policy.is_authority(envelope.sender.as_str()),
+        backing: claim
+            .as_ref()
+            .and_then(|c| policy.backing(c, proof.assurance, may_grant(document, peer, proof))),
         is_brief: consent::is_brief(document, claim.as_ref()),
         claim: claim.map(Box::new),
         proof,
         held,
     })
+}
+
+/// Whether the word of a sender about consent is that of a person, or of an organisation for its own: an agent cannot agree
+/// for people. Whoever may send as a person was checked before.
+fn may_grant(document: &Document<'_>, peer: &Peer, proof: Proof) -> bool {
+    is_human(document.sender()) || peer.is_person() || peer.domain.is_some() || proof.is_firm
 }
 
 /// The attachments that a message refers to, each once.

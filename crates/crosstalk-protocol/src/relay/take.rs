@@ -124,6 +124,9 @@ impl Admission {
             pkid: self.arrival.pkid.as_deref(),
             proof: self.proof,
             to: &to,
+            receiver: self.sole_receiver(),
+            is_escalation: meaning == Some(Intent::Escalate),
+            backing: self.backing.as_ref(),
             message: self.arrival.id(),
             digest: self.arrival.digest,
             at: self.arrival.at,
@@ -137,6 +140,15 @@ impl Admission {
             }),
             None => consent::judge(claim, &party, &facts.grants),
         }
+    }
+
+    /// The receiver as the message names it, if that decides alone who gets it.
+    fn sole_receiver(&self) -> Option<&str> {
+        let is_chosen = matches!(
+            self.arrival.meaning,
+            Some(Intent::Escalate | Intent::Handoff | Intent::Poll | Intent::Broadcast)
+        );
+        (!is_chosen).then_some(self.arrival.receiver.as_str())
     }
 }
 

@@ -175,6 +175,7 @@ impl super::Consent {
     fn policy(&self) -> Policy {
         let mut policy = Policy {
             signed: self.signed.clone(),
+            declared: self.declared.clone(),
             border: match self.border {
                 super::Border::Sensitive => Border::Sensitive,
                 super::Border::All => Border::All,

@@ -146,6 +146,7 @@ fn use_relay(store: &mut SqliteStore) {
         claim: None,
         proof: Proof::default(),
         is_authority: false,
+        backing: None,
         is_brief: true,
         answer_by: Some(now),
         expires: Some(now),

@@ -30,6 +30,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
         claim: None,
         proof: Proof::default(),
         is_authority: false,
+        backing: None,
         is_brief: false,
         held: None,
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 const CONFIG: &str = "name = \"here.example\"\n[federation]\nenabled = true\naccept = true\n\
-     [consent]\nsigned = [\"*\"]\n[[hold]]\nto = [\"bot://here.example/held\"]\n";
+     [consent]\nsigned = [\"medical\"]\n[[hold]]\nto = [\"bot://here.example/held\"]\n";
 const TO: &str = "bot://here.example/to";
 const HELD: &str = "bot://here.example/held";
 const ANN: &str = "human://here.example/ann";
@@ -134,6 +134,11 @@ impl Evidence {
                 answer.status == 200 && !is_held(&answer)
             }
             "count as signed" => self.takes(&sensitive(letter(&self.agent, TO, "M1"))),
+            "grant a consent" => {
+                let private = letter(&self.agent, TO, "M1").meta("privacy", "Scope", "location");
+                let consent = private.meta("privacy", "Consent", "explicit_yes");
+                self.takes(&consent.build().unwrap())
+            }
             "withdraw a consent" => self.withdraws(),
             "revoke its key" => self.revokes(),
             "get a key pinned" => self.pins(),
@@ -246,5 +251,5 @@ fn every_cell_of_the_security_page_holds() {
             }
         }
     }
-    assert_eq!(walked, 12 * 12);
+    assert_eq!(walked, 12 * 13);
 }
