@@ -1,7 +1,7 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← { store, dns, relay, conform, mcp, email } ← cli`, `envelope ← wasm`. The relay and
-//! the MCP server know the ports only, so no crate of the middle ring depends on another one.
+//! `envelope ← protocol ← api ← { relay, conform } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`, `envelope ← wasm`.
+//! The relay and the MCP server know the ports only, so no adapter depends on another one.
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
@@ -28,15 +28,17 @@ const FOR_TESTS: &[(&str, &str)] = &[
 
 const CORE: &[&str] = &["crosstalk-envelope"];
 const PROTOCOL: &[&str] = &["crosstalk-envelope", "crosstalk-protocol"];
+const API: &[&str] = &["crosstalk-envelope", "crosstalk-protocol", "crosstalk-api"];
 
 /// Every crate of the workspace. A crate that is not here fails the check.
 const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-envelope", Reach::Inward(&[])),
     ("crosstalk-protocol", Reach::Inward(CORE)),
+    ("crosstalk-api", Reach::Inward(PROTOCOL)),
     ("crosstalk-store", Reach::Inward(PROTOCOL)),
     ("crosstalk-dns", Reach::Inward(PROTOCOL)),
-    ("crosstalk-relay", Reach::Inward(PROTOCOL)),
-    ("crosstalk-conform", Reach::Inward(PROTOCOL)),
+    ("crosstalk-relay", Reach::Inward(API)),
+    ("crosstalk-conform", Reach::Inward(API)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),
     (
@@ -44,6 +46,7 @@ const TABLE: &[(&str, Reach)] = &[
         Reach::Inward(&[
             "crosstalk-envelope",
             "crosstalk-protocol",
+            "crosstalk-api",
             "crosstalk-store",
             "crosstalk-dns",
             "crosstalk-relay",
@@ -177,6 +180,8 @@ mod tests {
         for (from, to) in [
             ("crosstalk-protocol", "crosstalk-envelope"),
             ("crosstalk-store", "crosstalk-protocol"),
+            ("crosstalk-relay", "crosstalk-api"),
+            ("crosstalk-conform", "crosstalk-api"),
             ("crosstalk-cli", "crosstalk-relay"),
             ("crosstalk-cli", "crosstalk-conform"),
             ("crosstalk-conformance", "crosstalk-conform"),
@@ -195,6 +200,8 @@ mod tests {
             ("crosstalk-envelope", "crosstalk-protocol"),
             ("crosstalk-protocol", "crosstalk-store"),
             ("crosstalk-store", "crosstalk-relay"),
+            ("crosstalk-store", "crosstalk-api"),
+            ("crosstalk-api", "crosstalk-relay"),
             ("crosstalk-relay", "crosstalk-conform"),
             ("crosstalk-mcp", "crosstalk-store"),
             ("crosstalk-mcp", "crosstalk-dns"),

@@ -21,6 +21,7 @@ pub mod compose;
 pub mod consent;
 pub mod dns;
 pub mod poll;
+pub mod port;
 mod readdress;
 pub mod redact;
 pub mod relay;

@@ -27,8 +27,8 @@ pub use reply::Reply;
 
 use crate::config::RouteEntry;
 use crate::core::Relay;
-use crate::outbound::{Outbound, OutboundError};
 use crate::port::Later;
+use crosstalk_api::outbound::{Outbound, OutboundError};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::FollowUp;
 use crosstalk_protocol::relay::Handler as By;

@@ -9,13 +9,15 @@
 //! The relay knows ports only: [`RelayStore`](crosstalk_protocol::relay::RelayStore), [`Resolver`](port::Resolver) and
 //! [`Keyring`](port::Keyring). Who starts it picks the adapters.
 
-pub mod client;
 pub mod config;
 pub mod core;
 pub mod delivery;
 pub mod file;
 pub mod metrics;
-pub mod outbound;
-pub mod port;
 mod rate;
 pub mod server;
+
+/// The client and its transport, which moved to `crosstalk-api`.
+pub use crosstalk_api::{client, outbound};
+/// The ports of a relay.
+pub use crosstalk_protocol::port;

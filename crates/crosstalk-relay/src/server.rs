@@ -4,7 +4,8 @@
 //! accept ── Seat ── TLS ── Paced ── hyper ── surface ── gate, credential, rate ── one function for each thing to do
 //! ```
 //!
-//! `server/surface.rs` shows every path, its methods, and who may use them.
+//! [`crosstalk_api::ENDPOINTS`] lists every path, its methods, and the permission that a caller needs; `server/surface.rs`
+//! finds the function that answers.
 
 mod answer;
 mod approval;

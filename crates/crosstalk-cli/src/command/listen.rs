@@ -533,7 +533,7 @@ mod tests {
             state: None,
             received_at: String::new(),
             envelope: String::new(),
-            history: Vec::new(),
+            history: None,
             withheld: None,
         }
     }

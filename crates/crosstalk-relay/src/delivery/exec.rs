@@ -6,9 +6,9 @@ mod output;
 mod prompt;
 
 use super::{Handler, Job, Outcome, Reply};
-use crate::client::one_line;
 use crate::config::RouteEntry;
 use crate::port::Later;
+use crosstalk_api::client::one_line;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::message_variables;
 use crosstalk_protocol::store::Record;

@@ -1,12 +1,12 @@
 //! Posting a message to an endpoint, whose answer may be the reply.
 
 use super::{Handler, Job, Outcome, Reply};
-use crate::client::{Refused, one_line, refusal};
 use crate::config::RouteEntry;
 use crate::file::{open_regular, read_bounded};
-use crate::outbound::{Answer, Call, Outbound, Url};
 use crate::port::Later;
 use bytes::Bytes;
+use crosstalk_api::client::{Refused, one_line, refusal};
+use crosstalk_api::outbound::{Answer, Call, Outbound, Url};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};

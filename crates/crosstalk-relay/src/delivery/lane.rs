@@ -1,7 +1,7 @@
 //! Lanes: what waits for which destination, how much of it goes at once, and when a destination is left alone.
 
 use crate::config::{Config, Retry, RouteEntry};
-use crate::outbound::Url;
+use crosstalk_api::outbound::Url;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Delivery, Handler, Priority, State, authority};
 use crosstalk_protocol::store::Record;

@@ -3,7 +3,7 @@
 
 use super::http::read_token;
 use crate::config::{Config, RouteEntry};
-use crate::outbound::Url;
+use crosstalk_api::outbound::Url;
 use crosstalk_protocol::relay::Handler;
 use rustix::fs::{Access, access};
 use std::ffi::OsString;

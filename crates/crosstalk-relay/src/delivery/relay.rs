@@ -2,10 +2,10 @@
 
 use super::http::{call, refused};
 use super::{Handler, Job, Outcome, Reply};
-use crate::client::{Sent, refusal};
 use crate::core::Relay;
-use crate::outbound::{Answer, Outbound, OutboundError, Url};
 use crate::port::Later;
+use crosstalk_api::client::{Sent, refusal};
+use crosstalk_api::outbound::{Answer, Outbound, OutboundError, Url};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode;
 use crosstalk_envelope::{Document, Reading};

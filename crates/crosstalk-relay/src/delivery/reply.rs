@@ -112,7 +112,7 @@ pub(super) async fn take(
             refusal.code,
             format!(
                 "it arrived, and its answer was refused: {}",
-                crate::client::one_line(&refusal.detail())
+                crosstalk_api::client::one_line(&refusal.detail())
             ),
         )),
     }

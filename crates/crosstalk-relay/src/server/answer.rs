@@ -4,7 +4,9 @@ use super::body::Body;
 use super::media::Media;
 use crate::core::{Received, unread};
 use bytes::Bytes;
-use crosstalk_envelope::json::{Message, message_of};
+use crosstalk_api::error::{ErrorAnswer, ErrorFields};
+use crosstalk_api::receive::{Accepted, RECEIVE_SCHEMA};
+use crosstalk_envelope::json::message_of;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::is_hidden;
@@ -15,7 +17,6 @@ use http::header::{
 };
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
-use serde_json::json;
 use std::fmt::Write as _;
 
 /// An answer.
@@ -180,18 +181,6 @@ pub(super) fn received(received: Received, as_json: bool) -> Answer {
     }
 }
 
-/// The name and version of the JSON form of an accepted message.
-const RECEIVE_SCHEMA: &str = "crosstalk.receive/1";
-
-/// An accepted message, as JSON.
-#[derive(Serialize)]
-struct Accepted {
-    schema: &'static str,
-    ack: Message,
-    /// The recipient's answer, if the caller waited for it and it came.
-    answer: Option<Message>,
-}
-
 fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
     let Received::Refused {
         refusal,
@@ -217,38 +206,21 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
     out
 }
 
-/// Why something was refused, as JSON.
-#[derive(Serialize)]
-struct Error<'e> {
-    code: &'static str,
-    reason: &'e str,
-    detail: String,
-    what: &'e str,
-    help: Option<&'e str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u32>,
-}
-
-fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> serde_json::Value {
+fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> ErrorAnswer {
     let position = refusal.rule.as_ref().and_then(|(_, p)| p.as_ref());
-    let error = Error {
-        code: refusal.code.as_str(),
-        reason: &refusal.reason,
-        detail: refusal.detail(),
-        what: &refusal.what,
-        help: Some(refusal.help.as_str()).filter(|help| !help.is_empty()),
-        rule: refusal.rule.as_ref().map(|(rule, _)| *rule),
-        line: position.map(|p| p.line),
-        column: position.map(|p| p.column),
-        retry_after,
-    };
-    json!({ "error": error })
+    ErrorAnswer {
+        error: ErrorFields {
+            code: refusal.code.as_str().to_owned(),
+            reason: refusal.reason.clone(),
+            detail: refusal.detail(),
+            what: refusal.what.clone(),
+            help: Some(refusal.help.clone()).filter(|help| !help.is_empty()),
+            rule: refusal.rule.as_ref().map(|(rule, _)| (*rule).to_owned()),
+            line: position.map(|p| p.line),
+            column: position.map(|p| p.column),
+            retry_after: retry_after.map(u64::from),
+        },
+    }
 }
 
 /// An answer of a kind.
@@ -256,7 +228,7 @@ pub(super) fn of(media: Media, body: Body) -> Answer {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.reserve(4);
-    headers.insert(CONTENT_TYPE, media.content_type());
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer

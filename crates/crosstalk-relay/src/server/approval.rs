@@ -2,17 +2,15 @@
 
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
-use super::media::Media;
 use super::query::{self, TEXT};
 use super::sight::Sight;
 use super::surface::Call;
-use super::view::ApprovalView;
+use super::view::approval_of;
 use crate::core::Wish;
+use crosstalk_api::approval::{Approvals, Decision};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
-use serde::Deserialize;
-use serde_json::json;
 
 /// How much text a listing has, at most one message more.
 const BYTES: usize = 4 << 20;
@@ -25,7 +23,7 @@ fn sees(sight: &Sight, held: &HeldMessage) -> bool {
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let limit = call.query()?.limit()?;
     let relay = &call.site.relay;
     let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
@@ -36,18 +34,15 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
             break;
         }
         bytes += held.record.text.len();
-        approvals.push(ApprovalView::of(held, now));
+        approvals.push(approval_of(held, now));
     }
-    Ok(answer::json(&json!({ "approvals": approvals })))
+    Ok(answer::json(&Approvals { approvals }))
 }
 
 pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let held = find(call).await?;
-    Ok(answer::json(&ApprovalView::of(
-        &held,
-        call.site.relay.now(),
-    )))
+    Ok(answer::json(&approval_of(&held, call.site.relay.now())))
 }
 
 /// The message that the path names, if whoever asks sees it.
@@ -60,17 +55,8 @@ async fn find(call: &Call<'_>) -> Result<HeldMessage, Fault> {
         .ok_or_else(|| Fault::missing("message that waits for you to decide"))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Decides {
-    digest: String,
-    raw: String,
-    decision: String,
-    reason: Option<String>,
-}
-
 pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wish: Decides = read_json(call).await?;
+    let wish: Decision = read_json(call).await?;
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
             Fault::format(

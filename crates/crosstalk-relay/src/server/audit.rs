@@ -2,28 +2,31 @@
 
 use super::answer::{self, Answer, Fault};
 use super::housekeeping;
-use super::media::Media;
 use super::message;
-use super::query::{ID, Query};
+use super::query::Query;
 use super::surface::Call;
+use crosstalk_api::Parameter;
+use crosstalk_api::audit::{
+    FROM, INDEX, KIND, LogEntries, MESSAGE, NEWER, NEWEST, OLDER, SINCE, SIZE, TEXTS, THREAD, TO,
+    UNTIL,
+};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Timestamp, base64};
-use crosstalk_protocol::audit::{EventKind, Hash, LogEntry, LogQuery, Sealed};
+use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, Sealed};
 use crosstalk_protocol::relay::RelayStore;
-use serde_json::{Map, Value, json};
 
 /// How much text an answer has, at most one message more.
 const BYTES: usize = 4 << 20;
 
 /// The latest checkpoint. One is signed at once if there is none yet.
 pub(super) async fn checkpoint(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Text])?;
+    call.media()?;
     Ok(answer::text(sealed(call).await?.note))
 }
 
 /// The public key that checkpoints are signed with.
 pub(super) fn key(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Text])?;
+    call.media()?;
     let key = call.site.relay.log_key().map_err(|_| unsigned())?;
     Ok(answer::text(format!("{key}\n")))
 }
@@ -61,11 +64,11 @@ fn path(hashes: &[Hash]) -> Answer {
 
 /// The way from an entry to the root.
 pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Text])?;
+    call.media()?;
     let query = call.query()?;
-    let index = needed(&query, "index")?;
+    let index = query.needed_number(&INDEX)?;
     let latest = sealed(call).await?.size;
-    let size = query.number("size", 0..=u64::MAX)?.unwrap_or(latest);
+    let size = query.number(&SIZE)?.unwrap_or(latest);
     if size > latest || index >= size {
         return Err(beyond(latest));
     }
@@ -76,11 +79,11 @@ pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 /// That a log is the beginning of another.
 pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Text])?;
+    call.media()?;
     let query = call.query()?;
-    let from = needed(&query, "from")?;
+    let from = query.needed_number(&OLDER)?;
     let latest = sealed(call).await?.size;
-    let to = query.number("to", 0..=u64::MAX)?.unwrap_or(latest);
+    let to = query.number(&NEWER)?.unwrap_or(latest);
     if to > latest || from > to {
         return Err(beyond(latest));
     }
@@ -89,19 +92,9 @@ pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
-fn needed(query: &Query, name: &str) -> Result<u64, Fault> {
-    let number = query.number(name, 0..=u64::MAX)?;
-    number.ok_or_else(|| {
-        Fault::format(
-            format!("The parameter `{name}` is missing."),
-            format!("add `?{name}=…` to the URL."),
-        )
-    })
-}
-
 /// Entries of the log, with what is kept beside them.
 pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let asked = asked(&call.query()?, call.site.relay.now())?;
     if asked.texts.is_some() {
         // What is over is not shown: that it is erased has to be in the log, too.
@@ -134,27 +127,23 @@ pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Ok((store.log_size()?, out))
     };
     let (size, entries) = call.site.relay.read(ask).await?;
-    let views: Vec<Value> = entries.iter().map(view).collect();
-    Ok(answer::json(&json!({ "size": size, "entries": views })))
+    let entries = entries.into_iter().map(Into::into).collect();
+    Ok(answer::json(&LogEntries { size, entries }))
 }
 
 fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
-    let time = |name: &str| {
-        let text = query.text(name, ID)?;
+    let time = |parameter: &Parameter| {
+        let text = query.text(parameter)?;
         let time = text.map(|t| Timestamp::parse(t).ok_or(()));
         time.transpose().map_err(|()| {
             Fault::format(
-                format!("The parameter `{name}` is no time."),
+                format!("The parameter `{}` is no time.", parameter.name),
                 "write it like 2026-11-16T12:00:00Z.",
             )
         })
     };
     let mut kinds = Vec::new();
-    for word in query
-        .text("kind", ID)?
-        .into_iter()
-        .flat_map(|k| k.split(','))
-    {
+    for word in query.text(&KIND)?.into_iter().flat_map(|k| k.split(',')) {
         let kind = EventKind::parse(word).ok_or_else(|| {
             let all = EventKind::ALL.map(EventKind::as_str).join(", ");
             Fault::format(
@@ -165,46 +154,22 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
         kinds.push(kind);
     }
     Ok(LogQuery {
-        from: query.number("from", 0..=u64::MAX)?.unwrap_or(0),
-        to: query.number("to", 0..=u64::MAX)?,
+        from: query.number(&FROM)?.unwrap_or(0),
+        to: query.number(&TO)?,
         kinds,
-        since: time("since")?,
-        until: time("until")?,
-        id: query.text("message", ID)?.map(str::to_owned),
-        thread: query.text("thread", ID)?.map(str::to_owned),
+        since: time(&SINCE)?,
+        until: time(&UNTIL)?,
+        id: query.text(&MESSAGE)?.map(str::to_owned),
+        thread: query.text(&THREAD)?.map(str::to_owned),
         most: query.limit()?,
-        texts: query.flag("texts")?.unwrap_or(false).then_some(now),
-        newest: query.flag("newest")?.unwrap_or(false),
+        texts: query.flag(&TEXTS)?.unwrap_or(false).then_some(now),
+        newest: query.flag(&NEWEST)?.unwrap_or(false),
     })
-}
-
-fn view(entry: &LogEntry) -> Value {
-    let leaf = &entry.leaf;
-    let mut view = Map::new();
-    view.insert("index".into(), entry.index.into());
-    view.insert("kind".into(), leaf.kind.as_str().into());
-    view.insert("at".into(), leaf.at.to_string().into());
-    view.insert("leaf".into(), leaf.to_string().into());
-    if let Some(id) = &leaf.id {
-        view.insert("message".into(), id.as_str().into());
-    }
-    if let Some((salt, detail)) = &entry.detail {
-        view.insert("salt".into(), base64::encode(salt).into());
-        view.insert("detail".into(), detail.to_string().into());
-    }
-    if let Some((from, to)) = &entry.parties {
-        view.insert("from".into(), from.as_str().into());
-        view.insert("to".into(), to.as_str().into());
-    }
-    if let Some(text) = &entry.text {
-        view.insert("text".into(), text.as_str().into());
-    }
-    view.into()
 }
 
 /// The signed receipt of a message, for whoever sees the message.
 pub(super) async fn receipt(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Text])?;
+    call.media()?;
     let (record, _) = message::find(call).await?;
     let index = record.entry.ok_or_else(|| Fault::missing("such receipt"))?;
     let relay = &call.site.relay;

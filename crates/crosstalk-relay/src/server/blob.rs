@@ -7,13 +7,13 @@ use super::sight::{PORTION, REFERENCES, Sight};
 use super::surface::Call;
 use crate::core::Relay;
 use bytes::{Bytes, BytesMut};
+use crosstalk_api::blob::Blob;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{BLOB_BYTES_LEAST, HeldMessage, Peer, RelayStore, Upload};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Method, StatusCode};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -204,7 +204,10 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     site.relay.write(add).await?;
     // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
-    let mut answer = answer::json(&json!({"digest": digest.to_string(), "size": size}));
+    let mut answer = answer::json(&Blob {
+        digest: digest.to_string(),
+        size,
+    });
     *answer.status_mut() = StatusCode::CREATED;
     Ok(answer)
 }

@@ -1,28 +1,15 @@
 //! Consents on record, for those who gave or got them.
 
 use super::answer::{self, Answer, Fault};
-use super::media::Media;
-use super::query::TEXT;
 use super::sight::Sight;
 use super::surface::Call;
-use super::view::DeliveryView;
-use crate::client::{Consent, UnderConsent};
+use super::view::delivery_of;
+use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
-use serde::Serialize;
-use serde_json::json;
 
 /// How many are looked at for somebody who does not see all of them.
 const LOOKED_AT: usize = 5_000;
-
-/// A consent with what depends on it.
-#[derive(Serialize)]
-struct View {
-    #[serde(flatten)]
-    consent: Consent,
-    messages: Vec<UnderConsent>,
-    told: Vec<DeliveryView>,
-}
 
 /// Whether a caller sees a consent: who gave it, who got it, and the operator.
 fn sees(sight: &Sight, grant: &Grant) -> bool {
@@ -30,13 +17,13 @@ fn sees(sight: &Sight, grant: &Grant) -> bool {
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let query = call.query()?;
     let (limit, sight) = (query.limit()?, Sight::of(call));
     let now = call.site.relay.now();
     let filter = GrantFilter {
-        granter: query.text("by", TEXT)?.map(str::to_owned),
-        holding_at: query.flag("holding")?.unwrap_or(false).then_some(now),
+        granter: query.text(&BY)?.map(str::to_owned),
+        holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
         most: match sight.is_admin() {
             true => limit,
             false => LOOKED_AT,
@@ -45,12 +32,12 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let ask = move |store: &dyn RelayStore| store.grants(&filter);
     let grants = call.site.relay.read(ask).await?;
     let seen = grants.iter().filter(|g| sees(&sight, g)).take(limit);
-    let consents: Vec<Consent> = seen.map(|g| Consent::of(g, now)).collect();
-    Ok(answer::json(&json!({ "consents": consents })))
+    let consents = seen.map(|g| Consent::of(g, now)).collect();
+    Ok(answer::json(&Consents { consents }))
 }
 
 pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
     let ask = move |store: &dyn RelayStore| {
         let Some(grant) = store.grant(&id)?.filter(|g| sees(&sight, g)) else {
@@ -82,11 +69,9 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let found = call.site.relay.read(ask).await?;
     let is_operator = call.caller.peer.is_admin();
     let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
-    let told: Vec<DeliveryView> = told
-        .into_iter()
-        .map(|d| DeliveryView::of(d, is_operator))
-        .collect();
-    Ok(answer::json(&View {
+    let told = told.into_iter();
+    let told = told.map(|d| delivery_of(d, is_operator)).collect();
+    Ok(answer::json(&ConsentRecord {
         consent,
         messages,
         told,

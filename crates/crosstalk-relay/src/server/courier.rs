@@ -2,17 +2,16 @@
 
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
-use super::media::Media;
 use super::message::status_view;
 use super::query::{self, TEXT};
 use super::surface::Call;
-use super::view::{LetterView, MessageView};
+use super::view::{inbox_message, leaving_message, letter_of};
+use crosstalk_api::delivery::{Carried, DeadLetters, Requeued};
+use crosstalk_api::inbox::Inbox;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Attempt, Delivery, Errand, RelayStore, State, report};
 use crosstalk_protocol::store::is_same_party;
-use serde::Deserialize;
-use serde_json::json;
 use std::sync::Arc;
 
 /// How much text a listing has, at most one message more.
@@ -21,7 +20,7 @@ const BYTES: usize = 4 << 20;
 const NOT_CARRIED: &str = "the person who carries messages could not bring it there";
 
 pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let limit = call.query()?.limit()?;
     call.site.settle().await;
     let relay = &call.site.relay;
@@ -33,26 +32,20 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let waiting = relay.read(find).await?;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
-        let Some(view) = MessageView::of(relay, &courier.record) else {
+        let Some(view) = leaving_message(relay, &courier.record) else {
             continue;
         };
-        messages.push(view.in_inbox(&courier.to, State::Queued, None));
+        messages.push(inbox_message(view, &courier.to, State::Queued, None));
         bytes += courier.record.text.len();
         if bytes > BYTES {
             break;
         }
     }
     let last = waiting.iter().map(|c| c.record.seq).max().unwrap_or(0);
-    Ok(answer::json(
-        &json!({"messages": messages, "cursor": last.to_string()}),
-    ))
-}
-
-#[derive(Deserialize)]
-struct Carried {
-    to: String,
-    state: String,
-    reason: Option<String>,
+    Ok(answer::json(&Inbox {
+        messages,
+        cursor: last.to_string(),
+    }))
 }
 
 pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -114,11 +107,11 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 pub(super) async fn dead(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let limit = call.query()?.limit()?;
     let letters = call.site.relay.read(move |store| store.dead(limit)).await?;
-    let letters: Vec<LetterView> = letters.into_iter().map(Into::into).collect();
-    Ok(answer::json(&json!({ "letters": letters })))
+    let letters = letters.into_iter().map(letter_of).collect();
+    Ok(answer::json(&DeadLetters { letters }))
 }
 
 pub(super) async fn requeue(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -130,7 +123,7 @@ pub(super) async fn requeue(call: &mut Call<'_>) -> Result<Answer, Fault> {
         0 => Err(Fault::missing("such dead letter")),
         count => {
             relay.wake();
-            Ok(answer::json(&json!({ "requeued": count })))
+            Ok(answer::json(&Requeued { requeued: count }))
         }
     }
 }

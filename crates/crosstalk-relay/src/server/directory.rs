@@ -2,10 +2,12 @@
 
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
-use super::media::Media;
 use super::query::{self, TEXT};
 use super::surface::Call;
 use crate::core::Relay;
+use crosstalk_api::directory::{
+    AgentInfo, Agents, MAX_CAPABILITIES, MAX_CAPABILITY_CHARS, NAME, Resolved,
+};
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::ErrorCode;
@@ -13,22 +15,18 @@ use crosstalk_protocol::dns::{AddressAnswer, host_fault};
 use crosstalk_protocol::relay::{Agent, RelayStore};
 use crosstalk_protocol::store::may_answer;
 use crosstalk_protocol::{Names, Step, name_to_ask};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How long the DNS may take.
 const DNS: Duration = Duration::from_secs(10);
-/// How many capabilities an agent may declare, and how many characters each may have.
-const CAPABILITIES: usize = 64;
-const CAPABILITY: usize = 200;
 /// How many agents there may be for which one credential speaks.
 const AGENTS: usize = 512;
 
 pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let query = call.query()?;
-    let name = query.needed("name")?;
+    let name = query.needed(&NAME)?;
     let relay = &call.site.relay;
     let mut names = Names::default();
     for (name, address) in &relay.config().names {
@@ -61,9 +59,12 @@ pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
             (by, address) = ("directory", Some(only.clone()));
         }
     }
-    Ok(answer::json(
-        &json!({"name": name, "address": address, "by": by, "steps": steps}),
-    ))
+    Ok(answer::json(&Resolved {
+        name: name.to_owned(),
+        address,
+        by: by.to_owned(),
+        steps,
+    }))
 }
 
 /// What the domains of this relay say about a name, the first that has it.
@@ -112,32 +113,23 @@ fn step(step: &Step) -> Value {
     }
 }
 
-/// An agent, as it stands in JSON.
-#[derive(Deserialize, Serialize)]
-struct AgentView {
-    address: String,
-    capabilities: Vec<String>,
-}
-
 pub(super) fn agents(call: &Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let rules = call.site.relay.rules();
-    let agents: Vec<AgentView> = rules.directory.agents().map(AgentView::from).collect();
-    Ok(answer::json(&json!({ "agents": agents })))
+    let agents = rules.directory.agents().map(info_of).collect();
+    Ok(answer::json(&Agents { agents }))
 }
 
-impl From<Agent> for AgentView {
-    fn from(agent: Agent) -> Self {
-        Self {
-            address: agent.address,
-            capabilities: agent.capabilities,
-        }
+fn info_of(agent: Agent) -> AgentInfo {
+    AgentInfo {
+        address: agent.address,
+        capabilities: agent.capabilities,
     }
 }
 
 /// Notes what an agent offers. The answer says what it can do now: what was assigned to it, as far as it offers it.
 pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let view: AgentView = read_json(call).await?;
+    let view: AgentInfo = read_json(call).await?;
     query::checked("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
         return Err(Fault::format(
@@ -145,14 +137,14 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
             "give a name, or a URL such as claude://code/api.",
         ));
     }
-    if view.capabilities.len() > CAPABILITIES {
+    if view.capabilities.len() > MAX_CAPABILITIES {
         return Err(Fault::format(
-            format!("`capabilities` has more than {CAPABILITIES} texts."),
+            format!("`capabilities` has more than {MAX_CAPABILITIES} texts."),
             "declare the most important ones.",
         ));
     }
     for capability in &view.capabilities {
-        query::checked("A capability", capability, CAPABILITY)?;
+        query::checked("A capability", capability, MAX_CAPABILITY_CHARS)?;
     }
     if !call
         .site
@@ -200,10 +192,10 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
     relay.change_rules(|rules| rules.directory.declare(agent));
     let agent = relay.rules().directory.get(&view.address);
     Ok(answer::json(&agent.map_or(
-        AgentView {
+        AgentInfo {
             capabilities: Vec::new(),
             ..view
         },
-        AgentView::from,
+        info_of,
     )))
 }

@@ -8,19 +8,19 @@ use super::media::{self, Media};
 use super::query::{self, ID, TEXT};
 use super::sight::{self, Sight};
 use super::surface::Call;
-use super::view::MessageView;
+use super::view::{inbox_message, leaving_message, text_bytes};
 use super::{Site, stream};
 use crate::core::follow_up;
 use crate::delivery::report;
+use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, Inbox, MAX_ACK_IDS, WAIT};
+use crosstalk_api::message::Message;
 use crosstalk_envelope::{ErrorCode, Timestamp};
 use crosstalk_protocol::relay::{
     Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report as notice,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,12 +33,12 @@ const FIRST: usize = 16;
 const JSON: u64 = 1 << 20;
 
 pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media(&[Media::Text, Media::Json, Media::Events])?;
+    let media = call.media()?;
     let query = call.query()?;
-    let address = query.needed("for")?;
-    let mut after = query.text("after", ID)?.map(cursor).transpose()?;
+    let address = query.needed(&FOR)?;
+    let mut after = query.text(&AFTER)?.map(cursor).transpose()?;
     let limit = query.limit()?;
-    let wait = query.number("wait", 0..=60)?.unwrap_or(0);
+    let wait = query.number(&WAIT)?.unwrap_or(0);
     may_read(&call.caller, call.site, address)?;
     if media == Media::Events {
         let last = call.parts.headers.get("last-event-id");
@@ -63,10 +63,8 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let entries = reading.next(limit, Duration::from_secs(wait)).await?;
     if media == Media::Json {
         let messages = reading.views(&entries).await?;
-        let place = reading.after.unwrap_or(0).to_string();
-        return Ok(answer::json(
-            &json!({"messages": messages, "cursor": place}),
-        ));
+        let cursor = reading.after.unwrap_or(0).to_string();
+        return Ok(answer::json(&Inbox { messages, cursor }));
     }
     let place = reading.after.unwrap_or(0).to_string();
     let relay = &call.site.relay;
@@ -163,13 +161,13 @@ impl Reading {
 
     /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They
     /// count as handed out.
-    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<MessageView>, Fault> {
+    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<Message>, Fault> {
         let (mut views, mut given, mut bytes) = (Vec::with_capacity(entries.len()), Vec::new(), 0);
         for entry in entries {
             let Some(view) = self.view(entry).await? else {
                 continue;
             };
-            bytes += view.size();
+            bytes += text_bytes(&view);
             views.push(view);
             given.push(entry);
             if bytes > BYTES || self.trails.is_full() {
@@ -182,7 +180,7 @@ impl Reading {
     }
 
     /// A message as it is now: nothing if it was withdrawn since it was listed, or its time is over.
-    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<MessageView>, Fault> {
+    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<Message>, Fault> {
         match self.record_of(entry).await? {
             Some(record) => {
                 let entry = Entry {
@@ -208,7 +206,7 @@ impl Reading {
         Ok(self.site.relay.read(ask).await?.pop())
     }
 
-    async fn view(&mut self, entry: &Entry) -> Result<Option<MessageView>, Fault> {
+    async fn view(&mut self, entry: &Entry) -> Result<Option<Message>, Fault> {
         let relay = self.site.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
@@ -232,8 +230,8 @@ impl Reading {
             let texts = earlier.records.iter().filter_map(|r| relay.leaving(r));
             history = Some((texts.collect(), earlier.withheld));
         }
-        let view = MessageView::of(&relay, &record);
-        Ok(view.map(|view| view.in_inbox(&entry.to, entry.state, history)))
+        let message = leaving_message(&relay, &record);
+        Ok(message.map(|message| inbox_message(message, &entry.to, entry.state, history)))
     }
 }
 
@@ -297,17 +295,10 @@ fn no_cursor() -> Fault {
     )
 }
 
-#[derive(Deserialize)]
-struct Ack {
-    r#for: String,
-    ids: Vec<String>,
-    state: Option<String>,
-}
-
 pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let ack: Ack = read_json(call).await?;
     query::checked("for", &ack.r#for, TEXT)?;
-    if ack.ids.is_empty() || ack.ids.len() > 500 {
+    if ack.ids.is_empty() || ack.ids.len() > MAX_ACK_IDS {
         return Err(Fault::format(
             "`ids` is not a list of 1 to 500 ids.",
             "send at least one, and the others in another request.",
@@ -345,10 +336,14 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Ok::<_, StoreError>((changed, ack.ids))
     };
     let (changed, ids) = relay.write_filed(change).await?;
-    let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
-    Ok(answer::json(
-        &json!({"changed": changed, "unknown": unknown}),
-    ))
+    Ok(acked(changed, ids))
+}
+
+/// Which messages changed, and which are not on their way to the address.
+fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Answer {
+    ids.retain(|id| !changed.contains(id));
+    let unknown = ids;
+    answer::json(&Acked { changed, unknown })
 }
 
 /// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
@@ -383,10 +378,7 @@ async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fa
     };
     let (changed, ids) = relay.write_filed(change).await?;
     relay.say_owed().await?;
-    let unknown: Vec<&String> = ids.iter().filter(|id| !changed.contains(id)).collect();
-    Ok(answer::json(
-        &json!({"changed": changed, "unknown": unknown}),
-    ))
+    Ok(acked(changed, ids))
 }
 
 /// The delivery of a message that its recipient has fetched and not finished, if it failed so often at least, and those

@@ -1,51 +1,10 @@
 //! Kinds of content: what a request brings, and what whoever asks would like to get.
 
 use super::answer::Fault;
+pub(super) use crosstalk_api::Media;
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-
-/// The kind of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Media {
-    Text,
-    Json,
-    Markdown,
-    Events,
-    Batch,
-    Html,
-    Bytes,
-    Metrics,
-}
-
-impl Media {
-    /// The value of `Content-Type`.
-    pub(super) const fn content_type(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            Self::Text => "text/plain; charset=utf-8",
-            Self::Json => "application/json",
-            Self::Markdown => "text/markdown; charset=utf-8",
-            Self::Events => "text/event-stream",
-            Self::Batch => "application/vnd.crosstalk.batch",
-            Self::Html => "text/html; charset=utf-8",
-            Self::Bytes => "application/octet-stream",
-            Self::Metrics => "text/plain; version=0.0.4; charset=utf-8",
-        })
-    }
-
-    /// The type without its parameters.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Text | Self::Metrics => "text/plain",
-            Self::Json => "application/json",
-            Self::Markdown => "text/markdown",
-            Self::Events => "text/event-stream",
-            Self::Batch => "application/vnd.crosstalk.batch",
-            Self::Html => "text/html",
-            Self::Bytes => "application/octet-stream",
-        }
-    }
-}
 
 /// The best of some kinds for who asks; without an `Accept`, the first.
 ///

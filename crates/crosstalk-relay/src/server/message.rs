@@ -4,11 +4,11 @@ use super::answer::{self, Answer, Fault};
 use super::media::Media;
 use super::sight::{self, Shown, Sight};
 use super::surface::Call;
-use super::view::{DeliveryView, MessageView};
+use super::view::{delivery_of, held_message, leaving_message};
+use crosstalk_api::message::{DeliveryStatus, Messages, Status, WORDS};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{Delivery, RelayStore};
 use crosstalk_protocol::store::{Page, Record, Search};
-use serde_json::json;
 
 /// How many messages a search looks at for somebody who does not see all of them.
 const LOOKED_AT: usize = 5_000;
@@ -18,11 +18,11 @@ const LOOKED_AT_INBOXES: usize = 16;
 const BYTES: usize = 4 << 20;
 
 pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media(&[Media::Text, Media::Json])?;
+    let media = call.media()?;
     let (record, is_held) = find(call).await?;
     let view = match is_held {
-        true => Some(MessageView::held(&record)),
-        false => MessageView::of(&call.site.relay, &record),
+        true => Some(held_message(&record)),
+        false => leaving_message(&call.site.relay, &record),
     };
     let view = view.ok_or_else(|| Fault::missing("such message"))?;
     Ok(match media {
@@ -48,7 +48,7 @@ pub(super) async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
 }
 
 pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let (id, sight) = (call.name()?, Sight::of(call));
     call.site.settle_all().await;
     let relay = call.site.relay.clone();
@@ -85,7 +85,7 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
         let is_never_read = never_read.contains(&delivery.to);
         let similar = || call.site.relay.similar_address(peer, &delivery.to);
         let did_you_mean = is_never_read.then(similar).flatten();
-        let mut view = DeliveryView::of(delivery, peer.is_admin());
+        let mut view = delivery_of(delivery, peer.is_admin());
         (view.never_read, view.did_you_mean) = (is_never_read, did_you_mean);
         view
     };
@@ -95,23 +95,22 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
 /// How far a message is, for the operator or for others.
 pub(super) fn status_view(record: &Record, deliveries: Vec<Delivery>, is_operator: bool) -> Answer {
     let deliveries = deliveries.into_iter();
-    status_of(record, deliveries.map(|d| DeliveryView::of(d, is_operator)))
+    status_of(record, deliveries.map(|d| delivery_of(d, is_operator)))
 }
 
-fn status_of(record: &Record, deliveries: impl Iterator<Item = DeliveryView>) -> Answer {
-    let deliveries: Vec<DeliveryView> = deliveries.collect();
-    answer::json(&json!({
-        "id": record.id,
-        "thread": record.thread,
-        "sender": speaker(&record.sender, &record.text, 0),
-        "deliveries": deliveries,
-    }))
+fn status_of(record: &Record, deliveries: impl Iterator<Item = DeliveryStatus>) -> Answer {
+    answer::json(&Status {
+        id: record.id.clone(),
+        thread: record.thread.clone(),
+        sender: speaker(&record.sender, &record.text, 0).into_owned(),
+        deliveries: deliveries.collect(),
+    })
 }
 
 pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let query = call.query()?;
-    let words = query.needed("q")?;
+    let words = query.needed(&WORDS)?;
     let search = Search::parse(words)
         .map_err(|e| Fault::format(format!("`q`: {e}."), "search for words."))?;
     let (limit, sight) = (query.limit()?, Sight::of(call));
@@ -142,9 +141,8 @@ pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let relay = &call.site.relay;
     let found = relay.read(ask).await?;
-    let messages: Vec<MessageView> = found
-        .iter()
-        .filter_map(|r| MessageView::of(relay, r))
-        .collect();
-    Ok(answer::json(&json!({ "messages": messages })))
+    let messages = found.iter().filter_map(|r| leaving_message(relay, r));
+    Ok(answer::json(&Messages {
+        messages: messages.collect(),
+    }))
 }

@@ -16,9 +16,6 @@ use std::time::{Duration, Instant};
 /// How long what was measured is told again.
 const MEASURE_AGAIN: Duration = Duration::from_secs(2);
 
-/// The description of every path.
-pub(super) const OPENAPI: &str = include_str!("../openapi.json");
-
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}\
     code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
     :root{color-scheme:light dark}";
@@ -81,7 +78,7 @@ pub(super) async fn metrics(call: &Call<'_>) -> Answer {
 
 /// The description of every path.
 pub(super) fn openapi() -> Answer {
-    let text = Bytes::from_static(OPENAPI.as_bytes());
+    let text = Bytes::from_static(crosstalk_api::openapi::text().as_bytes());
     answer::of(Media::Json, Body::Full(text))
 }
 

@@ -13,10 +13,11 @@ use super::surface::Call;
 use crate::core::Standing;
 use crate::core::poll::initiator;
 use bytes::Bytes;
+use crosstalk_api::poll::{Poll, PollSummary, Polls, Quorum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const LOOKED_AT: usize = 2_000;
 
 pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let (limit, sight) = (call.query()?.limit()?, Sight::of(call));
     call.site.settle().await;
     let relay = call.site.relay.clone();
@@ -47,24 +48,28 @@ pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
             break;
         }
     }
-    let mut list = Vec::with_capacity(seen.len());
+    let mut polls = Vec::with_capacity(seen.len());
     for record in seen {
         if let Some(poll) = relay.poll_summary(&record).await? {
-            list.push(json!({
-                "message": record.id,
-                "thread": record.thread,
-                "from": record.sender,
-                "context": record.context,
-                "state": poll.state,
-                "ends_at": poll.ends_at.map(|t| t.to_string()),
-                "closed_at": poll.closed_at.map(|t| t.to_string()),
-                "invited": poll.invited,
-                "quorum": poll.quorum,
-                "outcome": poll.outcome,
-            }));
+            polls.push(PollSummary {
+                message: record.id,
+                thread: record.thread,
+                from: record.sender,
+                context: record.context,
+                state: poll.state.to_owned(),
+                ends_at: poll.ends_at.map(|t| t.to_string()),
+                closed_at: poll.closed_at.map(|t| t.to_string()),
+                invited: u64::try_from(poll.invited).unwrap_or(u64::MAX),
+                quorum: Quorum {
+                    required: poll.quorum.required,
+                    counted: poll.quorum.counted,
+                    reached: poll.quorum.reached,
+                },
+                outcome: poll.outcome,
+            });
         }
     }
-    Ok(answer::json(&json!({ "polls": list })))
+    Ok(answer::json(&Polls { polls }))
 }
 
 /// Whether somebody sees a poll.
@@ -90,7 +95,7 @@ fn missing() -> Fault {
 }
 
 /// How a poll stands, as somebody sees it.
-fn view(standing: &Standing, sight: &Sight) -> Value {
+fn view(standing: &Standing, sight: &Sight) -> Poll {
     let mut collation = standing.shown();
     if !sight.is_admin() && !sight.reads(initiator(standing)) {
         for ballot in &mut collation.counted {
@@ -105,22 +110,22 @@ fn view(standing: &Standing, sight: &Sight) -> Value {
             collation.counted.iter_mut().for_each(|b| b.choice = None);
         }
     }
-    let mut view = serde_json::to_value(&collation).unwrap_or_default();
-    if let Some(object) = view.as_object_mut() {
-        let time = |t: Option<Timestamp>| t.map(|t| t.to_string());
-        object.insert("state".into(), standing.state().into());
-        object.insert("thread".into(), standing.record.thread.clone().into());
-        object.insert("ends_at".into(), time(standing.ends_at).into());
-        object.insert("closed_at".into(), time(standing.closed_at).into());
-        if standing.is_past {
-            object.insert("past".into(), true.into());
-        }
+    let time = |t: Option<Timestamp>| t.map(|t| t.to_string());
+    Poll {
+        collation: match serde_json::to_value(&collation) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        },
+        state: standing.state().to_owned(),
+        thread: standing.record.thread.clone(),
+        ends_at: time(standing.ends_at),
+        closed_at: time(standing.closed_at),
+        past: standing.is_past,
     }
-    view
 }
 
 pub(super) async fn poll(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media(&[Media::Json, Media::Events])?;
+    let media = call.media()?;
     let (id, sight) = (call.name()?, Sight::of(call));
     let standing = find(call.site, &sight, &id).await?;
     if media == Media::Json {
@@ -183,7 +188,7 @@ impl Reading {
 }
 
 pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let (id, sight) = (call.name()?, Sight::of(call));
     let standing = find(call.site, &sight, &id).await?;
     if !sight.is_admin() && !sight.reads(initiator(&standing)) {

@@ -1,18 +1,11 @@
 //! Parameters: in the query of a URL, and in its path.
 
 use super::answer::Fault;
+use crosstalk_api::inbox::LIMIT;
+pub(super) use crosstalk_api::schema::{MAX_ID_CHARS as ID, MAX_TEXT_CHARS as TEXT};
+use crosstalk_api::{Kind, Parameter};
 use crosstalk_envelope::has_whole_escapes;
 use percent_encoding::percent_decode_str;
-use std::ops::RangeInclusive;
-
-/// The longest text of a parameter, in characters.
-pub(super) const TEXT: usize = 2000;
-/// The longest id.
-pub(super) const ID: usize = 200;
-/// How many entries a listing may have.
-pub(super) const LIMIT: RangeInclusive<u64> = 1..=500;
-/// How many it has if nothing is said.
-const USUAL: u64 = 100;
 
 /// The parameters of a query.
 #[derive(Debug)]
@@ -42,61 +35,78 @@ impl Query {
     }
 
     /// A text, if it is there.
-    pub(super) fn text(&self, name: &str, most: usize) -> Result<Option<&str>, Fault> {
-        self.get(name).map(|v| checked(name, v, most)).transpose()
+    pub(super) fn text(&self, parameter: &Parameter) -> Result<Option<&str>, Fault> {
+        let Kind::Text { max_chars, .. } = parameter.kind else {
+            return Ok(None);
+        };
+        let text = self.get(parameter.name);
+        text.map(|text| checked(parameter.name, text, max_chars))
+            .transpose()
     }
 
     /// A text that has to be there.
-    pub(super) fn needed(&self, name: &str) -> Result<&str, Fault> {
-        self.text(name, TEXT)?.ok_or_else(|| {
-            Fault::format(
-                format!("The parameter `{name}` is missing."),
-                format!("add `?{name}=…` to the URL."),
-            )
-        })
+    pub(super) fn needed(&self, parameter: &Parameter) -> Result<&str, Fault> {
+        self.text(parameter)?.ok_or_else(|| absent(parameter))
     }
 
-    /// A number within bounds.
-    pub(super) fn number(
-        &self,
-        name: &str,
-        bounds: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, Fault> {
-        let Some(text) = self.get(name) else {
+    /// A number within its bounds; the usual one if there is none.
+    pub(super) fn number(&self, parameter: &Parameter) -> Result<Option<u64>, Fault> {
+        let Kind::Number { min, max, default } = parameter.kind else {
             return Ok(None);
         };
+        let Some(text) = self.get(parameter.name) else {
+            return Ok(default);
+        };
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let number = text.parse().ok().filter(|n| plain && bounds.contains(n));
+        let number = text.parse().ok();
+        let number = number.filter(|n| plain && (min..=max).contains(n));
         number.map(Some).ok_or_else(|| {
             Fault::format(
                 format!(
-                    "The parameter `{name}` is not a number from {} to {}.",
-                    bounds.start(),
-                    bounds.end()
+                    "The parameter `{}` is not a number from {min} to {max}.",
+                    parameter.name
                 ),
                 "give one, or leave it out.",
             )
         })
     }
 
+    /// A number that has to be there.
+    pub(super) fn needed_number(&self, parameter: &Parameter) -> Result<u64, Fault> {
+        self.number(parameter)?.ok_or_else(|| absent(parameter))
+    }
+
     /// How many entries a listing has at most.
     pub(super) fn limit(&self) -> Result<usize, Fault> {
-        let limit = self.number("limit", LIMIT)?.unwrap_or(USUAL);
+        let limit = self.number(&LIMIT)?.unwrap_or_default();
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// Yes or no.
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
-        match self.get(name) {
-            None => Ok(None),
+    pub(super) fn flag(&self, parameter: &Parameter) -> Result<Option<bool>, Fault> {
+        let Kind::Flag { default } = parameter.kind else {
+            return Ok(None);
+        };
+        match self.get(parameter.name) {
+            None => Ok(default),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(_) => Err(Fault::format(
-                format!("The parameter `{name}` is neither `true` nor `false`."),
+                format!(
+                    "The parameter `{}` is neither `true` nor `false`.",
+                    parameter.name
+                ),
                 "give one of them, or leave it out.",
             )),
         }
     }
+}
+
+fn absent(Parameter { name, .. }: &Parameter) -> Fault {
+    Fault::format(
+        format!("The parameter `{name}` is missing."),
+        format!("add `?{name}=…` to the URL."),
+    )
 }
 
 /// A text that is neither empty nor too long, and has no controls in it.
@@ -148,6 +158,10 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crosstalk_api::audit::INDEX;
+    use crosstalk_api::inbox::{FOR, WAIT};
+    use crosstalk_api::message::WORDS;
+    use crosstalk_api::thread::{OPEN, WITH};
 
     #[test]
     fn a_query_is_read_as_it_is_meant() {
@@ -155,11 +169,11 @@ mod tests {
             "for=claude%3A%2F%2Fcode%2F%C3%A4+b&wait=60&open=false&x",
         ))
         .unwrap();
-        assert_eq!(query.needed("for").unwrap(), "claude://code/ä b");
-        assert_eq!(query.number("wait", 0..=60).unwrap(), Some(60));
-        assert_eq!(query.flag("open").unwrap(), Some(false));
+        assert_eq!(query.needed(&FOR).unwrap(), "claude://code/ä b");
+        assert_eq!(query.number(&WAIT).unwrap(), Some(60));
+        assert_eq!(query.flag(&OPEN).unwrap(), Some(false));
         assert_eq!(query.limit().unwrap(), 100);
-        assert!(query.needed("with").is_err() && query.needed("x").is_err());
+        assert!(query.needed(&WITH).is_err() && query.needed_number(&INDEX).is_err());
     }
 
     #[test]
@@ -183,18 +197,23 @@ mod tests {
             500
         );
         let long = format!("q={}", "x".repeat(TEXT));
-        assert!(Query::parse(Some(&long)).unwrap().needed("q").is_ok());
+        assert!(Query::parse(Some(&long)).unwrap().needed(&WORDS).is_ok());
         assert!(
             Query::parse(Some(&(long + "x")))
                 .unwrap()
-                .needed("q")
+                .needed(&WORDS)
                 .is_err()
         );
-        assert!(Query::parse(Some("q=a%00")).unwrap().needed("q").is_err());
+        assert!(
+            Query::parse(Some("q=a%00"))
+                .unwrap()
+                .needed(&WORDS)
+                .is_err()
+        );
         assert!(
             Query::parse(Some("q=%E2%80%A8"))
                 .unwrap()
-                .needed("q")
+                .needed(&WORDS)
                 .is_err()
         );
         assert!(segment("").is_err() && segment("a%0Ab").is_err());

@@ -4,17 +4,16 @@ use super::answer::{self, Answer, Fault};
 use super::body::Body;
 use super::inbox::file;
 use super::media::Media;
-use super::query::TEXT;
 use super::sight::{PORTION, Shown, Sight};
 use super::surface::Call;
-use super::view::{MessageView, ThreadView};
+use super::view::{leaving_message, thread_of};
 use bytes::Bytes;
+use crosstalk_api::thread::{Node, OPEN, SKIP, ThreadTree, Threads, WITH};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::archive;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter};
-use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,11 +28,11 @@ const PART: usize = 64 << 10;
 const DEEP: usize = 48;
 
 pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let query = call.query()?;
-    let with = query.text("with", TEXT)?.map(str::to_owned);
-    let (open, limit) = (query.flag("open")?, query.limit()?);
-    let skip = query.number("skip", 0..=1_000_000_000)?.unwrap_or(0);
+    let with = query.text(&WITH)?.map(str::to_owned);
+    let (open, limit) = (query.flag(&OPEN)?, query.limit()?);
+    let skip = query.number(&SKIP)?.unwrap_or(0);
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
     let sight = Sight::of(call);
     call.site.settle().await;
@@ -68,7 +67,7 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
                     skipped += 1;
                     continue;
                 }
-                views.push(as_seen(store, &sight, thread, now)?.into());
+                views.push(thread_of(as_seen(store, &sight, thread, now)?));
                 if views.len() == limit {
                     return Ok(views);
                 }
@@ -79,8 +78,8 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
         Ok(views)
     };
-    let threads: Vec<ThreadView> = call.site.relay.read(ask).await?;
-    Ok(answer::json(&json!({ "threads": threads })))
+    let threads = call.site.relay.read(ask).await?;
+    Ok(answer::json(&Threads { threads }))
 }
 
 /// A thread as somebody sees it: who came in later does not learn what it began with.
@@ -105,7 +104,7 @@ fn as_seen(
 }
 
 pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media(&[Media::Json, Media::Text, Media::Markdown])?;
+    let media = call.media()?;
     let (id, sight) = (call.name()?, Sight::of(call));
     call.site.settle().await;
     let relay = call.site.relay.clone();
@@ -139,13 +138,20 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
             Ok(answer::of(Media::Markdown, Body::Full(text.into())))
         }
         _ => {
-            let head = ThreadView::from(thread);
-            let seen = |record: Record| Some((MessageView::of(&relay, &record)?, record));
-            let (messages, records): (Vec<_>, Vec<_>) =
+            let node = |record: &Record| {
+                Some(Node {
+                    message: leaving_message(&relay, record)?,
+                    answers: Vec::new(),
+                })
+            };
+            let seen = |record: Record| Some((node(&record)?, record));
+            let (nodes, records): (Vec<_>, Vec<_>) =
                 part.records.into_iter().filter_map(seen).unzip();
-            let messages = tree(messages, &records);
-            let body = json!({"thread": head, "messages": messages, "more": part.more});
-            Ok(answer::json(&body))
+            Ok(answer::json(&ThreadTree {
+                thread: thread_of(thread),
+                messages: tree(nodes, &records),
+                more: part.more,
+            }))
         }
     }
 }
@@ -237,7 +243,7 @@ fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
 }
 
 /// Messages under those that they answer, in the order in which they came.
-fn tree(views: Vec<MessageView>, records: &[Record]) -> Vec<MessageView> {
+fn tree(nodes: Vec<Node>, records: &[Record]) -> Vec<Node> {
     let places: HashMap<&str, usize> = records
         .iter()
         .enumerate()
@@ -268,23 +274,23 @@ fn tree(views: Vec<MessageView>, records: &[Record]) -> Vec<MessageView> {
         }
     }
     // From the last to the first: whatever answers a message is complete before the message is.
-    let mut answers: Vec<Vec<MessageView>> = records.iter().map(|_| Vec::new()).collect();
+    let mut answers: Vec<Vec<Node>> = records.iter().map(|_| Vec::new()).collect();
     let mut roots = Vec::new();
-    for (place, mut view) in views.into_iter().enumerate().rev() {
+    for (place, mut node) in nodes.into_iter().enumerate().rev() {
         let mut own = answers
             .get_mut(place)
             .map(std::mem::take)
             .unwrap_or_default();
         own.reverse();
-        view.answers = Some(own);
+        node.answers = own;
         match parents
             .get(place)
             .copied()
             .flatten()
             .and_then(|p| answers.get_mut(p))
         {
-            Some(above) => above.push(view),
-            None => roots.push(view),
+            Some(above) => above.push(node),
+            None => roots.push(node),
         }
     }
     roots.reverse();

@@ -2,39 +2,25 @@
 
 use super::answer::{self, Answer, Fault};
 use super::inbox::read_json;
-use super::media::Media;
 use super::query::{self, TEXT};
 use super::surface::Call;
-use super::view::TokenView;
+use super::view::token_of;
+use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
+use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::json;
-
-/// How many addresses a token may have.
-const ADDRESSES: usize = 64;
-
-#[derive(Deserialize)]
-struct Wanted {
-    name: String,
-    role: String,
-    addresses: Vec<String>,
-    #[serde(default)]
-    courier: Vec<String>,
-    expires_at: Option<String>,
-}
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media(&[Media::Json])?;
+    call.media()?;
     let tokens = call.site.relay.read(|store| store.tokens()).await?;
-    let tokens: Vec<TokenView> = tokens.into_iter().map(Into::into).collect();
-    Ok(answer::json(&json!({ "tokens": tokens })))
+    let tokens = tokens.into_iter().map(token_of).collect();
+    Ok(answer::json(&Tokens { tokens }))
 }
 
 pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wanted: Wanted = read_json(call).await?;
+    let wanted: NewToken = read_json(call).await?;
     let now = call.site.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;
@@ -46,9 +32,9 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
             "choose another name.",
         ));
     }
-    let mut view = TokenView::from(token);
-    view.token = Some(secret);
-    let mut answer = answer::json(&view);
+    let mut made = token_of(token);
+    made.token = Some(secret);
+    let mut answer = answer::json(&made);
     *answer.status_mut() = StatusCode::CREATED;
     Ok(answer)
 }
@@ -63,10 +49,10 @@ pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(answer::nothing(StatusCode::NO_CONTENT))
 }
 
-fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, Fault> {
+fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord, Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let starts = wanted.name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !starts || wanted.name.len() > 64 || !wanted.name.chars().all(plain) {
+    if !starts || wanted.name.len() > MAX_TOKEN_NAME_CHARS || !wanted.name.chars().all(plain) {
         return Err(Fault::format(
             "`name` is no name of a token.",
             "give 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit.",
@@ -79,9 +65,9 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
         )
     })?;
     let is_empty = wanted.addresses.is_empty() && role.needs_addresses();
-    if is_empty || wanted.addresses.len() > ADDRESSES {
+    if is_empty || wanted.addresses.len() > MAX_TOKEN_ADDRESSES {
         return Err(Fault::format(
-            format!("`addresses` is not a list of 1 to {ADDRESSES} addresses."),
+            format!("`addresses` is not a list of 1 to {MAX_TOKEN_ADDRESSES} addresses."),
             "name those it is for, or `*`.",
         ));
     }
@@ -99,9 +85,9 @@ fn checked(wanted: Wanted, now: Timestamp, secret: &str) -> Result<TokenRecord, 
             "leave the human:// addresses out, or make a token for a person.",
         ));
     }
-    if wanted.courier.len() > ADDRESSES {
+    if wanted.courier.len() > MAX_TOKEN_ADDRESSES {
         return Err(Fault::format(
-            format!("`courier` has more than {ADDRESSES} addresses."),
+            format!("`courier` has more than {MAX_TOKEN_ADDRESSES} addresses."),
             "give the beginning of some and `*`.",
         ));
     }

@@ -15,6 +15,7 @@ mod poll;
 mod rogue;
 mod watch;
 
+use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
@@ -22,7 +23,6 @@ use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, Entry, Peer, State}
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
-use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::{LIMIT, PAUSE};

@@ -144,7 +144,7 @@ fn keep_history(
     look: &Look,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
-    for text in &waiting.history {
+    for text in waiting.history.iter().flatten() {
         let mut keeper = Keeper::new(desk, look, false);
         keeper.way = Way::Relayed;
         keeper.quiet = true;
@@ -162,7 +162,7 @@ fn keep_history(
 fn question(waiting: &Waiting) -> Option<String> {
     let own = Document::parse(&waiting.envelope, Reading::Strict);
     let parent = own.header(CoreHeader::Parent)?;
-    let mut earlier = waiting.history.iter().rev();
+    let mut earlier = waiting.history.iter().flatten().rev();
     earlier.find_map(|text| {
         let document = Document::parse(text, Reading::Strict);
         let is_it = document.header(CoreHeader::Message) == Some(parent);

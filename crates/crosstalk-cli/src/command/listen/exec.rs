@@ -168,7 +168,7 @@ mod tests {
             state: None,
             received_at: String::new(),
             envelope: envelope.into(),
-            history: Vec::new(),
+            history: None,
             withheld: None,
         }
     }

@@ -78,7 +78,7 @@ pub(super) fn question_of(question: &Record, address: &str) -> Waiting {
         state: None,
         received_at: question.at.to_string(),
         envelope: question.text.clone(),
-        history: Vec::new(),
+        history: None,
         withheld: None,
     }
 }

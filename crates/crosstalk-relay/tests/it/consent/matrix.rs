@@ -3,10 +3,10 @@
 use super::{ANN, from_ann, plan, revoke, time};
 use crate::house::{House, Plan, key};
 use crate::http::Ask;
+use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{RelayStore as _, State};
 use crosstalk_relay::delivery::{Delivery, Setup};
-use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! The client, against a real relay.
 
 use super::{Post, message, meta, request};
+use crosstalk_api::client::{AgentInfo, Blocking, Client, ClientError, NewToken};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_relay::client::{AgentInfo, Blocking, Client, ClientError, NewToken};
 use crosstalk_relay::server::{ServerOptions, serve};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -172,6 +172,7 @@ async fn tokens_are_made_used_and_revoked() {
         name: "boss".into(),
         role: "admin".into(),
         addresses: vec!["*".into()],
+        courier: Vec::new(),
         expires_at: None,
     };
     let made = client.add_token(&admin).await.unwrap();
@@ -180,6 +181,7 @@ async fn tokens_are_made_used_and_revoked() {
         name: "ci".into(),
         role: "agent".into(),
         addresses: vec!["bot://ci".into()],
+        courier: Vec::new(),
         expires_at: None,
     };
     let secret = boss.add_token(&agent).await.unwrap().token.unwrap();
@@ -215,7 +217,7 @@ fn a_program_without_a_runtime_can_use_it() {
 /// A relay that never comes to an end is cut off at what one answer can hold, whatever it is asked for.
 #[test]
 fn an_endless_answer_is_cut_off() {
-    use crosstalk_relay::outbound::OutboundError;
+    use crosstalk_api::outbound::OutboundError;
     use std::io::{Read as _, Write as _};
     const MIB: u64 = 1 << 20;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

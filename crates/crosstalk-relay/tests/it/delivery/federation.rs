@@ -1,6 +1,7 @@
 //! Two relays of two domains, and a real name server between them.
 
 use super::{Keys, START, eventually, message, meta};
+use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_dns::{Dns, Options};
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
@@ -10,7 +11,6 @@ use crosstalk_protocol::relay::{
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
-use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::port::{Later, Resolver};
 use crosstalk_relay::server::{ServerOptions, serve};
 use crosstalk_store::SqliteStore;

@@ -2,7 +2,7 @@
 
 use super::Names;
 use super::endpoint::{Endpoint, Say};
-use crosstalk_relay::outbound::{Call, Outbound, OutboundError, Roots, Url};
+use crosstalk_api::outbound::{Call, Outbound, OutboundError, Roots, Url};
 use http::Method;
 use std::process::Command;
 use std::sync::Arc;

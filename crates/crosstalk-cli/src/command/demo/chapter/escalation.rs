@@ -26,7 +26,7 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     taken(page, &escalation);
     let got = world.fetch(Who::Ann, "the escalation", |m| m.id == escalation.id)?;
     world.verified(&got.envelope)?;
-    let has_question = got.history.iter().any(|text| {
+    let has_question = got.history.iter().flatten().any(|text| {
         let earlier = Document::parse(text, Reading::Strict);
         earlier.envelope().message == Some(world.question.as_str())
     });
@@ -36,7 +36,7 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     )?;
     page.checked(format!(
         "It reached Ann with {} earlier messages of the conversation.",
-        got.history.len()
+        got.history.iter().flatten().count()
     ));
     let decision = world
         .letter(Who::Ann, SCOUT, "RESPOND")
@@ -53,7 +53,7 @@ pub(super) fn tell(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     )?;
     page.checked("Scout has a person's word for it, signed, and can show it to anybody.");
     page.fact("escalation", escalation.id);
-    page.fact("history", got.history.len());
+    page.fact("history", got.history.iter().flatten().count());
     page.fact("decided_by", ANN);
     Ok(())
 }

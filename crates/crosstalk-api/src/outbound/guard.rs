@@ -63,7 +63,7 @@ const IPV6: &[(Ipv6Addr, u32, &str)] = &[
 /// Why an address is not one of the public internet; nothing if it is.
 ///
 /// ```
-/// use crosstalk_relay::outbound::not_public;
+/// use crosstalk_api::outbound::not_public;
 /// assert_eq!(not_public("127.0.0.1".parse().unwrap()), Some("loopback"));
 /// assert_eq!(not_public("::ffff:10.0.0.1".parse().unwrap()), Some("private"));
 /// assert_eq!(not_public("93.184.216.34".parse().unwrap()), None);

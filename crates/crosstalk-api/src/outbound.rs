@@ -13,8 +13,8 @@ pub use error::OutboundError;
 pub use guard::not_public;
 pub use tls::Roots;
 
-use crate::port::Resolver;
 use bytes::Bytes;
+use crosstalk_protocol::port::Resolver;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};

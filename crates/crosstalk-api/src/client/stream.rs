@@ -1,10 +1,15 @@
 //! Messages of an inbox as they come: server-sent events.
 
-use super::{ClientError, Message};
-use crate::outbound::{Line, OutboundError};
-use http_body_util::BodyExt as _;
+use super::{Client, ClientError, Message, Target, refusal};
+use crate::Media;
+use crate::outbound::{Answer, Line, OutboundError};
+use crosstalk_envelope::limit;
+use http::StatusCode;
+use http::header::ACCEPT;
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long nothing may come, not even a comment.
 const QUIET: Duration = Duration::from_secs(120);
@@ -21,13 +26,39 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(body: Incoming, line: Line, cursor: Option<String>) -> Self {
-        Self {
+    /// Opens a stream on a connection of its own.
+    pub(crate) async fn open(
+        client: &Client,
+        target: Target,
+        after: Option<&str>,
+    ) -> Result<Self, ClientError> {
+        let call = client.call(target)?;
+        let call = call.header(ACCEPT, Media::Events.name())?;
+        let (until, within) = (Instant::now() + call.within, call.within);
+        let work = async {
+            let mut line = client.outbound.connect(&call.url, true, until).await?;
+            let response = line.send(call).await?;
+            Ok::<_, OutboundError>((line, response))
+        };
+        let opened = tokio::time::timeout_at(until, work).await;
+        let (line, response) = opened.map_err(|_| OutboundError::Late(within))??;
+        let (head, body) = response.into_parts();
+        if head.status != StatusCode::OK {
+            let body = Limited::new(body, limit::ENVELOPE_BYTES).collect();
+            let body = tokio::time::timeout_at(until, body).await;
+            let body = body.ok().and_then(Result::ok).map(|b| b.to_bytes());
+            return Err(ClientError::Refused(Box::new(refusal(&Answer {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body: body.unwrap_or_default(),
+            }))));
+        }
+        Ok(Self {
             body,
             events: Events::default(),
-            cursor,
+            cursor: after.map(str::to_owned),
             _line: line,
-        }
+        })
     }
 
     /// The next message; nothing when the stream has ended.

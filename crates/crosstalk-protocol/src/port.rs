@@ -1,7 +1,7 @@
 //! What the relay asks of others: names of the DNS, and whom to believe.
 
-use crosstalk_protocol::Trust;
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
+use crate::Trust;
+use crate::dns::{AddressAnswer, DnsAnswer};
 use std::net::IpAddr;
 use std::pin::Pin;
 

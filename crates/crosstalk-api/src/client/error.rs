@@ -1,9 +1,9 @@
 //! Why a relay did not do what it was asked.
 
+use crate::error::ErrorAnswer;
 use crate::outbound::{Answer, OutboundError, UrlError};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading, unicode};
-use serde::Deserialize;
 use std::time::Duration;
 
 /// Why a relay did not do what it was asked.
@@ -64,25 +64,12 @@ impl ClientError {
     }
 }
 
-#[derive(Deserialize)]
-struct Wrapped {
-    error: Fields,
-}
-
-#[derive(Deserialize)]
-struct Fields {
-    code: String,
-    reason: String,
-    detail: String,
-    retry_after: Option<u64>,
-}
-
 /// What an answer that is not 2xx says: an ERROR envelope, its JSON, or something else.
-pub(crate) fn refusal(answer: &Answer) -> Refused {
+pub fn refusal(answer: &Answer) -> Refused {
     let text = answer.text().unwrap_or_default();
     let known = |code: &str| ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code);
     let after = answer.retry_after();
-    if let Ok(Wrapped { error }) = serde_json::from_str(text) {
+    if let Ok(ErrorAnswer { error }) = serde_json::from_str(text) {
         return Refused {
             status: answer.status,
             code: known(&error.code),
@@ -114,7 +101,7 @@ pub(crate) fn refusal(answer: &Answer) -> Refused {
 }
 
 /// A text of somebody else, in one line of a bounded length.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let short: String = text.chars().take(500).collect();
     let words: Vec<&str> = short.split_whitespace().collect();
     unicode::escape(&words.join(" ")).into_owned()

@@ -1,0 +1,205 @@
+//! Messages that wait for a person's decision (CON-063 to CON-067).
+
+use crate::client::{Client, ClientError, Target};
+use crate::endpoint::endpoint;
+use crate::inbox::LIMIT;
+use crate::message::ID;
+use crate::schema;
+use crate::{Content, Request, Requirement, Response, Tag};
+use crosstalk_envelope::meta::Digest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+endpoint! {
+    /// What waits for a person to decide
+    ///
+    /// CON-063. For people: what they may decide about; the relay operator sees all of it.
+    APPROVALS: Approvals = Get "/crosstalk/approvals" {
+        requirement: Requirement::Person,
+        tag: Tag::Approvals,
+        parameters: &[&LIMIT],
+        response: Response::ok("The oldest first.", &[Content::json::<Approvals>()]),
+    }
+}
+
+endpoint! {
+    /// A message that waits, or what was decided about it
+    ///
+    /// CON-063.
+    APPROVAL: Approval = Get "/crosstalk/approvals/{}" {
+        requirement: Requirement::Person,
+        tag: Tag::Approvals,
+        parameters: &[&ID],
+        response: Response::ok(
+            "The message exactly as it came while it waits, and what was decided after.",
+            &[Content::json::<Approval>()],
+        ),
+    }
+}
+
+endpoint! {
+    /// Approve or refuse it
+    ///
+    /// CON-064 to CON-067. For people alone. A decision is made once, about exactly the message that was looked at.
+    DECIDE: Decide = Post "/crosstalk/approvals/{}" {
+        requirement: Requirement::Person,
+        tag: Tag::Approvals,
+        parameters: &[&ID],
+        request: Some(Request {
+            description: "The decision.",
+            content: &[Content::json::<Decision>()],
+        }),
+        response: Response::ok("What was decided.", &[Content::json::<Approval>()]),
+        errors: &[
+            400, 401, 403, 404, 405, 406, 408, 409, 413, 414, 415, 422, 429, 431, 503,
+        ],
+    }
+}
+
+/// A message that waits for a person, or did.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Approval {
+    /// The message.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// The thread that it belongs to.
+    #[schemars(with = "schema::Id")]
+    pub thread: String,
+    /// Its sender.
+    #[schemars(with = "schema::Address")]
+    pub from: String,
+    /// Its receiver.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// Its intent.
+    pub intent: Option<String>,
+    /// When it came.
+    #[schemars(with = "schema::Time")]
+    pub received_at: String,
+    /// What the relay found out about its signature.
+    #[schemars(with = "schema::Signature")]
+    pub signature: String,
+    /// The key id that signed it, where the signature holds.
+    pub pkid: Option<String>,
+    /// The credential that it was handed in with.
+    pub handed_in_by: String,
+    /// Who gets it, if it is approved.
+    pub recipients: Vec<Recipient>,
+    /// Why it waits.
+    pub why: String,
+    /// Who decides, by address; any person, if there are none.
+    #[schemars(with = "Vec<schema::Address>")]
+    pub deciders: Vec<String>,
+    /// When it can't be approved any more.
+    #[schemars(with = "Option<schema::Time>")]
+    pub ends_at: Option<String>,
+    /// The digest of its canonical form.
+    #[schemars(with = "schema::Digest")]
+    pub digest: String,
+    /// The digest of its text, byte for byte.
+    #[schemars(with = "schema::Digest")]
+    pub raw: String,
+    /// Exactly as it came, while it waits.
+    #[schemars(with = "Option<schema::Envelope>")]
+    pub envelope: Option<String>,
+    /// What was decided.
+    pub decided: Option<Decided>,
+}
+
+/// Who gets a message, and how.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Recipient {
+    /// The address.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// How it gets there.
+    #[schemars(with = "schema::Way")]
+    pub by: String,
+}
+
+/// A decision.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Decided {
+    /// What was decided.
+    #[schemars(extend("enum" = ["approved", "refused", "lapsed"]))]
+    pub decision: String,
+    /// The credential of whoever decided.
+    pub by: String,
+    /// When.
+    #[schemars(with = "schema::Time")]
+    pub at: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Messages that wait for a person.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Approvals {
+    /// The messages.
+    pub approvals: Vec<Approval>,
+}
+
+/// What becomes of a message that waits. Both digests are of the message as it was looked at.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// The digest of its canonical form.
+    #[schemars(with = "schema::Digest")]
+    pub digest: String,
+    /// The digest of its text, byte for byte.
+    #[schemars(with = "schema::Digest")]
+    pub raw: String,
+    /// What becomes of it.
+    #[schemars(extend("enum" = ["approve", "refuse"]))]
+    pub decision: String,
+    /// Why, in one line; a refusal needs one.
+    pub reason: Option<String>,
+}
+
+/// What becomes of a message: the digests are those of the message that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict<'v> {
+    /// The digest of its canonical form.
+    pub digest: Digest,
+    /// The digest of its text, byte for byte.
+    pub raw: Digest,
+    /// Why it is refused; it is approved without a reason for that.
+    pub refused: Option<&'v str>,
+}
+
+impl Client {
+    /// What waits for whoever asks to decide, the oldest first.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn approvals(&self, limit: usize) -> Result<Vec<Approval>, ClientError> {
+        let target = Target::of(&APPROVALS).query(&LIMIT, limit);
+        Ok(self.get::<Approvals>(target).await?.approvals)
+    }
+
+    /// A message that waits, or what was decided about it.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn approval(&self, id: &str) -> Result<Approval, ClientError> {
+        self.get(Target::of(&APPROVAL).segment(id)).await
+    }
+
+    /// Approves or refuses a message.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn decide(&self, id: &str, verdict: &Verdict<'_>) -> Result<Approval, ClientError> {
+        let decision = match verdict.refused {
+            None => "approve",
+            Some(_) => "refuse",
+        };
+        let decision = Decision {
+            digest: verdict.digest.to_string(),
+            raw: verdict.raw.to_string(),
+            decision: decision.to_owned(),
+            reason: verdict.refused.map(str::to_owned),
+        };
+        self.put(Target::of(&DECIDE).segment(id), &decision).await
+    }
+}

@@ -1,0 +1,325 @@
+//! The log of a relay: checkpoints, proofs, receipts and entries.
+
+use crate::client::{Client, ClientError, MESSAGE_BYTES, Target, unreadable};
+use crate::endpoint::endpoint;
+use crate::inbox::LIMIT;
+use crate::message::ID;
+use crate::schema::{self, MAX_ID_CHARS};
+use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use crosstalk_envelope::base64;
+use crosstalk_protocol::audit::{Detail, Hash, Leaf, LogEntry, LogQuery, NoteKey, Receipt};
+use http::header::ACCEPT;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The index of an entry.
+pub static INDEX: Parameter = Parameter::required("index", "The entry.", Kind::count());
+/// The size of the tree.
+pub static SIZE: Parameter = Parameter::query(
+    "size",
+    "How many entries the tree has; those of the latest checkpoint if nothing is said.",
+    Kind::count(),
+);
+/// The size of the older tree.
+pub static OLDER: Parameter = Parameter::required(
+    "from",
+    "How many entries the older checkpoint has.",
+    Kind::count(),
+);
+/// The size of the newer tree.
+pub static NEWER: Parameter = Parameter::query(
+    "to",
+    "How many the newer has; those of the latest if nothing is said.",
+    Kind::count(),
+);
+/// The first entry.
+pub static FROM: Parameter = Parameter::query("from", "From this index on.", Kind::count());
+/// The end of the entries.
+pub static TO: Parameter = Parameter::query(
+    "to",
+    "Up to this index, which is not among them.",
+    Kind::count(),
+);
+/// The kinds of entries.
+pub static KIND: Parameter = word("kind", "Only these kinds, with commas between them.");
+/// The earliest time.
+pub static SINCE: Parameter = word("since", "Not before this time.");
+/// The latest time.
+pub static UNTIL: Parameter = word("until", "Not after this time.");
+/// The message of the entries.
+pub static MESSAGE: Parameter = word("message", "Only of this message.");
+/// The thread of the entries.
+pub static THREAD: Parameter = word("thread", "Only of messages of this thread.");
+/// Whether texts of messages are wanted.
+pub static TEXTS: Parameter = Parameter::query(
+    "texts",
+    "With the texts of messages.",
+    Kind::Flag { default: None },
+);
+/// Whether the last entries are wanted.
+pub static NEWEST: Parameter = Parameter::query(
+    "newest",
+    "The last ones instead of the first ones.",
+    Kind::Flag { default: None },
+);
+
+const fn word(name: &'static str, description: &'static str) -> Parameter {
+    Parameter::query(name, description, Kind::text::<schema::Word>(MAX_ID_CHARS))
+}
+
+endpoint! {
+    /// The signed receipt of a message
+    ///
+    /// AUD-030. The entry of the message, its way to the root, and the signed checkpoint: a C2SP tlog-proof.
+    RECEIPT: Receipt = Get "/crosstalk/messages/{}/receipt" {
+        requirement: Requirement::Known,
+        tag: Tag::Audit,
+        parameters: &[&ID],
+        response: Response::ok("The receipt.", &[Content::of::<String>(Media::Text)]),
+    }
+}
+
+endpoint! {
+    /// The latest signed checkpoint of the log
+    ///
+    /// AUD-020. A C2SP signed note: origin, size, root, signature.
+    CHECKPOINT: Checkpoint = Get "/crosstalk/audit/checkpoint" {
+        requirement: Requirement::Known,
+        tag: Tag::Audit,
+        response: Response::ok("The checkpoint.", &[Content::of::<String>(Media::Text)]),
+    }
+}
+
+endpoint! {
+    /// The public key of the log
+    ///
+    /// AUD-021. The key that checkpoints are signed with, as name+hash+key.
+    LOG_KEY: LogKey = Get "/crosstalk/audit/key" {
+        requirement: Requirement::Known,
+        tag: Tag::Audit,
+        response: Response::ok("The key.", &[Content::of::<String>(Media::Text)]),
+    }
+}
+
+endpoint! {
+    /// The proof that an entry is in the log
+    ///
+    /// AUD-011. Hashes in base64, a line each, from the leaf to the root.
+    INCLUSION: Inclusion = Get "/crosstalk/audit/inclusion" {
+        requirement: Requirement::Known,
+        tag: Tag::Audit,
+        parameters: &[&INDEX, &SIZE],
+        response: Response::ok("The proof.", &[Content::of::<String>(Media::Text)]),
+    }
+}
+
+endpoint! {
+    /// The proof that a log extends an older one
+    ///
+    /// AUD-012. Hashes in base64, a line each.
+    CONSISTENCY: Consistency = Get "/crosstalk/audit/consistency" {
+        requirement: Requirement::Known,
+        tag: Tag::Audit,
+        parameters: &[&OLDER, &NEWER],
+        response: Response::ok("The proof.", &[Content::of::<String>(Media::Text)]),
+    }
+}
+
+endpoint! {
+    /// Entries of the log
+    ///
+    /// AUD-001. With what is kept beside them, and with the texts of messages where that is wanted. For the relay operator.
+    ENTRIES: Entries = Get "/crosstalk/audit/entries" {
+        requirement: Requirement::Admin,
+        tag: Tag::Audit,
+        parameters: &[
+            &FROM, &TO, &KIND, &SINCE, &UNTIL, &MESSAGE, &THREAD, &TEXTS, &NEWEST, &LIMIT,
+        ],
+        response: Response::ok(
+            "Entries in their order; there may be fewer than were asked for, where texts are long.",
+            &[Content::json::<LogEntries>()],
+        ),
+    }
+}
+
+/// Entries of the log, and how many there are in all.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct LogEntries {
+    /// How many entries the log has.
+    pub size: u64,
+    /// The entries.
+    pub entries: Vec<LogEntryView>,
+}
+
+/// An entry of the log, with what is kept beside it.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "LogEntry")]
+pub struct LogEntryView {
+    /// Its index.
+    pub index: u64,
+    /// Its kind.
+    #[serde(default)]
+    pub kind: String,
+    /// When it was written.
+    #[serde(default)]
+    #[schemars(with = "schema::Time")]
+    pub at: String,
+    /// What the tree covers, one line.
+    pub leaf: String,
+    /// The id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub message: Option<String>,
+    /// What the digest of the detail is salted with, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub salt: Option<String>,
+    /// To whom, by whom, why: name=value, separated by spaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub detail: Option<String>,
+    /// Of a message that was accepted and is kept: its sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub from: Option<String>,
+    /// Of a message that was accepted and is kept: its receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub to: Option<String>,
+    /// The text of the message as it was accepted, unless its consent is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub text: Option<String>,
+}
+
+impl From<LogEntry> for LogEntryView {
+    fn from(entry: LogEntry) -> Self {
+        let (salt, detail) = entry.detail.unzip();
+        let (from, to) = entry.parties.unzip();
+        Self {
+            index: entry.index,
+            kind: entry.leaf.kind.as_str().to_owned(),
+            at: entry.leaf.at.to_string(),
+            leaf: entry.leaf.to_string(),
+            message: entry.leaf.id,
+            salt: salt.map(|salt| base64::encode(&salt)),
+            detail: detail.map(|detail| detail.to_string()),
+            from,
+            to,
+            text: entry.text,
+        }
+    }
+}
+
+impl LogEntryView {
+    fn entry(self) -> Option<LogEntry> {
+        let salt = self.salt.map(|s| base64::decode(&s).ok_or(()));
+        let detail = self.detail.map(|d| Detail::parse(&d).ok_or(()));
+        let (salt, detail) = (salt.transpose().ok()?, detail.transpose().ok()?);
+        Some(LogEntry {
+            index: self.index,
+            leaf: Leaf::parse(&self.leaf).ok()?,
+            detail: salt.zip(detail),
+            text: self.text,
+            parties: self.from.zip(self.to),
+        })
+    }
+}
+
+impl Client {
+    /// A text, read as something.
+    async fn text_of<T>(
+        &self,
+        target: Target,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ClientError> {
+        let mut call = self.call(target)?;
+        call.most = MESSAGE_BYTES;
+        let answer = self.run(call.header(ACCEPT, Media::Text.name())?).await?;
+        let found = answer.text().and_then(read);
+        found.ok_or_else(|| unreadable(&answer, "it is not what was asked for"))
+    }
+
+    /// The latest checkpoint of the log: a signed note. Nothing of it is checked.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn checkpoint(&self) -> Result<String, ClientError> {
+        self.text_of(Target::of(&CHECKPOINT), |t| Some(t.to_owned()))
+            .await
+    }
+
+    /// The key that the relay says it signs checkpoints with.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn log_key(&self) -> Result<NoteKey, ClientError> {
+        let read = |text: &str| NoteKey::parse(text.strip_suffix('\n')?).ok();
+        self.text_of(Target::of(&LOG_KEY), read).await
+    }
+
+    /// The proof that an entry is among the first so many.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, ClientError> {
+        let target = Target::of(&INCLUSION)
+            .query(&INDEX, index)
+            .query(&SIZE, size);
+        self.text_of(target, hashes).await
+    }
+
+    /// The proof that the first so many entries are the beginning of more.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, ClientError> {
+        let target = Target::of(&CONSISTENCY)
+            .query(&OLDER, from)
+            .query(&NEWER, to);
+        self.text_of(target, hashes).await
+    }
+
+    /// The receipt of a message.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn receipt(&self, id: &str) -> Result<Receipt, ClientError> {
+        let target = Target::of(&RECEIPT).segment(id);
+        self.text_of(target, |t| Receipt::parse(t).ok()).await
+    }
+
+    /// Entries of the log, and how many there are in all.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), ClientError> {
+        let kinds: Vec<&str> = asked.kinds.iter().map(|k| k.as_str()).collect();
+        let kinds = (!kinds.is_empty()).then(|| kinds.join(","));
+        let target = Target::of(&ENTRIES)
+            .query(&FROM, asked.from)
+            .query_if(&TO, asked.to)
+            .query_if(&KIND, kinds)
+            .query_if(&SINCE, asked.since)
+            .query_if(&UNTIL, asked.until)
+            .query_if(&MESSAGE, asked.id.as_deref())
+            .query_if(&THREAD, asked.thread.as_deref())
+            .query_if(&TEXTS, asked.texts.is_some().then_some(true))
+            .query_if(&NEWEST, asked.newest.then_some(true))
+            .query(&LIMIT, asked.most.clamp(1, 500));
+        let call = self.call(target)?;
+        let answer = self.run(call.header(ACCEPT, Media::Json.name())?).await?;
+        let read: LogEntries = serde_json::from_slice(&answer.body)
+            .map_err(|e| unreadable(&answer, &e.to_string()))?;
+        let entries = read.entries.into_iter().map(LogEntryView::entry);
+        let entries = entries.collect::<Option<Vec<LogEntry>>>();
+        let entries = entries.ok_or_else(|| unreadable(&answer, "an entry can't be read"))?;
+        Ok((read.size, entries))
+    }
+}
+
+/// Hashes, a line each.
+fn hashes(text: &str) -> Option<Vec<Hash>> {
+    let hash = |line: &str| base64::decode(line)?.try_into().ok();
+    text.lines().map(hash).collect()
+}

@@ -1,0 +1,119 @@
+//! Attachments, which their digests name.
+
+use crate::client::{Client, ClientError, Target, unreadable};
+use crate::endpoint::endpoint;
+use crate::schema;
+use crate::{Content, Media, Parameter, Request, Requirement, Response, Tag};
+use bytes::Bytes;
+use crosstalk_envelope::meta::Digest;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The digest in a path.
+pub static DIGEST: Parameter =
+    Parameter::segment::<schema::Digest>("digest", "The digest of an attachment.");
+
+endpoint! {
+    /// Fetch an attachment
+    ///
+    /// HTP-051.
+    GET_BLOB: GetBlob = Get "/crosstalk/blobs/{}" {
+        requirement: Requirement::Known,
+        tag: Tag::Blobs,
+        parameters: &[&DIGEST],
+        response: Response::ok("Its bytes.", &[Content::of::<schema::Bytes>(Media::Bytes)]),
+    }
+}
+
+endpoint! {
+    /// Whether an attachment is there
+    ///
+    /// HTP-051. No answer has a body.
+    HEAD_BLOB: HeadBlob = Head "/crosstalk/blobs/{}" {
+        requirement: Requirement::Known,
+        tag: Tag::Blobs,
+        parameters: &[&DIGEST],
+        response: Response::ok("It is there.", &[]),
+    }
+}
+
+endpoint! {
+    /// Bring an attachment
+    ///
+    /// HTP-050.
+    PUT_BLOB: PutBlob = Put "/crosstalk/blobs/{}" {
+        requirement: Requirement::Known,
+        tag: Tag::Blobs,
+        parameters: &[&DIGEST],
+        request: Some(Request {
+            description: "Its bytes.",
+            content: &[Content::of::<schema::Bytes>(Media::Bytes)],
+        }),
+        response: Response {
+            status: 201,
+            ..Response::ok(
+                "The relay has it, whether it had it before or not.",
+                &[Content::json::<Blob>()],
+            )
+        },
+    }
+}
+
+/// An attachment that the relay has.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Blob {
+    /// Its digest.
+    #[schemars(with = "schema::Digest")]
+    pub digest: String,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
+impl Client {
+    /// Hands an attachment in. Its digest.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn put_blob(&self, bytes: Bytes) -> Result<Digest, ClientError> {
+        let digest = Digest::of(&bytes);
+        let target = Target::of(&PUT_BLOB).segment(&digest.to_string());
+        let mut call = self.call(target)?;
+        call = call.header(CONTENT_TYPE, Media::Bytes.content_type())?;
+        // A slow line carries a large attachment, too.
+        call.within += Duration::from_secs(bytes.len() as u64 / (64 << 10));
+        call.body = bytes;
+        self.run(call.header(ACCEPT, Media::Json.name())?).await?;
+        Ok(digest)
+    }
+
+    /// Whether an attachment is there.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn has_blob(&self, digest: Digest) -> Result<bool, ClientError> {
+        let target = Target::of(&HEAD_BLOB).segment(&digest.to_string());
+        match self.run(self.call(target)?).await {
+            Ok(_) => Ok(true),
+            Err(ClientError::Refused(refused)) if refused.status == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An attachment; what comes is checked against its digest.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn get_blob(&self, digest: Digest, most: u64) -> Result<Bytes, ClientError> {
+        let target = Target::of(&GET_BLOB).segment(&digest.to_string());
+        let mut call = self.call(target)?;
+        call.most = most;
+        call.within += Duration::from_secs(most / (64 << 10));
+        let answer = self.run(call).await?;
+        if Digest::of(&answer.body) != digest {
+            return Err(unreadable(&answer, "it is not what the digest says"));
+        }
+        Ok(answer.body)
+    }
+}

@@ -1,0 +1,272 @@
+//! A client of a relay.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), crosstalk_api::client::ClientError> {
+//! use crosstalk_api::client::Client;
+//! use std::time::Duration;
+//!
+//! let client = Client::new("http://127.0.0.1:8799")?.with_token("xt_…");
+//! let text = "[[ANN→BOB v1]]\nuser: ann\nthread: T1\nmessage: M1\ncontext: c\nintent: REQUEST\nbody: |\n  Ready?\n\
+//!             sig: none\n[[END]]\n";
+//! let sent = client.ask(text, Duration::from_secs(30)).await?;
+//! let inbox = client.inbox("BOB", None, 100, Duration::from_secs(30)).await?;
+//! for message in &inbox.messages {
+//!     client.acknowledge("BOB", &[&message.id]).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod stream;
+mod target;
+
+pub use crate::approval::{Approval, Decided, Decision, Recipient, Verdict};
+pub use crate::blob::Blob;
+pub use crate::consent::{Consent, ConsentEnd, ConsentRecord, UnderConsent};
+pub use crate::delivery::Letter;
+pub use crate::directory::{AgentInfo, Resolved};
+pub use crate::inbox::{Acked, Inbox};
+pub use crate::message::{DeliveryStatus, Message, Messages, Status};
+pub use crate::thread::{Node, Thread, ThreadTree};
+pub use crate::token::{NewToken, Token};
+pub use error::{ClientError, Refused, one_line, refusal};
+pub use stream::Stream;
+pub(crate) use target::Target;
+
+use crate::Media;
+use crate::outbound::{Answer, Call, Line, Outbound, OutboundError, Roots, Url};
+use crosstalk_envelope::{Document, Intent, Reading};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request may take, besides the time that it is told to wait.
+const WITHIN: Duration = Duration::from_secs(30);
+/// The largest answer about one message: the envelope and the messages before it (HTP-031), as JSON.
+pub(crate) const MESSAGE_BYTES: u64 = 8 << 20;
+/// The largest page of a listing (HTP-038).
+const PAGE_BYTES: u64 = 32 << 20;
+
+/// A client of one relay. Clones share a connection.
+#[derive(Clone)]
+pub struct Client {
+    base: Url,
+    token: Option<String>,
+    outbound: Outbound,
+    within: Duration,
+    line: Arc<Mutex<Option<Line>>>,
+}
+
+/// What a relay answered to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The envelope: an ACK of the relay, or what the recipient answered.
+    pub answer: String,
+    /// What the relay says about the message, if it is its ACK.
+    pub receipt: Option<Receipt>,
+    /// Whether the relay waited for the answer, as it was asked to.
+    pub has_waited: bool,
+}
+
+/// What a relay says about a message that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The digest of the message.
+    pub digest: String,
+    /// Its place in the log.
+    pub index: Option<u64>,
+    /// When it came.
+    pub received_at: Option<String>,
+    /// Which relay has it.
+    pub received_by: Option<String>,
+    /// Whether it waits for a person.
+    pub is_held: bool,
+}
+
+impl Sent {
+    /// The ACK or the answer that a text is, if it is one.
+    pub fn of(answer: &str) -> Option<Self> {
+        let document = Document::parse(answer, Reading::Strict);
+        if !document.is_accepted() {
+            return None;
+        }
+        let field = |key| document.meta("receipt", key).map(str::to_owned);
+        let is_ack = document.envelope().meaning() == Some(Intent::Ack);
+        let receipt = field("Digest").filter(|_| is_ack).map(|digest| Receipt {
+            digest,
+            index: field("Index").and_then(|i| i.parse().ok()),
+            received_at: field("Received-At"),
+            received_by: field("Received-By"),
+            is_held: field("State").is_some_and(|state| state == "held"),
+        });
+        Some(Self {
+            answer: answer.to_owned(),
+            receipt,
+            has_waited: false,
+        })
+    }
+}
+
+impl Client {
+    /// A client of the relay at a URL, which may be on this machine.
+    ///
+    /// # Errors
+    /// If that is no URL.
+    pub fn new(base: &str) -> Result<Self, ClientError> {
+        Ok(Self {
+            base: Url::parse(base)?,
+            token: None,
+            outbound: Outbound::new(None, Roots::system()),
+            within: WITHIN,
+            line: Arc::default(),
+        })
+    }
+
+    /// The same client with a credential.
+    #[must_use]
+    pub fn with_token(self, token: impl Into<String>) -> Self {
+        Self {
+            token: Some(token.into()),
+            ..self
+        }
+    }
+
+    /// The same client with another way to connect.
+    #[must_use]
+    pub fn with_outbound(self, outbound: Outbound) -> Self {
+        Self {
+            outbound,
+            line: Arc::default(),
+            ..self
+        }
+    }
+
+    /// The same client with another deadline for each request, besides what it is told to wait.
+    #[must_use]
+    pub fn with_deadline(self, within: Duration) -> Self {
+        Self { within, ..self }
+    }
+
+    /// The URL of the relay.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, target: Target) -> Result<T, ClientError> {
+        self.json(self.call(target)?).await
+    }
+
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let mut call = self
+            .call(target)?
+            .header(CONTENT_TYPE, Media::Json.name())?;
+        call.most = MESSAGE_BYTES;
+        call.body = serde_json::to_vec(body)
+            .map_err(|e| OutboundError::Refused(e.to_string()))?
+            .into();
+        self.json(call).await
+    }
+
+    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call) -> Result<T, ClientError> {
+        let answer = self.run(call.header(ACCEPT, Media::Json.name())?).await?;
+        serde_json::from_slice(&answer.body).map_err(|e| unreadable(&answer, &e.to_string()))
+    }
+
+    pub(crate) fn call(&self, target: Target) -> Result<Call, ClientError> {
+        let call = Call {
+            // Whoever uses a client chose the relay.
+            allow_private: true,
+            within: self.within,
+            most: PAGE_BYTES,
+            ..Call::new(target.method.into(), self.base.below(&target.path))
+        };
+        Ok(call.bearer(self.token.as_deref())?)
+    }
+
+    /// Calls, on the connection of the last call if it is still there.
+    pub(crate) async fn run(&self, call: Call) -> Result<Answer, ClientError> {
+        let (until, within) = (Instant::now() + call.within, call.within);
+        let work = async {
+            let kept = self.slot().take().filter(Line::is_open);
+            if let Some(mut line) = kept {
+                match line.call(call.clone()).await {
+                    Ok(answer) => {
+                        *self.slot() = Some(line);
+                        return Ok(answer);
+                    }
+                    // The relay closed it while it was idle.
+                    Err(OutboundError::Broken { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let mut line = self.outbound.connect(&call.url, true, until).await?;
+            let answer = line.call(call).await?;
+            *self.slot() = Some(line);
+            Ok(answer)
+        };
+        let answer = tokio::time::timeout_at(until, work).await;
+        let answer = answer.map_err(|_| OutboundError::Late(within))??;
+        match (200..300).contains(&answer.status) {
+            true => Ok(answer),
+            false => Err(ClientError::Refused(Box::new(refusal(&answer)))),
+        }
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Line>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn unreadable(answer: &Answer, reason: &str) -> ClientError {
+    ClientError::Unreadable {
+        status: answer.status,
+        reason: reason.to_owned(),
+    }
+}
+
+/// A client for programs without a runtime of their own.
+///
+/// ```no_run
+/// use crosstalk_api::client::{Blocking, Client};
+/// let client = Blocking::new(Client::new("http://127.0.0.1:8799").unwrap()).unwrap();
+/// let threads = client.run(async |c| c.threads(None, true, 20, 0).await);
+/// ```
+pub struct Blocking {
+    client: Client,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Blocking {
+    /// A runtime of one thread, which runs while something is waited for.
+    ///
+    /// # Errors
+    /// If the system refuses it.
+    pub fn new(client: Client) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(Self { client, runtime })
+    }
+
+    /// The same client with another deadline for each request, besides what it is told to wait.
+    #[must_use]
+    pub fn with_deadline(self, within: Duration) -> Self {
+        Self {
+            client: self.client.with_deadline(within),
+            ..self
+        }
+    }
+
+    /// Does something with the client, and waits for it.
+    pub fn run<T>(&self, work: impl AsyncFnOnce(&Client) -> T) -> T {
+        self.runtime.block_on(work(&self.client))
+    }
+}

@@ -1,0 +1,175 @@
+//! Messages that a person carries, and dead letters.
+
+use crate::client::{Client, ClientError, Target};
+use crate::endpoint::endpoint;
+use crate::inbox::{Inbox, LIMIT};
+use crate::message::{ID, Message, Messages, Status};
+use crate::schema;
+use crate::{Content, Request, Requirement, Response, Tag};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+endpoint! {
+    /// What waits for a person to carry it
+    ///
+    /// HTP-045: own messages, those of others where the operator assigned them; all for an administrator. Nothing that is for
+    /// an address of a token.
+    COURIER: Courier = Get "/crosstalk/courier" {
+        requirement: Requirement::Person,
+        tag: Tag::Delivery,
+        parameters: &[&LIMIT],
+        response: Response::ok("The most urgent first.", &[Content::json::<Inbox>()]),
+    }
+}
+
+endpoint! {
+    /// Say what became of it
+    ///
+    /// HTP-045. The reason is never told in the name of the receiver.
+    CARRY: Carry = Post "/crosstalk/courier/{}" {
+        requirement: Requirement::Person,
+        tag: Tag::Delivery,
+        parameters: &[&ID],
+        request: Some(Request {
+            description: "What became of it.",
+            content: &[Content::json::<Carried>()],
+        }),
+        response: Response::ok("How far this delivery is now.", &[Content::json::<Status>()]),
+    }
+}
+
+endpoint! {
+    /// Deliveries that were given up
+    ///
+    /// HTP-047.
+    DEAD: Dead = Get "/crosstalk/dead" {
+        requirement: Requirement::Admin,
+        tag: Tag::Delivery,
+        parameters: &[&LIMIT],
+        response: Response::ok("The latest first.", &[Content::json::<DeadLetters>()]),
+    }
+}
+
+endpoint! {
+    /// Try a dead letter again
+    ///
+    /// HTP-047.
+    REQUEUE: Requeue = Post "/crosstalk/dead/{}/requeue" {
+        requirement: Requirement::Admin,
+        tag: Tag::Delivery,
+        parameters: &[&ID],
+        response: Response::ok(
+            "How many deliveries were queued again.",
+            &[Content::json::<Requeued>()],
+        ),
+    }
+}
+
+/// What a person did with a message.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Carried {
+    /// The recipient.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// What became of it.
+    #[schemars(extend("enum" = ["carried", "failed"]))]
+    pub state: String,
+    /// Why it failed, in the words of the courier: on record as such, and never told in the name of the receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(max = 2000))]
+    pub reason: Option<String>,
+}
+
+/// A delivery that was given up.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "DeadLetter")]
+pub struct Letter {
+    /// The message.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// Its sender.
+    #[schemars(with = "schema::Address")]
+    pub from: String,
+    /// The recipient.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// How it should have got there.
+    #[schemars(with = "schema::Way")]
+    pub by: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Why it was given up.
+    pub reason: Option<String>,
+    /// When.
+    #[schemars(with = "Option<schema::Time>")]
+    pub failed_at: Option<String>,
+}
+
+/// Deliveries that were given up, the latest first.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// The deliveries.
+    #[schemars(length(max = 500))]
+    pub letters: Vec<Letter>,
+}
+
+/// How many deliveries were queued again.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Requeued {
+    /// The number.
+    pub requeued: u64,
+}
+
+impl Client {
+    /// What waits for a person to carry it.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn courier(&self, limit: usize) -> Result<Vec<Message>, ClientError> {
+        let target = Target::of(&COURIER).query(&LIMIT, limit);
+        Ok(self.get::<Messages>(target).await?.messages)
+    }
+
+    /// Says that a person carried a message, or why not.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn carried(
+        &self,
+        id: &str,
+        to: &str,
+        failed: Option<&str>,
+    ) -> Result<Status, ClientError> {
+        let state = if failed.is_none() {
+            "carried"
+        } else {
+            "failed"
+        };
+        let carried = Carried {
+            to: to.to_owned(),
+            state: state.to_owned(),
+            reason: failed.map(str::to_owned),
+        };
+        self.put(Target::of(&CARRY).segment(id), &carried).await
+    }
+
+    /// Deliveries that were given up, the latest first.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn dead(&self, limit: usize) -> Result<Vec<Letter>, ClientError> {
+        let target = Target::of(&DEAD).query(&LIMIT, limit);
+        Ok(self.get::<DeadLetters>(target).await?.letters)
+    }
+
+    /// Has the deliveries of a message tried again. How many.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn requeue(&self, id: &str) -> Result<u64, ClientError> {
+        let target = Target::of(&REQUEUE).segment(id);
+        let done: Requeued = self.put(target, &json!({})).await?;
+        Ok(done.requeued)
+    }
+}

@@ -1,0 +1,128 @@
+//! Names and where they lead, agents and what they can do.
+
+use crate::client::{Client, ClientError, Target};
+use crate::endpoint::endpoint;
+use crate::schema::{self, MAX_TEXT_CHARS};
+use crate::{Content, Kind, Parameter, Request, Requirement, Response, Tag};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many capabilities an agent may declare.
+pub const MAX_CAPABILITIES: usize = 64;
+/// How many characters a capability may have.
+pub const MAX_CAPABILITY_CHARS: usize = 200;
+
+/// The name to resolve.
+pub static NAME: Parameter = Parameter::required(
+    "name",
+    "The name.",
+    Kind::text::<schema::Text>(MAX_TEXT_CHARS),
+);
+
+endpoint! {
+    /// Where a name leads
+    ///
+    /// HTP-043.
+    RESOLVE: Resolve = Get "/crosstalk/resolve" {
+        requirement: Requirement::Known,
+        tag: Tag::Names,
+        parameters: &[&NAME],
+        response: Response::ok("Where it leads, and how.", &[Content::json::<Resolved>()]),
+    }
+}
+
+endpoint! {
+    /// What agents can do
+    ///
+    /// HTP-044.
+    AGENTS: Agents = Get "/crosstalk/agents" {
+        requirement: Requirement::Known,
+        tag: Tag::Names,
+        response: Response::ok(
+            "The agents of the configuration, each with the capabilities that it has.",
+            &[Content::json::<Agents>()],
+        ),
+    }
+}
+
+endpoint! {
+    /// Declare which of its capabilities an agent offers
+    ///
+    /// HTP-044.
+    DECLARE: Declare = Put "/crosstalk/agents" {
+        requirement: Requirement::Known,
+        tag: Tag::Names,
+        request: Some(Request {
+            description: "The agent.",
+            content: &[Content::json::<AgentInfo>()],
+        }),
+        response: Response::ok(
+            "The agent with the capabilities that it has now: those that the operator assigned to it and that it offers.",
+            &[Content::json::<AgentInfo>()],
+        ),
+    }
+}
+
+/// Where a name leads.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Resolution")]
+pub struct Resolved {
+    /// The name.
+    pub name: String,
+    /// Where it leads; null if nowhere.
+    #[schemars(with = "Option<schema::Address>")]
+    pub address: Option<String>,
+    /// What decided.
+    #[schemars(extend("enum" = ["names", "dns", "directory", "nobody"]))]
+    pub by: String,
+    /// How it was found out, in order.
+    #[serde(default)]
+    #[schemars(with = "Vec<schema::Step>")]
+    pub steps: Vec<serde_json::Value>,
+}
+
+/// An agent and what it can do.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Agent")]
+pub struct AgentInfo {
+    /// Its address.
+    #[schemars(with = "schema::Address")]
+    pub address: String,
+    /// What it can do; in a request, what it offers.
+    #[schemars(with = "Vec<schema::Capability>", length(max = MAX_CAPABILITIES))]
+    pub capabilities: Vec<String>,
+}
+
+/// Agents.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Agents {
+    /// The agents.
+    pub agents: Vec<AgentInfo>,
+}
+
+impl Client {
+    /// Where a name leads.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn resolve(&self, name: &str) -> Result<Resolved, ClientError> {
+        self.get(Target::of(&RESOLVE).query(&NAME, name)).await
+    }
+
+    /// Agents and what they can do.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn agents(&self) -> Result<Vec<AgentInfo>, ClientError> {
+        Ok(self.get::<Agents>(Target::of(&AGENTS)).await?.agents)
+    }
+
+    /// Says which of the capabilities that the operator assigned to an agent it offers; the answer has those that it
+    /// has then.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn declare(&self, agent: &AgentInfo) -> Result<AgentInfo, ClientError> {
+        self.put(Target::of(&DECLARE), agent).await
+    }
+}

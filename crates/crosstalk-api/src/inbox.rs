@@ -1,0 +1,209 @@
+//! The inbox of an address: reading it, and saying how far its messages are.
+
+use crate::client::{Client, ClientError, Stream, Target};
+use crate::endpoint::endpoint;
+use crate::message::Message;
+use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
+use crate::{Content, Kind, Media, Parameter, Request, Requirement, Response, Tag};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// How many messages one request acknowledges at most.
+pub const MAX_ACK_IDS: usize = 500;
+
+/// The address that an inbox belongs to.
+pub static FOR: Parameter = Parameter::required(
+    "for",
+    "Whose inbox.",
+    Kind::text::<schema::Address>(MAX_TEXT_CHARS),
+);
+/// The cursor to go on from.
+pub static AFTER: Parameter = Parameter::query(
+    "after",
+    "Only what comes after this cursor.",
+    Kind::text::<schema::Cursor>(MAX_ID_CHARS),
+);
+/// How many entries a listing has at most.
+pub static LIMIT: Parameter = Parameter::query(
+    "limit",
+    "How many at most.",
+    Kind::Number {
+        min: 1,
+        max: 500,
+        default: Some(100),
+    },
+);
+/// How many seconds to wait for a message.
+pub static WAIT: Parameter = Parameter::query(
+    "wait",
+    "For how many seconds to wait until there is something.",
+    Kind::Number {
+        min: 0,
+        max: 60,
+        default: Some(0),
+    },
+);
+/// The last event of a stream that broke off.
+pub static LAST_EVENT_ID: Parameter = Parameter::header::<schema::LastEventId>(
+    "Last-Event-ID",
+    "Of a stream: the id of the last event that came; counts as `after`.",
+);
+
+endpoint! {
+    /// What an address got
+    ///
+    /// HTP-031 to HTP-035. Looking never consumes.
+    INBOX: Inbox = Get "/crosstalk/inbox" {
+        requirement: Requirement::Known,
+        tag: Tag::Inbox,
+        parameters: &[&FOR, &AFTER, &LIMIT, &WAIT, &LAST_EVENT_ID],
+        response: Response {
+            headers: &["Crosstalk-Cursor"],
+            ..Response::ok(
+                "What is not acknowledged, the oldest first.",
+                &[
+                    Content::text(Media::Text, "Envelopes with blank lines between them."),
+                    Content::json::<Inbox>(),
+                    Content::text(
+                        Media::Events,
+                        "Events `message`: the data is an entry, the id the cursor after it.",
+                    ),
+                ],
+            )
+        },
+    }
+}
+
+endpoint! {
+    /// Say what was read or is done
+    ///
+    /// HTP-036.
+    ACK: Ack = Post "/crosstalk/ack" {
+        requirement: Requirement::Known,
+        tag: Tag::Inbox,
+        request: Some(Request {
+            description: "Which messages.",
+            content: &[Content::json::<Ack>()],
+        }),
+        response: Response::ok("What changed.", &[Content::json::<Acked>()]),
+    }
+}
+
+/// What an address got and has not acknowledged, the oldest first.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Inbox {
+    /// The messages.
+    #[schemars(with = "Vec<Entry>", length(max = 500))]
+    pub messages: Vec<Message>,
+    /// Where to go on.
+    #[schemars(with = "schema::Cursor")]
+    pub cursor: String,
+}
+
+/// A message in an inbox: its state is always there.
+#[derive(Debug)]
+pub enum Entry {}
+
+impl JsonSchema for Entry {
+    fn schema_name() -> Cow<'static, str> {
+        "Entry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let message = Message::json_schema(generator);
+        require(message, "state", "A message in an inbox.")
+    }
+}
+
+/// What was read or is done.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Ack {
+    /// Whose inbox.
+    #[schemars(with = "schema::Address")]
+    pub r#for: String,
+    /// The messages.
+    #[schemars(with = "Vec<schema::Id>", length(min = 1, max = MAX_ACK_IDS))]
+    pub ids: Vec<String>,
+    /// What is said about them. With `retrying` and `failed`, that the program of the recipient failed on them, and is tried
+    /// again or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        with = "String",
+        extend("enum" = ["read", "acknowledged", "retrying", "failed"], "default" = "acknowledged")
+    )]
+    pub state: Option<String>,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Acked {
+    /// Ids whose deliveries are in the state now.
+    #[schemars(with = "Vec<schema::Id>")]
+    pub changed: Vec<String>,
+    /// Ids of which no delivery to this address is known.
+    #[schemars(with = "Vec<schema::Id>")]
+    pub unknown: Vec<String>,
+}
+
+impl Client {
+    /// What an address has got and not acknowledged, after a cursor; if nothing, waits so long.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn inbox(
+        &self,
+        address: &str,
+        after: Option<&str>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<Inbox, ClientError> {
+        let target = Target::of(&INBOX)
+            .query(&FOR, address)
+            .query_if(&AFTER, after)
+            .query(&LIMIT, limit)
+            .query(&WAIT, wait.as_secs());
+        let mut call = self.call(target)?;
+        call.within += wait;
+        self.json(call).await
+    }
+
+    /// The messages of an address as they come.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn stream(&self, address: &str, after: Option<&str>) -> Result<Stream, ClientError> {
+        let target = Target::of(&INBOX)
+            .query(&FOR, address)
+            .query_if(&AFTER, after);
+        Stream::open(self, target, after).await
+    }
+
+    /// Acknowledges messages of an address: they are done.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn acknowledge(&self, address: &str, ids: &[&str]) -> Result<Acked, ClientError> {
+        self.mark(address, ids, "acknowledged").await
+    }
+
+    /// Says how far messages of an address are: `read` or `acknowledged`; or that the program that answers them failed, and is
+    /// tried again (`retrying`) or not (`failed`).
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn mark(
+        &self,
+        address: &str,
+        ids: &[&str],
+        state: &str,
+    ) -> Result<Acked, ClientError> {
+        let ack = Ack {
+            r#for: address.to_owned(),
+            ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+            state: Some(state.to_owned()),
+        };
+        self.put(Target::of(&ACK), &ack).await
+    }
+}

@@ -1,0 +1,195 @@
+//! A message by its id, how far its deliveries are, and messages by their words.
+
+use crate::client::{Client, ClientError, Target};
+use crate::endpoint::endpoint;
+use crate::inbox::LIMIT;
+use crate::schema::{self, MAX_TEXT_CHARS};
+use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The id in a path.
+pub static ID: Parameter =
+    Parameter::segment::<schema::Id>("id", "The id of a message or a thread.");
+/// The words to search for.
+pub static WORDS: Parameter = Parameter::required(
+    "q",
+    "Words that all have to be there.",
+    Kind::text::<schema::Text>(MAX_TEXT_CHARS),
+);
+
+endpoint! {
+    /// A message
+    ///
+    /// HTP-040.
+    MESSAGE: Message = Get "/crosstalk/messages/{}" {
+        requirement: Requirement::Known,
+        tag: Tag::Messages,
+        parameters: &[&ID],
+        response: Response::ok(
+            "The message.",
+            &[Content::of::<schema::Envelope>(Media::Text), Content::json::<Message>()],
+        ),
+    }
+}
+
+endpoint! {
+    /// How far a message is
+    ///
+    /// HTP-037.
+    STATUS: Status = Get "/crosstalk/messages/{}/status" {
+        requirement: Requirement::Known,
+        tag: Tag::Messages,
+        parameters: &[&ID],
+        response: Response::ok("Its deliveries.", &[Content::json::<Status>()]),
+    }
+}
+
+endpoint! {
+    /// Words in messages
+    ///
+    /// HTP-042.
+    SEARCH: Search = Get "/crosstalk/search" {
+        requirement: Requirement::Known,
+        tag: Tag::Threads,
+        parameters: &[&WORDS, &LIMIT],
+        response: Response::ok(
+            "Messages that have all the words, the latest first.",
+            &[Content::json::<Messages>()],
+        ),
+    }
+}
+
+/// A message that the relay has.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Message {
+    /// Its id.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// The thread that it belongs to.
+    #[schemars(with = "schema::Id")]
+    pub thread: String,
+    /// Its sender.
+    #[schemars(with = "schema::Address")]
+    pub from: String,
+    /// Its receiver.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// The meaning of the intent that was written; null if there is none.
+    pub intent: Option<String>,
+    /// How far it is on its way; not in every listing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "schema::State")]
+    pub state: Option<String>,
+    /// When the relay accepted it.
+    #[schemars(with = "schema::Time")]
+    pub received_at: String,
+    /// The envelope.
+    #[schemars(with = "schema::Envelope")]
+    pub envelope: String,
+    /// Of an ESCALATE and a HANDOFF: the thread so far, the oldest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<schema::Envelope>", length(max = 64))]
+    pub history: Option<Vec<String>>,
+    /// How many texts are left out of the history: their consent was neither given to the recipient nor transferred, or they
+    /// must not leave the organisation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64", range(min = 1))]
+    pub withheld: Option<u64>,
+}
+
+/// Some messages, the latest first.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Messages {
+    /// The messages.
+    #[schemars(length(max = 500))]
+    pub messages: Vec<Message>,
+}
+
+/// How far the deliveries of a message are.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Status {
+    /// The message.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// The thread that it belongs to.
+    #[schemars(with = "schema::Id")]
+    pub thread: String,
+    /// Its sender.
+    #[schemars(with = "schema::Address")]
+    pub sender: String,
+    /// One for each recipient.
+    pub deliveries: Vec<DeliveryStatus>,
+}
+
+/// How far a message is on its way to one recipient.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Delivery")]
+pub struct DeliveryStatus {
+    /// The recipient.
+    #[schemars(with = "schema::Address")]
+    pub to: String,
+    /// How it gets there.
+    #[schemars(with = "schema::Way")]
+    pub by: String,
+    /// How far it is.
+    #[schemars(with = "schema::State")]
+    pub state: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Since when it is queued.
+    #[schemars(with = "schema::Time")]
+    pub queued_at: String,
+    /// When it was handed out first.
+    #[schemars(with = "Option<schema::Time>")]
+    pub delivered_at: Option<String>,
+    /// When it was read.
+    #[schemars(with = "Option<schema::Time>")]
+    pub read_at: Option<String>,
+    /// When it was acknowledged.
+    #[schemars(with = "Option<schema::Time>")]
+    pub acknowledged_at: Option<String>,
+    /// When it became a dead letter.
+    #[schemars(with = "Option<schema::Time>")]
+    pub failed_at: Option<String>,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+    /// When it is tried next.
+    #[schemars(with = "Option<schema::Time>")]
+    pub next_at: Option<String>,
+    /// Whether it waits in an inbox that nobody has ever read.
+    #[serde(default)]
+    pub never_read: bool,
+    /// The address that may have been meant, if nobody has: one that the caller may know of.
+    #[serde(default)]
+    pub did_you_mean: Option<String>,
+}
+
+impl Client {
+    /// How far the deliveries of a message are.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn status(&self, id: &str) -> Result<Status, ClientError> {
+        self.get(Target::of(&STATUS).segment(id)).await
+    }
+
+    /// A message, as it leaves the relay.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn message(&self, id: &str) -> Result<Message, ClientError> {
+        self.get(Target::of(&MESSAGE).segment(id)).await
+    }
+
+    /// Messages with these words.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<Message>, ClientError> {
+        let target = Target::of(&SEARCH)
+            .query(&WORDS, words)
+            .query(&LIMIT, limit);
+        Ok(self.get::<Messages>(target).await?.messages)
+    }
+}

@@ -1,0 +1,163 @@
+//! Threads: a list of them, and one as a tree, as a file, or for people.
+
+use crate::client::{Client, ClientError, Target, unreadable};
+use crate::endpoint::endpoint;
+use crate::inbox::LIMIT;
+use crate::message::{ID, Message};
+use crate::schema::{self, MAX_TEXT_CHARS};
+use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use crosstalk_envelope::limit;
+use http::header::ACCEPT;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The largest thread: as much as this program reads as one file (ENV-063).
+const MAX_THREAD_BYTES: u64 = limit::PASTE_BYTES as u64;
+
+/// A party of the threads.
+pub static WITH: Parameter = Parameter::query(
+    "with",
+    "Only those that this address is a party of.",
+    Kind::text::<schema::Address>(MAX_TEXT_CHARS),
+);
+/// Whether the threads are open.
+pub static OPEN: Parameter = Parameter::query(
+    "open",
+    "Only those that are open, or only those that are not.",
+    Kind::Flag { default: None },
+);
+/// How many threads to leave out first.
+pub static SKIP: Parameter = Parameter::query(
+    "skip",
+    "How many to leave out first.",
+    Kind::Number {
+        min: 0,
+        max: 1_000_000_000,
+        default: Some(0),
+    },
+);
+
+endpoint! {
+    /// Conversations
+    ///
+    /// HTP-041.
+    THREADS: Threads = Get "/crosstalk/threads" {
+        requirement: Requirement::Known,
+        tag: Tag::Threads,
+        parameters: &[&WITH, &OPEN, &LIMIT, &SKIP],
+        response: Response::ok("The latest first.", &[Content::json::<Threads>()]),
+    }
+}
+
+endpoint! {
+    /// A conversation
+    ///
+    /// HTP-041.
+    THREAD: Thread = Get "/crosstalk/threads/{}" {
+        requirement: Requirement::Known,
+        tag: Tag::Threads,
+        parameters: &[&ID],
+        response: Response::ok(
+            "The conversation.",
+            &[
+                Content::json::<ThreadTree>(),
+                Content::text(Media::Text, "Envelopes with blank lines between them."),
+                Content::text(Media::Markdown, "For people."),
+            ],
+        ),
+    }
+}
+
+/// A conversation.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Thread {
+    /// Its id.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// What it is about.
+    pub context: Option<String>,
+    /// Who takes part.
+    #[schemars(with = "Vec<schema::Address>")]
+    pub parties: Vec<String>,
+    /// Whether it is not closed.
+    pub open: bool,
+    /// How many messages there are.
+    pub messages: u64,
+    /// When the latest came.
+    #[schemars(with = "schema::Time")]
+    pub updated_at: String,
+}
+
+/// Conversations, the latest first.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Threads {
+    /// The conversations.
+    #[schemars(length(max = 500))]
+    pub threads: Vec<Thread>,
+}
+
+/// A message of a thread, and its answers.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Node {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// The messages that answer this one.
+    #[serde(default)]
+    pub answers: Vec<Self>,
+}
+
+/// A conversation as a tree.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct ThreadTree {
+    /// The conversation.
+    pub thread: Thread,
+    /// Its messages, each under the one that it answers.
+    pub messages: Vec<Node>,
+    /// Whether there are more messages than fit into one answer.
+    #[serde(default)]
+    pub more: bool,
+}
+
+impl Client {
+    /// Conversations, the latest first; only those with a party, only open ones.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn threads(
+        &self,
+        with: Option<&str>,
+        open: bool,
+        limit: usize,
+        skip: usize,
+    ) -> Result<Vec<Thread>, ClientError> {
+        let target = Target::of(&THREADS)
+            .query_if(&WITH, with)
+            .query_if(&OPEN, open.then_some(true))
+            .query(&LIMIT, limit)
+            .query(&SKIP, skip);
+        Ok(self.get::<Threads>(target).await?.threads)
+    }
+
+    /// A conversation as a tree.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn thread(&self, id: &str) -> Result<ThreadTree, ClientError> {
+        let mut call = self.call(Target::of(&THREAD).segment(id))?;
+        call.most = MAX_THREAD_BYTES;
+        self.json(call).await
+    }
+
+    /// A conversation as a file of envelopes.
+    ///
+    /// # Errors
+    /// Why the relay rejects it or can't be reached.
+    pub async fn export(&self, id: &str) -> Result<String, ClientError> {
+        let mut call = self.call(Target::of(&THREAD).segment(id))?;
+        call.most = MAX_THREAD_BYTES;
+        let answer = self.run(call.header(ACCEPT, Media::Text.name())?).await?;
+        let text = answer.text().map(str::to_owned);
+        text.ok_or_else(|| unreadable(&answer, "it is not UTF-8"))
+    }
+}
