@@ -58,10 +58,10 @@ mod verify;
 mod waiting;
 mod watch;
 
-use crate::clipboard::HOLD;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::clipboard::HOLD;
 use clap::{Args, Subcommand};
 use crosstalk_protocol::store::Page;
 

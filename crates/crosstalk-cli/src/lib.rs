@@ -2,19 +2,13 @@
 //!
 //! ```text
 //! cli        what can be asked: the commands and their arguments
-//!   command  one module a command: reads its input, calls the library, renders the answer
+//!   command  one module a command: reads its input, calls services, renders the answer
+//!   service  what several commands need: the way of a message in and out, settings, relays
 //! input      files and stdin, never more than the limit of a paste
 //! render     an envelope for people      caret   a finding with the line it is about
+//! view       conversations for people    report  conversations for programs
 //! json       an answer for programs      schema  the JSON Schemas of those answers
-//! config     what a person wants without saying it each time
-//! desk       what conversations need: settings, keys, trust and the store
-//! content    what a message says         outgoing  signed, kept, printed, copied
-//! incoming   verified, threaded, kept    view    conversations for people
-//! recipient  whom a typed name means     report  conversations for programs
-//! home       keys and trust on disk      passphrase  what opens a key, never an argument
-//! lookup     asking domains, on request  clock   the time, now or as asked for
-//! relay      one's own relay on disk, and others over the network
-//! clipboard  copying and pasting         editor  a text that a person writes
+//! clock      the time, now or as asked for
 //! console    stdout for data, stderr for talk
 //! screen     the size of the terminal, and text that fits
 //! shell      words of commands that people copy
@@ -29,31 +23,19 @@ pub mod exit;
 mod age;
 mod caret;
 mod cli;
-mod clipboard;
 mod clock;
 mod command;
-mod config;
 mod console;
-mod content;
-mod desk;
-mod editor;
 mod failure;
 mod guide;
-mod home;
-mod incoming;
 mod input;
 mod json;
-mod ledger;
-mod lookup;
-mod outgoing;
 mod paragraph;
-mod passphrase;
-mod recipient;
-mod relay;
 mod render;
 mod report;
 mod schema;
 mod screen;
+mod service;
 mod shell;
 mod view;
 

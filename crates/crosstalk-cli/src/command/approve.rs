@@ -1,14 +1,13 @@
 //! `crosstalk approve` and `crosstalk refuse`: what waits at a relay for a person.
 
-use crate::config::Config;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::wrap;
-use crate::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
 use crate::schema::{APPROVAL, APPROVALS};
-use crate::view;
+use crate::service::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
+use crate::service::settings::Config;
+use crate::{json, view};
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;

@@ -1,10 +1,10 @@
 //! `crosstalk clip`: text to the clipboard and from it, whatever the clipboard is.
 
-use crate::clipboard::{Choice, Clipboard, hold};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::service::clipboard::{Choice, Clipboard, hold};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::Diagnostic;
 use crosstalk_envelope::unicode::escape;

@@ -1,12 +1,12 @@
 //! `crosstalk close`: the end of a thread, told to everyone in it.
 
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
 use crate::paragraph::wrap;
 use crate::screen::clip_cells;
+use crate::service::deliver::Delivery;
+use crate::service::workspace::{self, Desk};
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::bundle::{Closing, closing, others_in};
@@ -48,9 +48,9 @@ impl Close {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
-        let thread = desk::thread(&store, &self.thread)?;
-        desk::require_open(&store, &thread.id)?;
-        let records = desk::everything(&store, &thread.id)?;
+        let thread = workspace::thread(&store, &self.thread)?;
+        workspace::require_open(&store, &thread.id)?;
+        let records = workspace::everything(&store, &thread.id)?;
         if !self.is_confirmed(console, &store, &records)? {
             return Ok(Exit::FAILURE);
         }

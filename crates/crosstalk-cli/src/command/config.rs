@@ -4,11 +4,11 @@ pub(super) mod change;
 mod edit;
 mod show;
 
-use crate::config::{Config as Settings, Key, Setting, Target, Value, stored};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::service::settings::{Config as Settings, Key, Setting, Target, Value, stored};
 use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_store::{ConfigFile, Home};
@@ -116,7 +116,7 @@ impl Get {
             _ => {
                 let file = ConfigFile::new(&Home::from_env()?);
                 let text = file.read()?.unwrap_or_default();
-                crate::config::check(&text, file.path())?;
+                crate::service::settings::check(&text, file.path())?;
                 stored(&text, &target)
             }
         };
@@ -159,7 +159,9 @@ fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
 
 /// Tells that a variable outdoes what was set.
 fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
-    let setting = crate::config::SETTINGS.iter().find(|s| s.key == key);
+    let setting = crate::service::settings::SETTINGS
+        .iter()
+        .find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
     };

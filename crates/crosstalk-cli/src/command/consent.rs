@@ -7,11 +7,11 @@ mod revoke;
 mod show;
 
 use crate::console::Console;
-use crate::desk::{Desk, is_long_enough};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::relay::data::Data;
-use crate::relay::remote::{Remote, Through};
+use crate::service::relay::data::Data;
+use crate::service::relay::remote::{Remote, Through};
+use crate::service::workspace::{Desk, is_long_enough};
 use clap::{Args, Subcommand};
 use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _};
 use crosstalk_store::SqliteStore;

@@ -1,14 +1,13 @@
 //! `crosstalk dead`: deliveries that a relay gave up.
 
-use crate::config::Config;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::{count, wrap};
-use crate::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
 use crate::schema::DEAD;
-use crate::view;
+use crate::service::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
+use crate::service::settings::Config;
+use crate::{json, view};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
 use serde_json::json;

@@ -2,11 +2,11 @@
 
 use super::passing::Passing;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::ledger;
-use crate::outgoing::Delivery;
+use crate::service::consent;
+use crate::service::deliver::Delivery;
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_protocol::bundle::{Escalation, escalation};
 
@@ -43,7 +43,7 @@ impl Escalate {
         let builder = self
             .passing
             .write(console, &passed, |records| escalation(records, &request))?;
-        ledger::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
+        consent::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
         self.delivery.dispatch(console, &desk, &builder, &[])
     }
 }

@@ -1,7 +1,6 @@
 //! `crosstalk export`: a thread as files, text, Markdown or JSON.
 
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
@@ -9,6 +8,7 @@ use crate::json;
 use crate::paragraph::count;
 use crate::report::{Conversation, Message};
 use crate::schema::EXPORT;
+use crate::service::workspace::{self, Desk};
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::archive;
 use crosstalk_protocol::store::Record;
@@ -56,8 +56,8 @@ impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
-        let thread = desk::thread(&store, &self.thread)?;
-        let mut records = desk::everything(&store, &thread.id)?;
+        let thread = workspace::thread(&store, &self.thread)?;
+        let mut records = workspace::everything(&store, &thread.id)?;
         let all = records.len();
         records.retain(|r| !r.text.is_empty());
         if records.len() < all {

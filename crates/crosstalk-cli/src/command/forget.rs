@@ -1,10 +1,10 @@
 //! `crosstalk forget`: a message or a thread is erased, from the store and the index.
 
 use crate::console::Console;
-use crate::desk::{self, Desk, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
+use crate::service::workspace::{self, Desk, Reference};
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _, Thread};
@@ -58,10 +58,10 @@ impl Forget {
 
     fn find(&self, store: &SqliteStore) -> Result<Erasure, Failure> {
         if self.thread {
-            let thread = desk::thread(store, &self.message)?;
+            let thread = workspace::thread(store, &self.message)?;
             return Ok(Erasure::Thread(Box::new(thread)));
         }
-        match desk::reference(store, &self.message)? {
+        match workspace::reference(store, &self.message)? {
             Reference::Message(record) => Ok(Erasure::Message(record)),
             Reference::Thread(thread) => {
                 let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);

@@ -2,14 +2,14 @@
 
 use crate::clock;
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::ledger;
-use crate::outgoing::Delivery;
 use crate::paragraph::count;
-use crate::recipient::{resolve_each, resolve_typed};
+use crate::service::consent;
+use crate::service::deliver::Delivery;
+use crate::service::recipient::{resolve_each, resolve_typed};
+use crate::service::workspace::{self, Desk};
 use clap::Args;
 use crosstalk_envelope::{Builder, Intent};
 use crosstalk_protocol::bundle::{self, Bundle, DEFAULT_LIMIT};
@@ -59,25 +59,25 @@ impl Forward {
         let desk = Desk::open(console)?;
         self.delivery.require_key(&desk)?;
         let store = desk.kept(console)?;
-        let message = desk::message(&store, &self.message)?;
+        let message = workspace::message(&store, &self.message)?;
         self.delivery.require_open(&store, &message.thread)?;
         // What they say about consent counts, even of those whose text is gone.
-        let thread = desk::whole(&store, &message.thread)?;
+        let thread = workspace::whole(&store, &message.thread)?;
         let quoted = match self.thread {
             true => {
-                let all = desk::everything(&store, &message.thread)?;
+                let all = workspace::everything(&store, &message.thread)?;
                 with_text(console, all)?
             }
             false => Vec::new(),
         };
         let quoted = match quoted.is_empty() {
             true => {
-                desk::require_text(&message)?;
+                workspace::require_text(&message)?;
                 vec![message.clone()]
             }
             false => quoted,
         };
-        let elsewhere = desk::elsewhere(&store, &quoted)?;
+        let elsewhere = workspace::elsewhere(&store, &quoted)?;
         drop(store);
         let receivers = resolve_each(&desk.config, &self.to)?;
         let sender = match &self.from {
@@ -112,7 +112,7 @@ impl Forward {
             Ok(bundle::forward(&thread, &quoted, &request)?)
         };
         let builders: Vec<Builder> = receivers.iter().map(write).collect::<Result<_, _>>()?;
-        ledger::tell_granted(console, &desk, &builders)?;
+        consent::tell_granted(console, &desk, &builders)?;
         self.delivery.dispatch_all(console, &desk, &builders, &[])
     }
 

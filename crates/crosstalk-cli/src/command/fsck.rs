@@ -5,10 +5,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
-use crate::relay::data::{Data, DataArgument, NotAlone};
-use crate::relay::progress::Progress;
-use crate::relay::sound::{Damaged, check_blobs};
 use crate::schema::FSCK;
+use crate::service::relay::data::{Data, DataArgument, NotAlone};
+use crate::service::relay::integrity::{Damaged, check_blobs};
+use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
@@ -215,7 +215,7 @@ fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
 fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
     let folder = data.folder().join("damaged");
     let at = |e| Failure::Io(damaged.path.to_string_lossy().into_owned(), e);
-    crate::relay::data::make_folder(&folder).map_err(at)?;
+    crate::service::relay::data::make_folder(&folder).map_err(at)?;
     let name = damaged
         .path
         .strip_prefix(data.blobs())

@@ -4,16 +4,16 @@ mod export;
 mod files;
 
 use crate::console::{Console, RED, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::incoming::{Incoming, Taken};
 use crate::input::{Input, shown_path};
 use crate::json;
-use crate::ledger;
-use crate::lookup::Look;
 use crate::paragraph::{count, wrap};
 use crate::schema::IMPORT;
+use crate::service::consent;
+use crate::service::dns::Look;
+use crate::service::intake::{Incoming, Taken};
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
@@ -356,15 +356,15 @@ impl Work<'_> {
         self.flush()?;
         let way = taken.arrival.way;
         let by = (&taken.said, &self.incoming.policy);
-        let filed = ledger::file(console, &mut self.store, &taken.arrival, by)?;
+        let filed = consent::file(console, &mut self.store, &taken.arrival, by)?;
         match filed {
             Ok((outcome, withdrawn)) => {
                 self.count(name.to_owned(), way, outcome);
-                ledger::tell(console, &withdrawn)
+                consent::tell(console, &withdrawn)
             }
             Err(refusal) => {
                 let id = taken.arrival.id();
-                let reason = format!("{id}: {}", ledger::sentence(&refusal).replace('\n', " "));
+                let reason = format!("{id}: {}", consent::sentence(&refusal).replace('\n', " "));
                 self.refuse(name, &reason, refusal.code.into());
                 Ok(())
             }

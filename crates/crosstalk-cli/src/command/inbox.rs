@@ -4,13 +4,13 @@ mod relays;
 pub(super) mod remote;
 
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::remote::Through;
 use crate::report::Message;
 use crate::schema::INBOX;
+use crate::service::relay::remote::Through;
+use crate::service::workspace::{self, Desk};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _};
@@ -73,7 +73,7 @@ impl Inbox {
             None => None,
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
-        let items: Vec<Record> = items.into_iter().map(desk::veiled).collect();
+        let items: Vec<Record> = items.into_iter().map(workspace::veiled).collect();
         let relays = match self.local || desk.config.relays().is_empty() {
             true => Vec::new(),
             false => relays::ask_all(&desk)?,
@@ -95,7 +95,7 @@ impl Inbox {
         match store {
             Some(store) if !items.is_empty() => {
                 let short = view::shortener(&store);
-                let question = |record: &Record| desk::before(&store, record).ok()?.pop();
+                let question = |record: &Record| workspace::before(&store, record).ok()?.pop();
                 let of_text = (view::first_line, question);
                 let shown = view::messages(&items, short, of_text, &Look::of(console));
                 console.show(&shown)?;
@@ -119,7 +119,7 @@ impl Inbox {
         let mut store = desk.kept(console)?;
         let mut exit = Exit::SUCCESS;
         for reference in &self.done {
-            let record = desk::message(&store, reference)?;
+            let record = workspace::message(&store, reference)?;
             let word = match store.dismiss(&record.id)? {
                 true => "done",
                 false => {

@@ -1,10 +1,10 @@
 //! `crosstalk name`: the local table of names (ADR-010, ADR-011).
 
 use super::config::{change, names_json};
-use crate::config::{Config, Target, Value};
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::settings::{Config, Target, Value};
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;

@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
 use crate::paragraph::count;
-use crate::recipient::resolve_typed;
+use crate::service::deliver::Delivery;
+use crate::service::recipient::resolve_typed;
+use crate::service::workspace::{self, Desk};
 use clap::Args;
 use crosstalk_envelope::{Builder, Timestamp};
 use crosstalk_protocol::bundle::{Bundle, BundleError, DEFAULT_LIMIT};
@@ -64,17 +64,17 @@ impl Passing {
     ) -> Result<Passed, Failure> {
         delivery.require_key(desk)?;
         let store = desk.kept(console)?;
-        let thread = desk::thread(&store, &self.thread)?;
+        let thread = workspace::thread(&store, &self.thread)?;
         delivery.require_open(&store, &thread.id)?;
         let sender = match &self.from {
             Some(from) => resolve_typed(&desk.config, from),
             None => desk.config.sender()?,
         };
-        let all = desk::whole(&store, &thread.id)?;
-        let records = desk::everything(&store, &thread.id)?.into_iter();
+        let all = workspace::whole(&store, &thread.id)?;
+        let records = workspace::everything(&store, &thread.id)?.into_iter();
         Ok(Passed {
             records: records.filter(|r| !r.text.is_empty()).collect(),
-            elsewhere: desk::elsewhere(&store, &all)?,
+            elsewhere: workspace::elsewhere(&store, &all)?,
             all,
             sender,
             receiver: resolve_typed(&desk.config, &self.to),
@@ -97,7 +97,7 @@ impl Passing {
             return Ok(whole);
         }
         if let ([first, ..], []) = (passed.all.as_slice(), passed.records.as_slice()) {
-            desk::require_text(&desk::veiled(first.clone()))?;
+            workspace::require_text(&workspace::veiled(first.clone()))?;
         }
         let what = count(left_out, "message");
         console.note(&format!(

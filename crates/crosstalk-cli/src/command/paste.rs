@@ -8,19 +8,18 @@ mod told;
 use super::relocate;
 use crate::caret::Carets;
 use crate::console::Console;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::incoming::{Incoming, Taken};
 use crate::input::Input;
-use crate::json;
-use crate::ledger;
-use crate::lookup::Look;
 use crate::paragraph::wrap;
-use crate::recipient::resolve_typed;
-use crate::relay::remote::Waiting;
 use crate::schema::PASTE;
-use crate::view;
+use crate::service::consent;
+use crate::service::dns::Look;
+use crate::service::intake::{Incoming, Taken};
+use crate::service::recipient::resolve_typed;
+use crate::service::relay::remote::Waiting;
+use crate::service::workspace::{self, Desk};
+use crate::{json, view};
 use clap::Args;
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::registry::rule;
@@ -119,7 +118,7 @@ impl Paste {
         input: &Input,
         reference: &str,
     ) -> Result<Exit, Failure> {
-        let is_named = !matches!(reference, "" | desk::LAST);
+        let is_named = !matches!(reference, "" | workspace::LAST);
         let (_, scan) = input.scan(Reading::Paste);
         let from = keeper.from.clone();
         if !scan.documents.is_empty() || !scan.truncated.is_empty() {
@@ -340,7 +339,7 @@ impl<'k> Keeper<'k> {
                 true => self.messages.push(told.report()?),
                 false => {
                     told.show(console, &store, self.unfold)?;
-                    ledger::tell(console, withdrawn)?;
+                    consent::tell(console, withdrawn)?;
                     if let (Some(record), false) = (&record, told.candidates().is_empty()) {
                         let candidates = (told.candidates(), self.may_ask);
                         pick::pick(console, &mut store, record, candidates)?;
@@ -418,7 +417,7 @@ impl<'k> Keeper<'k> {
         store: &mut SqliteStore,
         taken: &mut [Taken],
         policy: &Policy,
-    ) -> Result<Vec<ledger::Filed>, Failure> {
+    ) -> Result<Vec<consent::Filed>, Failure> {
         if taken.iter().all(|t| t.said.is_silent()) {
             let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
             let outcomes = store.accept(&arrivals)?.into_iter();
@@ -433,11 +432,11 @@ impl<'k> Keeper<'k> {
         }
         let mut all = Vec::with_capacity(taken.len());
         for Taken { arrival, said, .. } in taken {
-            let mut one = ledger::file(console, store, arrival, (said, policy))?;
+            let mut one = consent::file(console, store, arrival, (said, policy))?;
             if let Ok((outcome, _)) = &one
                 && self.has_new_id(store, arrival, outcome)?
             {
-                one = ledger::file(console, store, arrival, (said, policy))?;
+                one = consent::file(console, store, arrival, (said, policy))?;
             }
             all.push(one);
         }
@@ -513,7 +512,7 @@ impl<'k> Keeper<'k> {
 }
 
 /// Whether nothing came but messages that the person sent.
-fn are_mine(store: &SqliteStore, outcomes: &[ledger::Filed]) -> Result<bool, Failure> {
+fn are_mine(store: &SqliteStore, outcomes: &[consent::Filed]) -> Result<bool, Failure> {
     for outcome in outcomes {
         let Ok((Outcome::Known { id, .. }, _)) = outcome else {
             return Ok(false);

@@ -1,9 +1,9 @@
 //! `crosstalk prompt`: the text that teaches another AI the format.
 
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::workspace::Desk;
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::{Assistant, primer};
 

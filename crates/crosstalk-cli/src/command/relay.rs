@@ -3,14 +3,13 @@
 mod deliver;
 mod fetch;
 
-use crate::config::{self, Config, RelaySetting, base_url, is_open};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::wrap;
 use crate::schema::RELAYS;
-use crate::{shell, view};
+use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
+use crate::{json, shell, view};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::Pattern;
@@ -104,7 +103,7 @@ impl Add {
             None => None,
             Some(file) => {
                 // A token that can't be read now won't be read later.
-                crate::relay::remote::read_token(file)?;
+                crate::service::relay::remote::read_token(file)?;
                 let whole = std::path::absolute(file);
                 Some(whole.map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?)
             }
@@ -121,8 +120,8 @@ impl Add {
         };
         let file = ConfigFile::new(&Home::from_env()?);
         file.update(|text| {
-            let after = config::put_relay(text, &relay)?;
-            config::check(&after, file.path())?;
+            let after = settings::put_relay(text, &relay)?;
+            settings::check(&after, file.path())?;
             Ok::<_, Failure>(Some(after))
         })?;
         if is_open(&relay.url) {
@@ -227,9 +226,9 @@ impl Remove {
         let file = ConfigFile::new(&Home::from_env()?);
         let profile = console.profile();
         let was_there = file.update(|text| {
-            let after = config::take_relay(text, &self.url, profile)?;
+            let after = settings::take_relay(text, &self.url, profile)?;
             if let Some(after) = &after {
-                config::check(after, file.path())?;
+                settings::check(after, file.path())?;
             }
             Ok::<_, Failure>(after)
         })?;

@@ -1,14 +1,13 @@
 //! `crosstalk move`: a message that was filed with the wrong question, put where it belongs.
 
 use crate::console::{Console, GREEN, styled};
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::{count, wrap};
 use crate::report::Message;
 use crate::schema::MOVE;
-use crate::view;
+use crate::service::workspace::{self, Desk};
+use crate::{json, view};
 use clap::Args;
 use crosstalk_protocol::store::{Moved, Record, Store as _};
 use crosstalk_store::SqliteStore;
@@ -43,9 +42,11 @@ impl Move {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let mut store = desk.kept(console)?;
-        let record = desk::message(&store, &self.message)?;
+        let record = workspace::message(&store, &self.message)?;
         let answers = self.answers.as_deref();
-        let answers = answers.map(|id| desk::message(&store, id)).transpose()?;
+        let answers = answers
+            .map(|id| workspace::message(&store, id))
+            .transpose()?;
         let moved = relocate(&mut store, &record, answers.as_ref())?;
         if self.json {
             return report(console, &store, &record, &moved);
@@ -127,7 +128,7 @@ fn report(
     moved: &Moved,
 ) -> Result<Exit, Failure> {
     let now = store.message(&record.id)?;
-    let now = now.map(desk::veiled);
+    let now = now.map(workspace::veiled);
     let (from, along, settled, reopened) = match moved {
         Moved::Done {
             from,

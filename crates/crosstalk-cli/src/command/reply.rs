@@ -1,11 +1,11 @@
 //! `crosstalk reply`: the answer to a message.
 
 use crate::console::Console;
-use crate::content::Content;
-use crate::desk::{self, Desk, LAST};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
+use crate::service::compose::Content;
+use crate::service::deliver::Delivery;
+use crate::service::workspace::{self, Desk, LAST};
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::Intent;
@@ -51,13 +51,18 @@ impl Reply {
             .is_some_and(|id| !id.eq_ignore_ascii_case(LAST));
         let answered = match &self.id {
             // A thanks is for the answer that came last, and not for a question that waits.
-            Some(reference) if self.content.asks_nothing() => desk::message(&store, reference)?,
-            Some(reference) => desk::question(&store, reference)?,
+            Some(reference) if self.content.asks_nothing() => {
+                workspace::message(&store, reference)?
+            }
+            Some(reference) => workspace::question(&store, reference)?,
             None => waiting(&store, self.content.has_text())?,
         };
         self.delivery.require_open(&store, &answered.thread)?;
         if !is_named {
-            console.talk(&format!("Answers {}\n", desk::named(&store, &answered)?))?;
+            console.talk(&format!(
+                "Answers {}\n",
+                workspace::named(&store, &answered)?
+            ))?;
         }
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
@@ -74,7 +79,7 @@ fn is_the_text(store: &SqliteStore, argument: &str, content: &Content) -> bool {
 /// The message that waits for an answer: without a text, which a person writes below it, the latest one; a text that is there
 /// already goes to the only one.
 fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
-    let mut open = desk::open(store, &[Wait::Me])?.into_iter();
+    let mut open = workspace::open(store, &[Wait::Me])?.into_iter();
     let Some(latest) = open.next() else {
         return Err(Failure::Failed(
             "nothing waits for an answer of yours: `crosstalk reply last \"…\"` answers the latest message, and `crosstalk \
@@ -92,7 +97,7 @@ fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
         "{number} messages wait for your answer: name one, as in `crosstalk reply {id} \"…\"`, or the latest with `last`"
     );
     for record in [&latest].into_iter().chain(&others).take(LISTED) {
-        rows.push_str(&format!("\n  {}", desk::named(store, record)?));
+        rows.push_str(&format!("\n  {}", workspace::named(store, record)?));
     }
     if number > LISTED {
         rows.push_str("\n  … `crosstalk inbox` lists the rest");

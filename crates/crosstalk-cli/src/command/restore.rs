@@ -3,18 +3,16 @@
 mod replay;
 
 use super::backup::check;
-use crate::clock;
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
-use crate::relay::archive;
-use crate::relay::data::{Data, DataArgument, NotAlone, make_folder};
-use crate::relay::progress::Progress;
-use crate::relay::sound::check_blobs;
-use crate::shell;
-use crate::view;
+use crate::service::relay::archive;
+use crate::service::relay::data::{Data, DataArgument, NotAlone, make_folder};
+use crate::service::relay::integrity::check_blobs;
+use crate::service::relay::progress::Progress;
+use crate::{clock, shell, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use replay::{Replayed, Revocations, Source};
@@ -221,7 +219,7 @@ fn own() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o700)
 }
 
-fn claim(data: &Data) -> Result<crate::relay::data::Running, Failure> {
+fn claim(data: &Data) -> Result<crate::service::relay::data::Running, Failure> {
     data.claim().map_err(|fault| match fault {
         NotAlone::Running(said) => Failure::Failed(format!(
             "a relay runs on {} ({said}): stop it first",

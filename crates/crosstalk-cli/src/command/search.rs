@@ -1,14 +1,13 @@
 //! `crosstalk search`: messages by their words.
 
-use crate::clock;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::report::Message;
 use crate::schema::SEARCH;
+use crate::service::workspace::Desk;
 use crate::view::{self, Look};
+use crate::{clock, json};
 use clap::Args;
 use crosstalk_protocol::store;
 use crosstalk_protocol::store::Store as _;

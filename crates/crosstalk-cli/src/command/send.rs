@@ -1,12 +1,12 @@
 //! `crosstalk send`: a new message, on the clipboard and in the store.
 
 use crate::console::Console;
-use crate::content::Content;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
-use crate::recipient::Ask;
+use crate::service::compose::Content;
+use crate::service::deliver::Delivery;
+use crate::service::recipient::Ask;
+use crate::service::workspace::{self, Desk};
 use clap::Args;
 
 /// Write a message, keep it, and put it on the clipboard
@@ -38,7 +38,7 @@ impl Send {
         let desk = Desk::open(console)?;
         let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
         let answered = match &self.reply_to {
-            Some(reference) => Some(desk::message(&desk.kept(console)?, reference)?),
+            Some(reference) => Some(workspace::message(&desk.kept(console)?, reference)?),
             None => None,
         };
         if let Some(answered) = &answered {

@@ -1,14 +1,13 @@
 //! `crosstalk sign`: an envelope with its signature (SIG-006, SIG-007).
 
 use crate::caret::Carets;
-use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, block_of};
 use crate::input::Input;
-use crate::passphrase::Passphrase;
-use crate::render;
+use crate::service::home::{Rooms, block_of};
+use crate::service::passphrase::Passphrase;
+use crate::{clock, render};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;

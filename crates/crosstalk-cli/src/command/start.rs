@@ -1,10 +1,10 @@
 //! `crosstalk` alone: the first steps, and what waits.
 
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
+use crate::service::workspace::Desk;
 use crosstalk_protocol::store::{Listing, Page, Store as _};
 
 /// How many messages are counted at most.

@@ -1,16 +1,15 @@
 //! `crosstalk status`: how far a message is at a relay.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
-use crate::desk::{self, Desk, LAST};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::{count, wrap};
-use crate::relay::hint::unread;
-use crate::relay::outbox::Outbox;
-use crate::relay::remote::{Delivered, Through};
 use crate::schema::STATUS;
-use crate::view;
+use crate::service::relay::hint::unread;
+use crate::service::relay::outbox::Outbox;
+use crate::service::relay::remote::{Delivered, Through};
+use crate::service::workspace::{self, Desk, LAST};
+use crate::{json, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 
@@ -40,10 +39,10 @@ impl Status {
         let kept = match desk.messages(console)? {
             // What a relay did is asked about what was sent, and not about the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
-                let sent = desk::latest_sent(&store)?;
+                let sent = workspace::latest_sent(&store)?;
                 Some(sent.ok_or_else(|| Failure::Failed(NOTHING_SENT.to_owned()))?)
             }
-            Some(store) => match desk::message(&store, &self.id) {
+            Some(store) => match workspace::message(&store, &self.id) {
                 Ok(record) => Some(record),
                 Err(usage @ Failure::Usage(_)) => return Err(usage),
                 Err(_) => None,

@@ -1,12 +1,12 @@
 //! `crosstalk threads`: the conversations that are kept.
 
 use crate::console::Console;
-use crate::desk::{Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::report::Conversation;
 use crate::schema::THREADS;
+use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Store as _, ThreadFilter};

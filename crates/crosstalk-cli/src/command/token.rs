@@ -10,7 +10,7 @@ use crate::command::serve::NARROW_TOKEN;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::relay::data::DataArgument;
+use crate::service::relay::data::DataArgument;
 use clap::{Args, Subcommand};
 use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 

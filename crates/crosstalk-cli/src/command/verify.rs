@@ -6,14 +6,13 @@ mod restored;
 mod view;
 
 use crate::caret::Carets;
-use crate::clock;
 use crate::console::Console;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::home::{Rooms, public_key};
 use crate::input::{Files, Input};
-use crate::json;
-use crate::lookup::{Look, Lookup};
+use crate::service::dns::{Look, Lookup};
+use crate::service::home::{Rooms, public_key};
+use crate::{clock, json};
 use clap::Args;
 use crosstalk_envelope::{Document, LineIndex, PublicKey, Reading, Severity, Timestamp};
 use crosstalk_protocol::{Question, Trust, Verdict, Word};

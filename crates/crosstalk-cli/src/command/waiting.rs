@@ -1,13 +1,13 @@
 //! `crosstalk waiting`: what the person of this store waits for.
 
 use crate::console::{Console, DIM, styled};
-use crate::desk::{self, Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
-use crate::relay::reach::Reach;
 use crate::report::Message;
 use crate::schema::WAITING;
+use crate::service::relay::reach::Reach;
+use crate::service::workspace::{self, Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{AskedMessage, Record, Store as _};
@@ -80,7 +80,7 @@ impl Waiting {
 /// A message whose consent is over has no text any more.
 fn veiled(asked: AskedMessage) -> AskedMessage {
     AskedMessage {
-        record: desk::veiled(asked.record),
+        record: workspace::veiled(asked.record),
         of: asked.of,
     }
 }

@@ -2,15 +2,15 @@
 
 use super::paste::Keeper;
 use super::reply;
-use crate::clipboard::ClipboardError;
 use crate::console::{Console, DIM, YELLOW, styled};
-use crate::content::Content;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::lookup::Look;
-use crate::outgoing::Delivery;
+use crate::service::clipboard::ClipboardError;
+use crate::service::compose::Content;
+use crate::service::deliver::Delivery;
+use crate::service::dns::Look;
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Wait};

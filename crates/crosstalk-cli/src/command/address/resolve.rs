@@ -1,11 +1,11 @@
 //! `crosstalk address resolve`: from a simple name to an address, step by step (ADR-010 to ADR-015).
 
-use crate::config::Config;
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::lookup::{Look, server};
-use crate::recipient::ask_domain;
+use crate::service::dns::{Look, server};
+use crate::service::recipient::ask_domain;
+use crate::service::settings::Config;
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::Address;

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::home::{Rooms, public_key};
+use crate::service::home::{Rooms, public_key};
 use crosstalk_envelope::PublicKey;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::NoteKey;

@@ -1,15 +1,14 @@
 //! `crosstalk audit trace`: the way of a message, from its own text.
 
 use super::key;
-use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::Rooms;
 use crate::input::{Files, Input};
-use crate::json;
-use crate::lookup::{Look, Lookup};
 use crate::schema::AUDIT_TRACE;
+use crate::service::dns::{Look, Lookup};
+use crate::service::home::Rooms;
+use crate::{clock, json};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, PublicKey, Reading};

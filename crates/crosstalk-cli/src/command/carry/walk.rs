@@ -1,13 +1,13 @@
 //! The walk through the queue on a terminal: the clipboard and the keyboard at the same time.
 
 use super::{Courier, is_question, nothing};
-use crate::clipboard::{Copied, Follower};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::relay::answer::takes_answer;
-use crate::relay::remote::Waiting;
+use crate::service::clipboard::{Copied, Follower};
+use crate::service::relay::answer::takes_answer;
+use crate::service::relay::remote::Waiting;
 use crate::view;
 use crosstalk_envelope::{Document, Reading};
 use std::io::BufRead as _;

@@ -1,8 +1,8 @@
 //! A change of the file: checked before it is written, and nothing else in it is touched.
 
-use crate::config::{Target, Value, check, names_in, put, take};
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
+use crate::service::settings::{Target, Value, check, names_in, put, take};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Schemes};
 use crosstalk_store::{ConfigFile, Home};

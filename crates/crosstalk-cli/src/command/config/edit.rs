@@ -1,10 +1,10 @@
 //! `crosstalk config edit`: the file in an editor. It is replaced only by a text that can be read.
 
-use crate::config::{Config, check};
 use crate::console::Console;
-use crate::editor::Program;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::editor::Program;
+use crate::service::settings::{Config, check};
 use clap::Args;
 use crosstalk_store::{ConfigFile, Home};
 use std::io::Write as _;

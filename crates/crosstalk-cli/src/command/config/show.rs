@@ -1,9 +1,9 @@
 //! `crosstalk config show`: each setting with its value and where it comes from.
 
-use crate::config::{Config, SETTINGS, Source, Value};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::settings::{Config, SETTINGS, Source, Value};
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;

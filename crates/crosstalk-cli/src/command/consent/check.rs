@@ -1,18 +1,16 @@
 //! `crosstalk consent check`: whether the consent of an envelope is enough.
 
-use crate::clock;
 use crate::console::{Console, DIM, GREEN, RED, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::incoming::Incoming;
 use crate::input::Input;
-use crate::json;
-use crate::ledger;
-use crate::lookup::Look;
 use crate::paragraph::lines;
 use crate::schema::CONSENT_CHECK;
-use crate::view;
+use crate::service::consent;
+use crate::service::dns::Look;
+use crate::service::intake::Incoming;
+use crate::service::workspace::Desk;
+use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
@@ -91,7 +89,7 @@ impl Check {
 /// A message, and what was found out about its consent.
 struct CheckedConsent<'c> {
     document: &'c Document<'c>,
-    said: &'c ledger::Said,
+    said: &'c consent::Said,
     judged: &'c Result<Terms, Refusal>,
 }
 
@@ -120,7 +118,7 @@ impl CheckedConsent<'_> {
                 (styled(GREEN, "enough"), format!("for {needs}"))
             }
             Err(refusal) => {
-                let why = escape(&ledger::sentence(refusal)).into_owned();
+                let why = escape(&consent::sentence(refusal)).into_owned();
                 (styled(RED, "not enough"), lines(&why, 0))
             }
         };
@@ -140,7 +138,7 @@ impl CheckedConsent<'_> {
             "assurance": self.said.assurance().as_str(),
             "expires": self.judged.as_ref().ok().and_then(|t| t.expires).map(|t| t.to_string()),
             "under": self.judged.as_ref().map_or(&[][..], |t| &t.under),
-            "refusal": self.judged.as_ref().err().map(ledger::refusal),
+            "refusal": self.judged.as_ref().err().map(consent::refusal),
         })
     }
 }

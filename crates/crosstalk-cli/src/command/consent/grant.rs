@@ -2,13 +2,13 @@
 
 use crate::clock;
 use crate::console::Console;
-use crate::content::scope;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::ledger::Renewal;
-use crate::outgoing::Delivery;
-use crate::recipient::resolve_typed;
+use crate::service::compose::scope;
+use crate::service::consent::Renewal;
+use crate::service::deliver::Delivery;
+use crate::service::recipient::resolve_typed;
+use crate::service::workspace::{self, Desk};
 use clap::Args;
 use crosstalk_envelope::{Builder, CoreHeader, Intent, Timestamp};
 use crosstalk_protocol::compose::session_text;
@@ -61,7 +61,7 @@ impl Grant {
         let asked = match &self.reply_to {
             Some(reference) => {
                 let store = desk.kept(console)?;
-                let asked = desk::message(&store, reference)?;
+                let asked = workspace::message(&store, reference)?;
                 self.delivery.require_open(&store, &asked.thread)?;
                 Some(asked)
             }

@@ -1,17 +1,15 @@
 //! `crosstalk consent list`: the consents on record.
 
 use super::ConsentSource;
-use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::ledger;
-use crate::recipient::resolve_typed;
 use crate::schema::CONSENTS;
 use crate::screen::{cells, clip_cells};
-use crate::view;
+use crate::service::consent;
+use crate::service::recipient::resolve_typed;
+use crate::service::workspace::Desk;
+use crate::{clock, json, view};
 use anstyle::Style;
 use clap::Args;
 use crosstalk_protocol::consent::{GrantFilter, LedgerStore as _};
@@ -78,7 +76,7 @@ impl List {
         };
         // What another program kept from being taken out of the files may go now.
         if self.source.data.is_none() {
-            ledger::scrub(console, &mut store)?;
+            consent::scrub(console, &mut store)?;
         }
         let now = clock::exact();
         let filter = GrantFilter {

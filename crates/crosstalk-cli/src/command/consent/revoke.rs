@@ -3,11 +3,11 @@
 use super::find;
 use crate::clock;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
-use crate::recipient::resolve_typed;
+use crate::service::deliver::Delivery;
+use crate::service::recipient::resolve_typed;
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::{Address, Builder, CoreHeader, Intent};
 use crosstalk_protocol::compose::session_text;

@@ -2,15 +2,13 @@
 
 use super::list::style;
 use super::{ConsentSource, find, several, unknown};
-use crate::clock;
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::desk::{Desk, NOTHING};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::relay::remote::{Delivered, LOOKED_THROUGH, Remote, find_by_prefix};
 use crate::schema::CONSENT;
-use crate::view;
+use crate::service::relay::remote::{Delivered, LOOKED_THROUGH, Remote, find_by_prefix};
+use crate::service::workspace::{Desk, NOTHING};
+use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};

@@ -4,7 +4,7 @@ use super::cast::{ABLE, ANN, CRITIC, Participant, SCOUT};
 use crate::clock;
 use crate::command::{serve, token};
 use crate::failure::Failure;
-use crate::relay::data::{Data, make_folder};
+use crate::service::relay::data::{Data, make_folder};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
 use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};

@@ -2,14 +2,13 @@
 
 use super::remote::{addresses, line};
 use crate::console::{BOLD, Console, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::relay::remote::{Remote, Through, Waiting};
-use crate::relay::trouble::Trouble;
-use crate::shell;
-use crate::view;
+use crate::service::relay::error::Trouble;
+use crate::service::relay::remote::{Remote, Through, Waiting};
+use crate::service::workspace::Desk;
+use crate::{shell, view};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::is_human;

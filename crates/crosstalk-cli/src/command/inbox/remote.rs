@@ -2,17 +2,16 @@
 
 use crate::command::paste::{Given, Keeper};
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::json;
-use crate::lookup::Look;
-use crate::recipient::resolve_typed;
-use crate::relay::parcel::is_kept;
-use crate::relay::remote::{Remote, Through, Waiting};
 use crate::schema::RELAY_INBOX;
-use crate::view;
+use crate::service::dns::Look;
+use crate::service::recipient::resolve_typed;
+use crate::service::relay::remote::{Remote, Through, Waiting};
+use crate::service::relay::send::is_kept;
+use crate::service::workspace::Desk;
+use crate::{json, view};
 use crosstalk_envelope::{CoreHeader, Document, Reading};
 use crosstalk_protocol::store::{Store as _, Wait, Way};
 use serde_json::{Value, json};

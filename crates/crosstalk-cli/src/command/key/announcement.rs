@@ -2,7 +2,7 @@
 
 use crate::command::sign::require_verified;
 use crate::failure::Failure;
-use crate::outgoing::is_revoke_only;
+use crate::service::deliver::is_revoke_only;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Builder, Document, Reading, id};

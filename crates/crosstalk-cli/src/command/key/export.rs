@@ -3,8 +3,8 @@
 use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, block_of};
-use crate::passphrase::Passphrase;
+use crate::service::home::{Rooms, block_of};
+use crate::service::passphrase::Passphrase;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::{domain_of, key_name};

@@ -5,8 +5,8 @@ use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::Rooms;
-use crate::passphrase::Passphrase;
+use crate::service::home::Rooms;
+use crate::service::passphrase::Passphrase;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey, is_key_id};
 

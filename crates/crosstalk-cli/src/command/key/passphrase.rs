@@ -3,8 +3,8 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::Rooms;
-use crate::passphrase::{Passphrase, choose_new};
+use crate::service::home::Rooms;
+use crate::service::passphrase::{Passphrase, choose_new};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::view;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::Rooms;
+use crate::service::home::Rooms;
 use clap::Args;
 use crosstalk_store::StoredKey;
 

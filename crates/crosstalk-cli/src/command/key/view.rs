@@ -2,7 +2,7 @@
 
 use crate::console::{DIM, GREEN, RED, YELLOW, styled};
 use crate::failure::Failure;
-use crate::home::Rooms;
+use crate::service::home::Rooms;
 use crate::{json, schema};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_store::{KeyFileError, StoredKey};

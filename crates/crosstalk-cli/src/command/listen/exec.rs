@@ -2,7 +2,7 @@
 
 use super::Given;
 use crate::failure::Failure;
-use crate::relay::remote::Waiting;
+use crate::service::relay::remote::Waiting;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::Record;
@@ -177,7 +177,7 @@ mod tests {
         let at = crosstalk_envelope::Timestamp::from_millis(0);
         let envelope = waiting().envelope;
         let document = Document::parse(&envelope, Reading::Strict);
-        let (arrival, _) = crate::outgoing::arrival(&document, None, at);
+        let (arrival, _) = crate::service::deliver::arrival(&document, None, at);
         let folder = tempfile::tempdir().ok()?;
         let mut store = crosstalk_store::SqliteStore::open(folder.path().join("s.db")).ok()?;
         store.accept(&[arrival]).ok()?;

@@ -2,7 +2,7 @@
 //! the conversation goes round in circles.
 
 use crate::failure::Failure;
-use crate::relay::remote::Waiting;
+use crate::service::relay::remote::Waiting;
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::relay::HOPS;
 use crosstalk_protocol::store::{Record, Side, Store, Way, is_same_party, may_answer};

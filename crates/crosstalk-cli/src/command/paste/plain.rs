@@ -3,13 +3,12 @@
 use super::pick;
 use crate::command::poll::KeptPoll;
 use crate::console::Console;
-use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::outgoing::refused;
-use crate::recipient::resolve_typed;
-use crate::shell;
-use crate::view;
+use crate::service::deliver::refused;
+use crate::service::recipient::resolve_typed;
+use crate::service::workspace::{self, Desk, Reference};
+use crate::{shell, view};
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
@@ -28,7 +27,7 @@ pub(super) fn is_open(question: &Record) -> bool {
 
 /// The questions that somebody else has to answer, the latest first.
 pub(super) fn open_questions(store: &SqliteStore) -> Result<Vec<Record>, Failure> {
-    desk::open(store, &OPEN)
+    workspace::open(store, &OPEN)
 }
 
 /// Whether a message asks somebody.
@@ -78,17 +77,17 @@ enum Scope {
 impl Scope {
     fn find(store: &SqliteStore, reference: &str) -> Result<Self, Failure> {
         let is_question = |r: &Record| r.side != Side::ToMe && r.meaning.is_some_and(Intent::asks);
-        if matches!(reference, "" | desk::LAST) {
+        if matches!(reference, "" | workspace::LAST) {
             return Ok(Self::Questions {
                 open: open_questions(store)?,
-                all: desk::recent(store, is_question)?,
+                all: workspace::recent(store, is_question)?,
             });
         }
-        let thread = match desk::reference(store, reference)? {
+        let thread = match workspace::reference(store, reference)? {
             Reference::Message(record) => return Ok(Self::Message(record)),
             Reference::Thread(thread) => thread,
         };
-        let mut all = desk::everything(store, &thread.id)?;
+        let mut all = workspace::everything(store, &thread.id)?;
         all.reverse();
         let latest = all.first().cloned();
         all.retain(is_question);
@@ -161,7 +160,7 @@ pub(super) fn answered(
         return Ok(Some(picked));
     }
     let reference = match reference {
-        "" => desk::LAST,
+        "" => workspace::LAST,
         named => named,
     };
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
@@ -209,7 +208,7 @@ pub(super) fn filed_before(
         return Ok(None);
     }
     let from = from.map(|name| resolve_typed(&desk.config, name));
-    desk::find_recent(&store, |r| {
+    workspace::find_recent(&store, |r| {
         is_filed_from(r, body) && from.as_deref().is_none_or(|f| is_same_party(&r.sender, f))
     })
 }
@@ -227,7 +226,7 @@ pub(super) fn envelope(
     }
     let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
-    let before = desk::everything(&desk.kept(console)?, &answered.thread)?;
+    let before = workspace::everything(&desk.kept(console)?, &answered.thread)?;
     let mut before = before
         .into_iter()
         .rev()

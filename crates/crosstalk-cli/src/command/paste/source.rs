@@ -2,9 +2,9 @@
 
 use super::Paste;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::input::{Input, is_piped};
+use crate::service::workspace::Desk;
 use std::path::Path;
 
 /// The texts to take messages from.

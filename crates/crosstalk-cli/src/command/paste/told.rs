@@ -5,17 +5,14 @@ use crate::command::poll::KeptPoll;
 use crate::command::relocate;
 use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
-use crate::desk;
 use crate::failure::Failure;
-use crate::incoming::Taken;
-use crate::json;
-use crate::ledger;
 use crate::paragraph::{lines, wrap};
-use crate::render;
 use crate::report::Message;
 use crate::screen::clip_cells;
-use crate::shell;
+use crate::service::intake::Taken;
+use crate::service::{consent, workspace};
 use crate::view::{self, Look};
+use crate::{json, render, shell};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
@@ -379,7 +376,7 @@ impl Told<'_> {
 /// The command that files an answer with the latest other question to its sender, as the end of a sentence; nothing if there
 /// is none.
 fn other_question(store: &SqliteStore, answer: &Record) -> Result<String, Failure> {
-    let other = desk::find_recent(store, |r| {
+    let other = workspace::find_recent(store, |r| {
         r.meaning.is_some_and(Intent::asks)
             && r.id != answer.id
             && answer.parent.as_ref() != Some(&r.id)
@@ -413,7 +410,7 @@ pub(super) fn show_refused(
 ) -> Result<(), Failure> {
     let word = styled(RED, "not kept");
     let (from, to) = (document.sender(), document.receiver());
-    let text = format!("{from} → {to}: {}", ledger::sentence(refusal));
+    let text = format!("{from} → {to}: {}", consent::sentence(refusal));
     console.talk(&format!("{word}: {}\n", lines(&escape(&text), 10)))
 }
 
@@ -428,6 +425,6 @@ pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure
         "learned": null,
         "repairs": [],
         "verdict": json::value(&taken.admitted.verdict().report())?,
-        "refusal": ledger::refusal(refusal),
+        "refusal": consent::refusal(refusal),
     }))
 }

@@ -3,14 +3,12 @@
 use super::chart;
 use super::kept::KeptPoll;
 use super::place::Place;
-use crate::clock;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::outgoing::arrival;
-use crate::view;
+use crate::service::deliver::arrival;
+use crate::service::workspace::Desk;
+use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};

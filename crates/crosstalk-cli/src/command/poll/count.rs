@@ -2,10 +2,10 @@
 
 use super::kept::KeptPoll;
 use crate::console::{Console, GREEN, styled};
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outgoing::Delivery;
+use crate::service::deliver::Delivery;
+use crate::service::workspace::{self, Desk};
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -121,9 +121,9 @@ impl Count {
 /// The answer that a reference means. One without an id of its own is listed by its digest.
 fn find(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
     let Some(digest) = Digest::parse(reference) else {
-        return desk::message(store, reference);
+        return workspace::message(store, reference);
     };
-    let found = desk::find_recent(store, |r| r.digest == digest)?;
+    let found = workspace::find_recent(store, |r| r.digest == digest)?;
     found.ok_or_else(|| {
         Failure::Failed(format!(
             "no message here has the digest {reference}: `crosstalk poll status POLL` lists the answers"

@@ -1,10 +1,9 @@
 //! A poll that is kept here, with its answers.
 
-use crate::clock;
 use crate::console::Console;
-use crate::desk::{self, Desk, Reference};
 use crate::failure::Failure;
-use crate::view;
+use crate::service::workspace::{self, Desk, Reference};
+use crate::{clock, view};
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 use crosstalk_protocol::poll::{Collation, Paper, Why, collate, is_result};
@@ -28,7 +27,7 @@ impl KeptPoll {
         let Some(store) = desk.messages(console)? else {
             return Ok(None);
         };
-        let found = match desk::reference(&store, reference) {
+        let found = match workspace::reference(&store, reference) {
             Ok(found) => found,
             Err(usage @ Failure::Usage(_)) => return Err(usage),
             Err(_) => return Ok(None),
@@ -93,7 +92,7 @@ impl KeptPoll {
                 (record.thread.clone(), is_poll.then(|| record.id.clone()))
             }
         };
-        let records = desk::everything(store, &thread)?;
+        let records = workspace::everything(store, &thread)?;
         let latest = || {
             let mut polls = records
                 .iter()

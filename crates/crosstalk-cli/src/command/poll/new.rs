@@ -2,12 +2,12 @@
 
 use crate::clock;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::outgoing::Delivery;
-use crate::recipient::{resolve_each, resolve_typed};
+use crate::service::deliver::Delivery;
+use crate::service::recipient::{resolve_each, resolve_typed};
+use crate::service::workspace::Desk;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};

@@ -1,9 +1,9 @@
 //! Where a poll is looked at or closed: at the relay that counts it, or here.
 
 use super::kept::KeptPoll;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::relay::remote::{Remote, Through};
+use crate::service::relay::remote::{Remote, Through};
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 

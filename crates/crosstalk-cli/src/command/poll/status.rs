@@ -4,10 +4,10 @@ use super::chart;
 use super::kept::KeptPoll;
 use super::place::Place;
 use crate::console::Console;
-use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
+use crate::service::workspace::Desk;
 use clap::Args;
 use serde_json::Value;
 

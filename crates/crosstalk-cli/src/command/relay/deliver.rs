@@ -1,14 +1,14 @@
 //! `crosstalk relay deliver`: hands a message that is kept here to a relay.
 
 use crate::console::Console;
-use crate::content::attached;
-use crate::desk::{self, Desk};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::relay::handing::Attached;
-use crate::relay::outbox::{Due, Outbox};
-use crate::relay::parcel::Parcel;
-use crate::relay::remote::{Remote, Through};
+use crate::service::compose::attached;
+use crate::service::relay::outbox::{Due, Outbox};
+use crate::service::relay::remote::{Remote, Through};
+use crate::service::relay::send::Parcel;
+use crate::service::relay::submit::Attached;
+use crate::service::workspace::{self, Desk};
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -54,7 +54,7 @@ impl Deliver {
         let store = desk.kept(console)?;
         let mut records = Vec::new();
         for reference in &self.ids {
-            records.push(desk::message(&store, reference)?);
+            records.push(workspace::message(&store, reference)?);
         }
         for id in outbox.all().iter().filter(|_| self.all) {
             match store.message(id)? {
@@ -66,9 +66,9 @@ impl Deliver {
         if records.is_empty() {
             console.talk("everything was handed over\n")?;
         }
-        for record in records.into_iter().map(desk::veiled) {
+        for record in records.into_iter().map(workspace::veiled) {
             let short = view::short(&store, &record.id)?;
-            if let Err(fault) = desk::require_text(&record) {
+            if let Err(fault) = workspace::require_text(&record) {
                 // It never will be.
                 outbox.remove(&record.id)?;
                 console.failure(&fault)?;

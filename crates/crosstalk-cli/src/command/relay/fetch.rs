@@ -1,12 +1,12 @@
 //! `crosstalk relay fetch`: a file that a message names.
 
-use crate::config::Config;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::count;
-use crate::relay::remote::Through;
+use crate::service::relay::remote::Through;
+use crate::service::settings::Config;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use std::fs::File;

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::command::{audit, serve};
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::relay::data::Data;
+use crate::service::relay::data::Data;
 use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading};
 use crosstalk_protocol::audit::bundle::{self, Against, Files};
 use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};

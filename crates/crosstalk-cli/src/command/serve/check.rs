@@ -2,15 +2,14 @@
 
 use super::health::Place;
 use super::{Overrides, bind, require_credentials, resolver, work_folder};
-use crate::clock;
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::json;
-use crate::relay::data::Data;
-use crate::relay::log;
 use crate::schema::SERVE_CHECK;
+use crate::service::relay::data::Data;
+use crate::service::relay::log;
+use crate::{clock, json};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};

@@ -2,7 +2,7 @@
 
 use super::reload::{self, Reloader};
 use crate::failure::Failure;
-use crate::relay::data::Data;
+use crate::service::relay::data::Data;
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::outbound::{Outbound, Roots};

@@ -2,8 +2,8 @@
 
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::failure::Failure;
-use crate::relay::data::Data;
-use crate::relay::log::LogFormat;
+use crate::service::relay::data::Data;
+use crate::service::relay::log::LogFormat;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
 use std::net::SocketAddr;

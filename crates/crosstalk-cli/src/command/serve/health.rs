@@ -4,7 +4,7 @@ use super::Overrides;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::relay::data::Data;
+use crate::service::relay::data::Data;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::server;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -2,7 +2,7 @@
 //! relay look at the trust file as well; when that file changes, the relay notices by itself.
 
 use super::Overrides;
-use crate::relay::data::Data;
+use crate::service::relay::data::Data;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
 use crosstalk_relay::core::Relay;

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::wrap;
-use crate::relay::data::DataArgument;
+use crate::service::relay::data::DataArgument;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;

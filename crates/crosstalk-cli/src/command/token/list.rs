@@ -1,12 +1,11 @@
 //! `crosstalk token list`: all tokens, without their secrets.
 
-use crate::clock;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::relay::data::DataArgument;
 use crate::schema::TOKENS;
+use crate::service::relay::data::DataArgument;
+use crate::{clock, json};
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;

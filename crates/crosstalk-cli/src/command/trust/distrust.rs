@@ -4,7 +4,7 @@ use crate::clock;
 use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, public_key};
+use crate::service::home::{Rooms, public_key};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{PublicKey, is_key_id};

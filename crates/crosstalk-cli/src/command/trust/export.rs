@@ -3,9 +3,9 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::Rooms;
 use crate::input::shown_path;
 use crate::paragraph::count;
+use crate::service::home::Rooms;
 use clap::Args;
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -3,8 +3,8 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::home::{Rooms, public_key};
 use crate::paragraph::count;
+use crate::service::home::{Rooms, public_key};
 use clap::Args;
 use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;

@@ -1,0 +1,665 @@
+//! The way out of messages that were written here: built, signed, kept, printed, put on the clipboard.
+//!
+//! ```text
+//! Builder, Builder, … ── prepare ──> Sealed, … ── keep ──> Sent, … ──┬── to a relay
+//!                        build, sign                                └── on the clipboard, one chat after the other
+//! ```
+//!
+//! A message is kept before anything else is done with it, so that one that left is always known here. Of several, one that
+//! can't be kept does not stop the others.
+
+mod step;
+
+use crate::command::sign::require_verified;
+use crate::console::{BOLD, Console, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::schema::{SENT, SENT_MANY};
+use crate::service::clipboard::{Choice, ClipboardError, Copied};
+use crate::service::consent::{self, Said};
+use crate::service::home::{Opened, block_of};
+use crate::service::passphrase::Passphrase;
+use crate::service::relay::outbox::Outbox;
+use crate::service::relay::remote::Remote;
+use crate::service::relay::send::{ByRelay, Parcel};
+use crate::service::relay::submit::Attached;
+use crate::service::settings::When;
+use crate::service::workspace::{self, Desk};
+use crate::{clock, json, render, view};
+use clap::Args;
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{
+    BuildError, Builder, Document, Intent, PublicKey, Reading, Timestamp, fence, id,
+};
+use crosstalk_protocol::consent::{Proof, Withdrawn};
+use crosstalk_protocol::store::{
+    Arrival, Mine, Outcome, Receipt, Record, Store as _, Way, is_same_party,
+};
+use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer, verify};
+use crosstalk_store::{SqliteStore, StoredKey};
+use serde_json::{Value, json};
+
+/// How a message leaves.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "How it leaves")]
+pub(crate) struct Delivery {
+    /// Sign it
+    #[arg(long, overrides_with = "no_sign")]
+    sign: bool,
+    /// Don't sign it, whatever the settings say
+    #[arg(long)]
+    no_sign: bool,
+    /// Sign with this key; not needed if there is only one
+    #[arg(long, value_name = "ID")]
+    key: Option<String>,
+    /// Send the public key along with the signature
+    #[arg(long)]
+    with_key: bool,
+    #[command(flatten)]
+    ask: Passphrase,
+    /// Put it into a code fence, for chats that collapse line breaks
+    #[arg(long, overrides_with = "no_fence")]
+    fence: bool,
+    /// No code fence, whatever the settings say
+    #[arg(long)]
+    no_fence: bool,
+    /// Copy the primer along, a short text that teaches the other AI the format; else it goes along with the first
+    /// message of a thread, until an envelope of that AI was pasted
+    #[arg(long, overrides_with = "no_primer")]
+    primer: bool,
+    /// No primer, whatever the settings say
+    #[arg(long)]
+    no_primer: bool,
+    /// Leave the clipboard alone
+    #[arg(long)]
+    no_copy: bool,
+    #[command(flatten)]
+    by: ByRelay,
+    /// Go on with a thread that was closed
+    #[arg(long)]
+    reopen: bool,
+    /// Print JSON of the form crosstalk.sent/1; for several receivers crosstalk.sent-many/1
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A message that is built and signed, and not kept yet.
+pub(crate) struct Sealed {
+    /// The envelope.
+    pub(crate) text: String,
+    key: Option<PublicKey>,
+    at: Timestamp,
+    receiver: String,
+    /// The relay that it goes by; without one, a person carries it.
+    remote: Option<Remote>,
+    /// The chats that a person pastes it into.
+    chats: Vec<String>,
+    has_primer: bool,
+    is_fenced: bool,
+}
+
+/// A message that is kept, and on its way.
+struct Sent {
+    sealed: Sealed,
+    record: Record,
+    withdrawn: Withdrawn,
+    /// What goes into the chat.
+    pasted: String,
+}
+
+impl Sent {
+    fn is_by_hand(&self) -> bool {
+        self.sealed.remote.is_none()
+    }
+}
+
+impl Delivery {
+    /// Sends a message on its way. What it warns about has been told before.
+    pub(crate) fn dispatch(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builder: &Builder,
+        files: &[Attached],
+    ) -> Result<Exit, Failure> {
+        self.dispatch_all(console, desk, std::slice::from_ref(builder), files)
+    }
+
+    /// Sends messages of one thread on their way: one, or one for each receiver.
+    pub(crate) fn dispatch_all(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builders: &[Builder],
+        files: &[Attached],
+    ) -> Result<Exit, Failure> {
+        let sealed = self.prepare(console, desk, builders)?;
+        let is_by_hand = |one: &Sealed| one.remote.is_none();
+        if !files.is_empty() && sealed.iter().any(is_by_hand) {
+            console
+                .talk("The files are named with their digests; give them to the chat as well.\n")?;
+        }
+        self.send(console, desk, sealed, files)
+    }
+
+    /// Builds and signs messages. Nothing is kept yet: one that breaks a rule stops all of them.
+    pub(crate) fn prepare(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        builders: &[Builder],
+    ) -> Result<Vec<Sealed>, Failure> {
+        let mut built = Vec::new();
+        for builder in builders {
+            let text = match builder.build() {
+                Err(fault) if self.signs(desk) && is_revoke_only(&fault) => fault.text,
+                built => built.map_err(|e| refused(&e))?,
+            };
+            let receiver = Document::parse(&text, Reading::Strict)
+                .receiver()
+                .to_owned();
+            let remote = self.by.choose(&desk.config, &receiver)?;
+            built.push((text, receiver, remote));
+        }
+        tell_findings(console, built.iter().map(|(text, ..)| text.as_str()))?;
+        let at = clock::now();
+        let store = desk.store(console)?;
+        let mine = desk.mine()?;
+        let opened = self.open_key(desk)?;
+        let is_fenced = self.fence || (desk.config.fence() && !self.no_fence);
+        let mut sealed = Vec::new();
+        for (text, receiver, remote) in built {
+            let (text, key) = match &opened {
+                Some(opened) => {
+                    let is_known = store.knows(&receiver)?;
+                    self.signed(desk, &text, opened, (at, is_known))?
+                }
+                None => (text, None),
+            };
+            let document = Document::parse(&text, Reading::Strict);
+            let chats = chats(&document, &mine);
+            let has_primer =
+                remote.is_none() && self.has_primer(desk, &store, &document, &chats)?;
+            drop(document);
+            sealed.push(Sealed {
+                text,
+                key,
+                at,
+                receiver,
+                remote,
+                chats,
+                has_primer,
+                is_fenced,
+            });
+        }
+        Ok(sealed)
+    }
+
+    /// Keeps messages, and gives each to a relay or to the person who carries it.
+    pub(crate) fn send(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        sealed: Vec<Sealed>,
+        files: &[Attached],
+    ) -> Result<Exit, Failure> {
+        let is_one = sealed.len() == 1;
+        let mut store = desk.store(console)?;
+        let (mut sent, mut unsent) = (Vec::new(), Vec::new());
+        for one in sealed {
+            let receiver = one.receiver.clone();
+            match self.keep(console, desk, &mut store, one) {
+                Ok(kept) => sent.push(kept),
+                Err(fault) => unsent.push((receiver, fault)),
+            }
+        }
+        if sent.is_empty() {
+            let first = unsent.into_iter().next().map(|(_, fault)| fault);
+            return Err(first.unwrap_or_else(|| Failure::Failed("there is nothing to send".into())));
+        }
+        let unsent_exits = unsent.iter().map(|(_, fault)| fault.exit());
+        let exit = unsent_exits.fold(Exit::SUCCESS, Exit::worst);
+        if self.json {
+            drop(store);
+            return self.report_all(console, desk, (&sent, &unsent), (is_one, files), exit);
+        }
+        self.print(console, &sent)?;
+        let by_hand: Vec<&Sent> = sent.iter().filter(|one| one.is_by_hand()).collect();
+        let stops: usize = by_hand.iter().map(|one| one.sealed.chats.len()).sum();
+        let steps = stops > 1 && !self.is_clipboard_off(desk) && console.can_ask();
+        let is_copied = match by_hand.first().filter(|_| !steps) {
+            Some(first) => {
+                let copied = self.copy(desk, &first.pasted);
+                step::tell_copied(console, &by_hand, &copied)?
+            }
+            None => false,
+        };
+        let mut names = Vec::new();
+        for one in &sent {
+            let id = view::short(&store, &one.record.id)?;
+            let thread = view::short(&store, &one.record.thread)?;
+            let to = match is_one {
+                true => String::new(),
+                false => format!(", for {}", escape(&one.sealed.receiver)),
+            };
+            let id_shown = styled(BOLD, &id);
+            console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
+            consent::tell(console, &one.withdrawn)?;
+            names.push(id);
+        }
+        drop(store);
+        for (receiver, fault) in &unsent {
+            console.failure(&Failure::Failed(step::not_sent(receiver, fault)))?;
+        }
+        let by_hand: Vec<(&Sent, &str)> = sent
+            .iter()
+            .zip(&names)
+            .filter(|(one, _)| one.is_by_hand())
+            .map(|(one, id)| (one, id.as_str()))
+            .collect();
+        if is_copied && let Some((_, later)) = by_hand.split_first() {
+            step::tell_later(console, later)?;
+            for (sent, _) in later {
+                Outbox::of(desk).add_uncopied(&sent.record.id)?;
+            }
+        }
+        let mut exit = exit;
+        for (one, id) in sent.iter().zip(&names) {
+            if let Some(remote) = &one.sealed.remote {
+                let parcel = self.parcel(one, files);
+                exit = exit.worst(parcel.hand(console, desk, remote, id)?);
+            }
+        }
+        if steps {
+            for left in step::walk(console, &by_hand, |text| self.copy(desk, text))? {
+                Outbox::of(desk).add_uncopied(&left)?;
+            }
+        }
+        Ok(exit)
+    }
+
+    fn parcel<'p>(&self, sent: &'p Sent, files: &'p [Attached]) -> Parcel<'p> {
+        Parcel {
+            text: &sent.sealed.text,
+            files,
+            wait: self.by.wait,
+        }
+    }
+
+    /// Prints the envelopes. With --wait, the answer is what is asked for.
+    fn print(&self, console: &mut Console, sent: &[Sent]) -> Result<(), Failure> {
+        let is_printed = |one: &&Sent| one.is_by_hand() || self.by.wait.is_none();
+        for (number, one) in sent.iter().filter(is_printed).enumerate() {
+            let gap = if number == 0 { "" } else { "\n" };
+            let text = match one.is_by_hand() && one.sealed.is_fenced {
+                true => fence(&one.sealed.text),
+                false => one.sealed.text.clone(),
+            };
+            let id = &one.record.id;
+            console.text(&format!("{gap}{text}")).and_then(|()| console.flush()).map_err(|e| match e {
+                Failure::Io(what, why) => Failure::Failed(format!(
+                    "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
+                )),
+                other => other,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a message.
+    fn keep(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        store: &mut SqliteStore,
+        sealed: Sealed,
+    ) -> Result<Sent, Failure> {
+        let kept = (sealed.text.as_str(), sealed.key.as_ref());
+        let (outcome, withdrawn) = keep(console, desk, store, kept, sealed.at)?;
+        let Outcome::Filed { id, .. } = outcome else {
+            return Err(Failure::Failed(
+                "the message was not kept, because its id is taken: try again".into(),
+            ));
+        };
+        let record = store.message(&id)?;
+        let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
+        let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
+            // What goes by a relay goes as it is.
+            (Some(_), ..) | (None, false, false) => sealed.text.clone(),
+            (None, true, _) => primed(&sealed.text, sealed.assistant()),
+            (None, false, true) => fence(&sealed.text),
+        };
+        Ok(Sent {
+            sealed,
+            record,
+            withdrawn,
+            pasted,
+        })
+    }
+
+    /// The same for programs: nobody steps through several of them, and the first one is on the clipboard.
+    fn report_all(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        (sent, unsent): (&[Sent], &[(String, Failure)]),
+        (is_one, files): (bool, &[Attached]),
+        mut exit: Exit,
+    ) -> Result<Exit, Failure> {
+        let mut reports = Vec::new();
+        let mut is_copied = false;
+        for one in sent {
+            let copied = match one.is_by_hand() && !is_copied {
+                true => self.copy(desk, &one.pasted),
+                false => Err(ClipboardError::Off),
+            };
+            is_copied |= one.is_by_hand();
+            let parcel = self.parcel(one, files);
+            let remote = one.sealed.remote.as_ref();
+            let handed = remote.map(|remote| parcel.hand_quietly(console, desk, remote));
+            let (relay, ends) = handed.transpose()?.unzip();
+            exit = exit.worst(ends.unwrap_or_default());
+            reports.push(report(one, &copied, relay));
+        }
+        let thread = sent.first().map(|one| one.record.thread.clone());
+        let answer = match is_one {
+            true => reports.pop().unwrap_or_default(),
+            false => {
+                let unsent = unsent.iter().map(|(receiver, fault)| {
+                    json!({"to": receiver, "exit": fault.exit().code(), "message": fault.to_string()})
+                });
+                let unsent: Vec<Value> = unsent.collect();
+                json!({"schema": SENT_MANY, "thread": thread, "messages": reports, "failed": unsent})
+            }
+        };
+        console.data(json::pretty(&answer)?)?;
+        Ok(exit)
+    }
+
+    /// Whether there is a key to sign with, if it has to be signed: asked before anybody writes a text.
+    pub(crate) fn require_key(&self, desk: &Desk) -> Result<(), Failure> {
+        if self.signs(desk) {
+            let wanted = self.key.clone().or_else(|| desk.config.key());
+            desk.rooms.signing_key(wanted.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// The same, but signed: always, or unless somebody says otherwise or has no key.
+    pub(crate) fn signed_if(mut self, desk: &Desk, always: bool) -> Result<Self, Failure> {
+        let has_key = !desk.rooms.keys.list()?.keys.is_empty();
+        self.sign = always || self.sign || (has_key && !self.no_sign);
+        Ok(self)
+    }
+
+    /// The same, and the public key goes along if it is signed: whoever gets it can check it, and check later that what follows
+    /// is signed with the same key. Only a setting that says never is respected.
+    pub(crate) fn carrying_key(mut self, desk: &Desk) -> Self {
+        self.with_key |= self.signs(desk) && desk.config.with_key() != When::Never;
+        self
+    }
+
+    /// The relay by which a message to a receiver goes; nothing if a person carries it.
+    pub(crate) fn relay_for(&self, desk: &Desk, receiver: &str) -> Result<Option<String>, Failure> {
+        let remote = self.by.choose(&desk.config, receiver)?;
+        Ok(remote.map(|remote| remote.url().to_owned()))
+    }
+
+    /// A closed thread takes no new messages, unless it goes on.
+    pub(crate) fn require_open(&self, store: &SqliteStore, thread: &str) -> Result<(), Failure> {
+        match self.reopen {
+            true => Ok(()),
+            false => workspace::require_open(store, thread),
+        }
+    }
+
+    /// Whether it will be signed.
+    pub(crate) fn signs(&self, desk: &Desk) -> bool {
+        let wanted = self.sign || self.key.is_some() || self.with_key;
+        wanted || (desk.config.sign() && !self.no_sign)
+    }
+
+    /// Whether the primer goes along.
+    fn has_primer(
+        &self,
+        desk: &Desk,
+        store: &SqliteStore,
+        document: &Document<'_>,
+        chats: &[String],
+    ) -> Result<bool, Failure> {
+        let envelope = document.envelope();
+        match desk.config.primer() {
+            _ if self.primer => return Ok(true),
+            _ if self.no_primer => return Ok(false),
+            When::Always => return Ok(true),
+            When::Never => return Ok(false),
+            // Persons are asked by it, whatever they are called.
+            When::First if envelope.meaning() == Some(Intent::Escalate) => return Ok(false),
+            When::First => {}
+        }
+        let thread = envelope.thread.unwrap_or_default();
+        for chat in chats {
+            let seen = workspace::seen(store, chat)?;
+            if needs_primer(chat, &seen, thread) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The key to sign with, if it is signed.
+    fn open_key(&self, desk: &Desk) -> Result<Option<(StoredKey, Opened)>, Failure> {
+        if !self.signs(desk) {
+            return Ok(None);
+        }
+        let wanted = self.key.clone().or_else(|| desk.config.key());
+        let key = desk.rooms.signing_key(wanted.as_deref())?;
+        let opened = desk.rooms.unlock(&key, &self.ask)?;
+        Ok(Some((key, opened)))
+    }
+
+    /// The message, signed if that is wanted, and the key.
+    pub(crate) fn seal(
+        &self,
+        desk: &Desk,
+        text: &str,
+        at: Timestamp,
+        is_known: bool,
+    ) -> Result<(String, Option<PublicKey>), Failure> {
+        match &self.open_key(desk)? {
+            Some(opened) => self.signed(desk, text, opened, (at, is_known)),
+            None => Ok((text.to_owned(), None)),
+        }
+    }
+
+    fn signed(
+        &self,
+        desk: &Desk,
+        text: &str,
+        (key, opened): &(StoredKey, Opened),
+        (at, is_known): (Timestamp, bool),
+    ) -> Result<(String, Option<PublicKey>), Failure> {
+        let carries = match desk.config.with_key() {
+            _ if self.with_key => true,
+            When::Always => true,
+            When::First => !is_known,
+            When::Never => false,
+        };
+        let block = match carries {
+            true => block_of(key),
+            false => Vec::new(),
+        };
+        let signer = Signer {
+            key: &opened.key,
+            pkid: &key.facts.id,
+            at,
+            key_block: &block,
+        };
+        let document = Document::parse(text, Reading::Strict);
+        let signed = signer.sign(&document);
+        let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
+        require_verified(&signed, &signer)?;
+        Ok((signed, Some(opened.key.public())))
+    }
+
+    /// The same, but nothing is copied: nobody has to get it by hand.
+    pub(crate) fn without_copy(mut self) -> Self {
+        self.no_copy = true;
+        self.no_primer = true;
+        self.primer = false;
+        self
+    }
+
+    fn is_clipboard_off(&self, desk: &Desk) -> bool {
+        self.no_copy || desk.config.clipboard() == Choice::None
+    }
+
+    fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, ClipboardError> {
+        match self.no_copy {
+            true => Err(ClipboardError::Off),
+            false => desk.clipboard()?.write(text),
+        }
+    }
+}
+
+impl Sealed {
+    /// Whom the primer is for.
+    fn assistant(&self) -> Assistant {
+        match self.chats.as_slice() {
+            [only] => Assistant::of_address(only),
+            _ => Assistant::Any,
+        }
+    }
+}
+
+/// The chats that a person pastes a message into: of a POLL those who are asked, of a BROADCAST its targets as well. What is
+/// for the person needs no pasting.
+fn chats(document: &Document<'_>, mine: &Mine) -> Vec<String> {
+    let envelope = document.envelope();
+    let receiver = document.receiver().to_owned();
+    let targets = envelope.routing().target_list();
+    let targets = targets.iter().map(ToString::to_string);
+    let all: Vec<String> = match envelope.meaning() {
+        Some(Intent::Poll) => targets.collect(),
+        Some(Intent::Broadcast) => [receiver.clone()].into_iter().chain(targets).collect(),
+        _ => Vec::new(),
+    };
+    let mut chats: Vec<String> = Vec::new();
+    for chat in all {
+        if !mine.has(&chat) && !chats.iter().any(|known| is_same_party(known, &chat)) {
+            chats.push(chat);
+        }
+    }
+    match chats.is_empty() {
+        true => vec![receiver],
+        false => chats,
+    }
+}
+
+/// An envelope in a fence, with the text in front that teaches its receiver the format.
+pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
+    primed(text, Assistant::of_address(receiver))
+}
+
+fn primed(text: &str, assistant: Assistant) -> String {
+    let primer = primer(assistant);
+    format!("{}\n\n{}", primer.trim_end(), fence(text))
+}
+
+/// Keeps a message of one's own, if its consent is enough. What it withdrew.
+pub(crate) fn keep(
+    console: &mut Console,
+    desk: &Desk,
+    store: &mut SqliteStore,
+    (text, key): (&str, Option<&PublicKey>),
+    at: Timestamp,
+) -> Result<(Outcome, Withdrawn), Failure> {
+    let document = Document::parse(text, Reading::Strict);
+    let (arrival, admitted) = arrival(&document, key, at);
+    let proof = Proof::own(admitted.verdict(), desk.mine()?.has(document.sender()));
+    let policy = desk.config.consent();
+    let said = Said::of(&admitted, proof, &policy, at);
+    let filed = consent::file(console, store, &arrival, (&said, &policy))?;
+    filed.map_err(|refusal| consent::declined("nothing was sent: ", &refusal))
+}
+
+/// A message of one's own, as it is kept, and with its verification.
+pub(crate) fn arrival(
+    document: &Document<'_>,
+    key: Option<&PublicKey>,
+    at: Timestamp,
+) -> (Arrival, Admitted) {
+    let question = Question {
+        key,
+        ..Question::at(at)
+    };
+    let verdict = verify(document, &Trust::default(), &question);
+    let receipt = Receipt {
+        at,
+        way: Way::Sent,
+        mine: &Mine::default(),
+        spare: ReceivedIds {
+            thread: id::new_ulid(),
+            message: id::new_ulid(),
+        },
+    };
+    let admitted = Admitted::new(document, verdict);
+    (Arrival::new(&admitted, receipt), admitted)
+}
+
+/// Whether nothing is wrong with a message but that it is a REVOKE which is not signed yet.
+pub(crate) fn is_revoke_only(fault: &BuildError) -> bool {
+    let mut errors = fault.diagnostics.iter().filter(|d| d.is_error());
+    !fault.text.is_empty() && errors.all(|d| *d.rule == rule::REVOKE_UNSIGNED)
+}
+
+/// Why a message can't be written, with the rule and the way out.
+pub(crate) fn refused(fault: &BuildError) -> Failure {
+    match fault.diagnostics.iter().find(|d| d.is_error()) {
+        Some(finding) => Failure::of_rule(
+            finding.rule,
+            &format!("nothing was sent: {}", finding.message),
+        ),
+        None => Failure::Failed(format!("nothing was sent: {fault}")),
+    }
+}
+
+/// What is unusual about messages that were written here: a word that nobody knows, a value of the wrong kind. Several
+/// messages with the same content have the same findings.
+fn tell_findings<'t>(
+    console: &mut Console,
+    texts: impl Iterator<Item = &'t str>,
+) -> Result<(), Failure> {
+    let mut told: Vec<String> = Vec::new();
+    for text in texts {
+        let document = Document::parse(text, Reading::Strict);
+        for finding in render::findings(&document) {
+            let note = format!("{} ({})", finding.message, finding.rule.id);
+            if !told.contains(&note) {
+                console.note(&note)?;
+                told.push(note);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(sent: &Sent, copied: &Result<Copied, ClipboardError>, relay: Option<Value>) -> Value {
+    let copied = match copied {
+        Ok(Copied::System) => Some("system"),
+        Ok(Copied::Terminal) => Some("terminal"),
+        Err(_) => None,
+    };
+    json!({
+        "schema": SENT,
+        "message": crate::report::Message::new(&sent.record),
+        "text": sent.pasted,
+        "primer": sent.sealed.has_primer,
+        "copied": copied,
+        "relay": relay,
+        "withdrawn": consent::report(&sent.withdrawn),
+    })
+}

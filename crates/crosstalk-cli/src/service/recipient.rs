@@ -1,0 +1,188 @@
+//! Whom a message is for, as it is typed: an address, a name of the settings, a name that a domain lists, or a name for a
+//! person to resolve.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::service::dns::{Look, server};
+use crate::service::settings::Config;
+use clap::Args;
+use crosstalk_envelope::Address;
+use crosstalk_envelope::registry::rule;
+use crosstalk_protocol::dns::AddressAnswer;
+use crosstalk_protocol::store::is_same_party;
+use crosstalk_protocol::{name_to_ask, resolve, split_receivers};
+use std::net::SocketAddr;
+
+/// Whether and whom to ask for the address of a name.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Ask {
+    /// Ask the domain for the address of a name. Without this or the setting `dns`, nothing is sent
+    #[arg(long)]
+    dns: bool,
+    /// The domain that lists addresses of names; else that of the settings
+    #[arg(long, value_name = "DOMAIN", requires = "dns")]
+    domain: Option<String>,
+    /// Ask this name server, and not those of the system
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = server, requires = "dns")]
+    dns_server: Option<SocketAddr>,
+}
+
+impl Ask {
+    /// The address to write, after asking the domain if that was asked for and the name is not in the settings.
+    pub(crate) fn resolve(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        typed: &str,
+    ) -> Result<String, Failure> {
+        let answer = self.answer(config, typed)?;
+        let resolution = resolve(typed, config.names(), answer.as_ref());
+        if resolution.is_retry() {
+            let what = format!("`{typed}` stays a name");
+            let fault = Failure::of_rule(&rule::NAME_UNAVAILABLE, &what);
+            if self.dns {
+                return Err(fault);
+            }
+            console.note(&fault.to_string())?;
+        }
+        Ok(written(typed, resolution.result))
+    }
+
+    /// The same for several with commas between them.
+    pub(crate) fn resolve_each(
+        &self,
+        console: &mut Console,
+        config: &Config,
+        typed: &str,
+    ) -> Result<Vec<String>, Failure> {
+        each(config, typed, |part| self.resolve(console, config, part))
+    }
+
+    fn answer(&self, config: &Config, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
+        let domain = self.domain.clone().or_else(|| config.domain());
+        // The setting asks where there is a domain; who says --dns wants to know that there is none.
+        let is_asked = self.dns || (config.dns() && domain.is_some());
+        if !is_asked {
+            return Ok(None);
+        }
+        let look = Look {
+            dns: true,
+            dns_server: self.dns_server,
+            ..Look::default()
+        };
+        ask_domain(&look, config, domain, typed)
+    }
+}
+
+/// What a domain says about a name, unless the name is in the settings or is an address already.
+pub(crate) fn ask_domain(
+    look: &Look,
+    config: &Config,
+    domain: Option<String>,
+    typed: &str,
+) -> Result<Option<AddressAnswer>, Failure> {
+    let Some(name) = name_to_ask(typed, config.names()) else {
+        return Ok(None);
+    };
+    let domain = domain.ok_or_else(|| {
+        Failure::Usage(
+            "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
+                .to_owned(),
+        )
+    })?;
+    let answer = look.connect()?.addresses_blocking(name, &domain);
+    Ok(Some(match look.require_dnssec {
+        true => answer.protected(),
+        false => answer,
+    }))
+}
+
+/// The most receivers of one message.
+const MOST: usize = 20;
+
+/// The receivers that a person typed, each as `find` writes it. A name of the settings may have a comma in it.
+fn each(
+    config: &Config,
+    typed: &str,
+    mut find: impl FnMut(&str) -> Result<String, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let parts = match config.names().get(typed) {
+        Some(_) => vec![typed],
+        None => split_receivers(typed),
+    };
+    if parts.len() > MOST {
+        return Err(Failure::Usage(format!(
+            "`{typed}` names {} receivers, and a message goes to at most {MOST}: send it in several rounds",
+            parts.len()
+        )));
+    }
+    let mut receivers: Vec<String> = Vec::new();
+    for part in parts {
+        if config.names().get(part).is_none() && is_sentence(part) {
+            return Err(Failure::Usage(format!(
+                "`{part}` is no name: the receiver comes first, as in `crosstalk send chatgpt \"Your question\"`; several are \
+                 written with commas between them and no space"
+            )));
+        }
+        let receiver = find(part)?;
+        if receivers.iter().any(|r| is_same_party(r, &receiver)) {
+            return Err(Failure::Usage(format!(
+                "{receiver} is named twice: name each receiver once"
+            )));
+        }
+        receivers.push(receiver);
+    }
+    Ok(receivers)
+}
+
+/// Whether somebody typed a text, or a list with a gap, where a receiver belongs.
+fn is_sentence(typed: &str) -> bool {
+    let is_text = typed.contains(char::is_whitespace) && typed.ends_with(['?', '!', '.']);
+    Address::split(typed).is_name() && (is_text || typed.trim_matches(',') != typed)
+}
+
+/// The addresses to write for what is typed, one or several with commas between them, without asking anybody.
+pub(crate) fn resolve_each(config: &Config, typed: &str) -> Result<Vec<String>, Failure> {
+    each(config, typed, |part| Ok(resolve_typed(config, part)))
+}
+
+/// The address to write for what is typed, without asking anybody.
+pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
+    written(typed, resolve(typed, config.names(), None).result)
+}
+
+/// What was found is written as it is. A name that stands for nothing stays one, in capitals as names are usually
+/// written, if it was typed in small letters.
+fn written(typed: &str, found: String) -> String {
+    match found == typed {
+        true => capitals(typed),
+        false => found,
+    }
+}
+
+/// A simple name in capitals, if it has no capital; everything else as it is.
+fn capitals(typed: &str) -> String {
+    let is_name = Address::split(typed).scheme().is_none();
+    match is_name && !typed.chars().any(char::is_uppercase) {
+        true => typed.to_uppercase(),
+        false => typed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_in_small_letters_become_capitals() {
+        for (typed, written) in [
+            ("chatgpt", "CHATGPT"),
+            ("brother ai", "BROTHER AI"),
+            ("McCloud", "McCloud"),
+            ("claude://session/abc", "claude://session/abc"),
+            ("email:a@b.example", "email:a@b.example"),
+        ] {
+            assert_eq!(capitals(typed), written);
+        }
+    }
+}

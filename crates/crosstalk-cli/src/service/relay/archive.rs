@@ -1,0 +1,306 @@
+//! The backup of a relay: one tar file with the store, attachments, keys, trust and configuration.
+
+use crate::clock;
+use crate::failure::Failure;
+use crate::service::relay::data::Data;
+use crosstalk_envelope::ErrorCode;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use tar::{Builder, EntryType, Header};
+
+/// The name and version of the form.
+const FORM: &str = "crosstalk.backup/1";
+/// The first file of a backup, which says what it is.
+const TITLE: &str = "backup.json";
+/// The longest first file, in bytes.
+const TITLE_BYTES: u64 = 64 * 1024;
+
+/// What a backup says about itself.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Title {
+    schema: String,
+    pub(crate) made_at: String,
+    pub(crate) version: String,
+}
+
+/// What is in a backup besides the store, in the folder of the relay.
+const FILES: [&str; 3] = ["trust.toml", "contacts.toml", CONFIG];
+const FOLDERS: [&str; 2] = ["keys", "blobs"];
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    let shown = path.to_string_lossy().into_owned();
+    move |e| Failure::Io(shown, e)
+}
+
+/// The configuration in a backup.
+pub(crate) const CONFIG: &str = "relay.toml";
+
+/// Writes a backup: `store` is a copy of the store, `config` the text of a configuration that is not in the folder;
+/// everything else is taken from the folder. `told` hears of each attachment.
+pub(crate) fn write(
+    data: &Data,
+    store: &Path,
+    config: Option<&[u8]>,
+    to: &File,
+    told: &mut dyn FnMut(u64),
+) -> Result<u64, Failure> {
+    let title = Title {
+        schema: FORM.to_owned(),
+        made_at: clock::now().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let title =
+        serde_json::to_vec_pretty(&title).map_err(|e| Failure::Io(TITLE.into(), e.into()))?;
+    let mut tar = Builder::new(io::BufWriter::new(to));
+    let mut head = header(u64::try_from(title.len()).unwrap_or(0));
+    tar.append_data(&mut head, TITLE, title.as_slice())
+        .map_err(io_at(Path::new(TITLE)))?;
+    append(&mut tar, store, Path::new("relay.db"))?;
+    if let Some(config) = config {
+        let mut head = header(u64::try_from(config.len()).unwrap_or(0));
+        tar.append_data(&mut head, CONFIG, config)
+            .map_err(io_at(Path::new(CONFIG)))?;
+    }
+    for name in FILES {
+        let path = data.folder().join(name);
+        let is_replaced = name == CONFIG && config.is_some();
+        if path.is_file() && !is_replaced {
+            append(&mut tar, &path, Path::new(name))?;
+        }
+    }
+    let mut attachments = 0;
+    for folder in FOLDERS {
+        for path in files_below(&data.folder().join(folder))? {
+            let Ok(name) = path.strip_prefix(data.folder()) else {
+                continue;
+            };
+            if !is_wanted(name) {
+                continue;
+            }
+            match append(&mut tar, &path, name) {
+                Ok(()) => {}
+                // An attachment that nobody needs any more may go while the copy is made.
+                Err(Failure::Io(_, e)) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(fault) => return Err(fault),
+            }
+            if folder == "blobs" {
+                attachments += 1;
+                told(attachments);
+            }
+        }
+    }
+    let out = tar
+        .into_inner()
+        .and_then(|b| b.into_inner().map_err(|e| e.into_error()));
+    let out = out.map_err(|e| Failure::Io("the backup".into(), e))?;
+    out.sync_all()
+        .map_err(|e| Failure::Io("the backup".into(), e))?;
+    Ok(attachments)
+}
+
+fn header(size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o600);
+    header.set_mtime(u64::try_from(clock::now().as_millis() / 1000).unwrap_or(0));
+    header
+}
+
+fn append(tar: &mut Builder<impl io::Write>, path: &Path, name: &Path) -> Result<(), Failure> {
+    let file = File::open(path).map_err(io_at(path))?;
+    let size = file.metadata().map_err(io_at(path))?.len();
+    // A file that grows while it is read is not longer in the backup than its header says.
+    tar.append_data(&mut header(size), name, file.take(size))
+        .map_err(io_at(path))
+}
+
+/// All files below a folder, in order; none if it is not there.
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(io_at(&folder)(e)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(io_at(&folder))?;
+            let kind = entry.file_type().map_err(io_at(&entry.path()))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a path may be in a backup: a file of the relay, and no way out of its folder.
+fn is_wanted(path: &Path) -> bool {
+    let parts: Option<Vec<&str>> = path
+        .components()
+        .map(|c| match c {
+            Component::Normal(part) => part.to_str(),
+            _ => None,
+        })
+        .collect();
+    let is_plain = |part: &&str| !part.starts_with('.') && !part.is_empty();
+    match parts.as_deref() {
+        Some([only]) => *only == "relay.db" || FILES.contains(only),
+        Some([folder, rest @ ..]) => {
+            FOLDERS.contains(folder) && (1..=3).contains(&rest.len()) && rest.iter().all(is_plain)
+        }
+        _ => false,
+    }
+}
+
+fn no_backup(what: &str) -> Failure {
+    Failure::Refused(
+        ErrorCode::Format,
+        format!("this is no backup of a relay: {what}"),
+    )
+}
+
+/// Unpacks a backup into a folder that is empty.
+pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
+    let file = File::open(from).map_err(io_at(from))?;
+    let mut tar = tar::Archive::new(io::BufReader::new(file));
+    let mut title = None;
+    let mut has_store = false;
+    let broken = |e: io::Error| no_backup(&format!("it can't be read ({e}); is it whole?"));
+    for entry in tar.entries().map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
+        let name = entry.path().map_err(broken)?.into_owned();
+        if title.is_none() {
+            let mut text = String::new();
+            let read = entry.by_ref().take(TITLE_BYTES).read_to_string(&mut text);
+            let found: Option<Title> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+            match found.filter(|_| name == Path::new(TITLE)) {
+                Some(found) if found.schema == FORM => title = Some(found),
+                Some(found) => {
+                    return Err(Failure::Refused(
+                        ErrorCode::Unsupported,
+                        format!(
+                            "the backup has the form {}, and this program reads {FORM}: use a newer one",
+                            found.schema
+                        ),
+                    ));
+                }
+                None => return Err(no_backup("it does not begin as one")),
+            }
+            continue;
+        }
+        let is_file = entry.header().entry_type() == EntryType::Regular;
+        if !is_file || !is_wanted(&name) {
+            return Err(no_backup(&format!(
+                "`{}` does not belong into one",
+                name.display()
+            )));
+        }
+        has_store |= name == Path::new("relay.db");
+        let path = into.join(&name);
+        if let Some(folder) = path.parent() {
+            crate::service::relay::data::make_folder(folder).map_err(io_at(folder))?;
+        }
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut out = options.open(&path).map_err(io_at(&path))?;
+        let size = entry.header().size().map_err(broken)?;
+        let written = io::copy(&mut entry, &mut out).map_err(broken)?;
+        if written != size {
+            return Err(no_backup("it ends in the middle of a file"));
+        }
+        out.sync_all().map_err(io_at(&path))?;
+    }
+    match title {
+        Some(title) if has_store => Ok(title),
+        Some(_) => Err(no_backup("there is no store in it")),
+        None => Err(no_backup("it is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_a_relay_come_out_of_a_backup() {
+        for name in [
+            "relay.db",
+            "trust.toml",
+            "contacts.toml",
+            "keys/a.pem",
+            "blobs/ab/cd",
+            "blobs/sha256-ab",
+        ] {
+            assert!(is_wanted(Path::new(name)), "{name}");
+        }
+        for name in [
+            "../x",
+            "/etc/passwd",
+            "keys/../../x",
+            "other",
+            "keys",
+            "keys/.x",
+            "relay.db/x",
+            "blobs/a/b/c/d",
+        ] {
+            assert!(!is_wanted(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_and_what_is_cut_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().join("relay"));
+        data.make().unwrap();
+        std::fs::write(data.store(), "store").unwrap();
+        std::fs::write(data.folder().join("trust.toml"), "x").unwrap();
+        std::fs::write(
+            data.config(),
+            "# Another relay was started with --config.\n",
+        )
+        .unwrap();
+        std::fs::create_dir_all(data.blobs().join("ab")).unwrap();
+        std::fs::write(data.blobs().join("ab/cdef"), vec![7; 5000]).unwrap();
+        let file = folder.path().join("backup.tar");
+        let mut told = 0;
+        let count = write(
+            &data,
+            &data.store(),
+            Some(b"name = \"a.example\"\n"),
+            &File::create(&file).unwrap(),
+            &mut |n| told = n,
+        )
+        .unwrap();
+        assert_eq!((count, told), (1, 1));
+        let into = folder.path().join("new");
+        std::fs::create_dir(&into).unwrap();
+        unpack(&file, &into).unwrap();
+        assert_eq!(
+            std::fs::read(into.join("blobs/ab/cdef")).unwrap(),
+            vec![7; 5000]
+        );
+        assert_eq!(
+            std::fs::read_to_string(into.join("relay.db")).unwrap(),
+            "store"
+        );
+        assert_eq!(
+            std::fs::read_to_string(into.join(CONFIG)).unwrap(),
+            "name = \"a.example\"\n"
+        );
+        let whole = std::fs::read(&file).unwrap();
+        for cut in [0, 100, 700, 1500, 4000] {
+            std::fs::write(&file, &whole[..cut]).unwrap();
+            let into = tempfile::tempdir().unwrap();
+            let fault = unpack(&file, into.path()).unwrap_err();
+            assert_eq!(fault.exit(), ErrorCode::Format.into(), "{cut}: {fault}");
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The data folder of a relay: its store, attachments, keys, trust and settings.
+
+use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::service::relay::last_start::{self, FailedStart, LastStart};
+use crate::{clock, shell};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey};
+use crosstalk_protocol::audit::{LogStore as _, Note};
+use crosstalk_relay::config::Config;
+use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
+use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which data folder is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DataArgument {
+    /// The data folder of the relay; else `relay` in the folder of CROSSTALK_HOME, or in the usual place of your system
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl DataArgument {
+    /// A command that is recommended, on the folder that was named here.
+    pub(crate) fn command(&self, words: &str) -> String {
+        command(words, &[("--data", self.data.as_deref())])
+    }
+
+    /// The folder, whether or not it is there.
+    pub(crate) fn folder(&self) -> Result<Data, Failure> {
+        let folder = match &self.data {
+            Some(folder) => std::path::absolute(folder)
+                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?,
+            None => Home::from_env()?.as_ref().join("relay"),
+        };
+        Ok(Data::at(folder))
+    }
+}
+
+/// A command line that is recommended to the operator of a relay: what is to be done, and the files that it is about.
+pub(crate) fn command(words: &str, options: &[(&str, Option<&Path>)]) -> String {
+    let mut line = format!("crosstalk {words}");
+    for (option, path) in options {
+        if let Some(path) = path {
+            line.push_str(&format!(
+                " {option} {}",
+                shell::word(&path.to_string_lossy())
+            ));
+        }
+    }
+    line
+}
+
+/// The data folder of a relay.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    folder: PathBuf,
+}
+
+/// What a relay makes in its folder besides its store.
+#[cfg(unix)]
+const OWN: [&str; 9] = [
+    "blobs",
+    "keys",
+    "relay.toml",
+    "trust.toml",
+    "contacts.toml",
+    "serve.lock",
+    last_start::FILE,
+    "work",
+    "damaged",
+];
+
+/// How much of what a relay says about itself is read.
+const MAX_SAID_BYTES: u64 = 512;
+
+/// How often, and how many times, the folder is asked for again while somebody else has it: commands have it for a moment
+/// to see whether a relay runs.
+const CLAIM_RHYTHM: Duration = Duration::from_millis(20);
+const CLAIM_TRIES: u32 = 10;
+
+/// What says that a relay runs, as long as it does.
+#[derive(Debug)]
+pub(crate) struct Running {
+    file: File,
+}
+
+/// Why a data folder can't be had alone.
+#[derive(Debug)]
+pub(crate) enum NotAlone {
+    /// A relay runs on it; what it says about itself.
+    Running(String),
+    /// The disk says no.
+    Disk(io::Error),
+}
+
+impl Data {
+    /// The one at a place.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where it is, as it is shown.
+    pub(crate) fn shown(&self) -> String {
+        shown_path(&self.folder.to_string_lossy()).into_owned()
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.join("relay.db")
+    }
+
+    /// The folder with the attachments.
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.folder.join("blobs")
+    }
+
+    /// The configuration that counts if no other one is named.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.join("relay.toml")
+    }
+
+    /// A command that is recommended, on this folder: it works from any other one.
+    pub(crate) fn command(&self, words: &str) -> String {
+        command(words, &[("--data", Some(&self.folder))])
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.folder.join("serve.lock")
+    }
+
+    /// Makes the folders, for their owner alone.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        for folder in [self.folder.clone(), self.blobs()] {
+            make_folder(&folder)
+                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
+        }
+        #[cfg(unix)]
+        self.close_off()
+            .map_err(|e| Failure::Io(self.folder.to_string_lossy().into_owned(), e))?;
+        Ok(())
+    }
+
+    /// Takes the rights of others away from a folder that was there before. One that holds anything else is left alone.
+    #[cfg(unix)]
+    fn close_off(&self) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&self.folder)?.permissions().mode();
+        if mode & 0o1077 == 0 || mode & 0o1000 != 0 {
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if !name.starts_with("relay.db") && !OWN.contains(&&*name) {
+                return Ok(());
+            }
+        }
+        std::fs::set_permissions(&self.folder, std::fs::Permissions::from_mode(0o700))
+    }
+
+    /// A failure that says how to begin, if there is no store yet.
+    pub(crate) fn require(&self) -> Result<(), Failure> {
+        match self.store().is_file() {
+            true => Ok(()),
+            false => Err(Failure::Failed(format!(
+                "there is no relay in {}: `{}` makes one, and --data DIR names another folder",
+                self.folder.display(),
+                self.command("serve"),
+            ))),
+        }
+    }
+
+    /// The store, to add to; it is made if there is none.
+    pub(crate) fn open(&self) -> Result<SqliteStore, Failure> {
+        self.make()?;
+        Ok(SqliteStore::open(self.store())?)
+    }
+
+    /// What is configured: the file that is named, else the one of the folder, else what counts without one.
+    pub(crate) fn read_config(
+        &self,
+        named: Option<&Path>,
+    ) -> Result<(Config, Option<PathBuf>), Failure> {
+        let own = self.config();
+        let file = match named {
+            Some(file) => file,
+            None if own.exists() => &own,
+            None => return Ok((Config::default(), None)),
+        };
+        let shown = file.display();
+        let at = |e| Failure::Io(file.to_string_lossy().into_owned(), e);
+        let opened = open_regular(file).map_err(at)?;
+        // Whoever can write it has programs run.
+        require_own(&opened, file).map_err(Failure::Failed)?;
+        let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
+        let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
+        let config = Config::parse(&text).map_err(|fault| {
+            Failure::Refused(
+                ErrorCode::Format,
+                format!("`{shown}`: {}", fault.to_string().trim_end()),
+            )
+        })?;
+        Ok((config, Some(file.to_owned())))
+    }
+
+    /// Whom the relay believes: a trust file of its own.
+    pub(crate) fn trust(&self) -> TrustFile {
+        TrustFile::new(&Home::at(&self.folder))
+    }
+
+    fn keys(&self) -> KeyStore {
+        KeyStore::new(&Home::at(&self.folder))
+    }
+
+    /// The key of the relay under a name; nothing if there is none.
+    pub(crate) fn find_key(&self, name: &str) -> Result<Option<PrivateKey>, Failure> {
+        let keys = self.keys();
+        let stored = match keys.find(name) {
+            Ok(stored) => stored,
+            Err(KeyFileError::NotFound { .. }) => return Ok(None),
+            Err(fault) => return Err(fault.into()),
+        };
+        let key = keys.load(&stored, || {
+            let home = shell::word(&self.folder.to_string_lossy());
+            Err(io::Error::other(format!(
+                "the key of the relay is encrypted: decrypt it with `CROSSTALK_HOME={home} crosstalk key passphrase {name} \
+                 --remove`"
+            )))
+        });
+        Ok(Some(key?))
+    }
+
+    /// The key that a relay of this name starts with. It is made if there is none.
+    pub(crate) fn find_or_make_key(&self, name: &str) -> Result<PrivateKey, Failure> {
+        if let Some(key) = self.find_key(name)? {
+            return Ok(key);
+        }
+        let made = PrivateKey::generate(Algorithm::Ed25519)
+            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+        self.keys().create(name, &made, None, clock::now())?;
+        Ok(made)
+    }
+
+    /// The key that the relay of this folder has signed with. It is never made: with another one, nobody could check what is
+    /// signed.
+    pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
+        self.find_key(name)?.ok_or_else(|| {
+            Failure::Failed(format!(
+                "the key of the relay `{}` is not in {}: nothing can be signed in its name. Put its files back from a backup of \
+                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+                escape(name),
+                self.folder.join("keys").display(),
+                self.command("serve"),
+            ))
+        })
+    }
+
+    /// The name of the relay that this folder belongs to: the one that was started here last, else the one that signed the
+    /// log, else the one of the configuration in the folder.
+    pub(crate) fn relay_name(&self, store: &SqliteStore) -> Result<String, Failure> {
+        if let Some(name) = self.last_start().name {
+            return Ok(name);
+        }
+        let sealed = store.checkpoint()?;
+        let signed = sealed.and_then(|s| Note::parse(&s.note).and_then(|n| n.claim()).ok());
+        match signed {
+            Some(claim) => Ok(claim.origin),
+            None => Ok(self.read_config(None)?.0.name),
+        }
+    }
+
+    /// What the last start of a relay on this folder left.
+    pub(crate) fn last_start(&self) -> LastStart {
+        LastStart::read(&self.folder)
+    }
+
+    /// Notes that a start failed, for `serve --health`. While a relay runs on the folder, its own start is what counts.
+    pub(crate) fn note_failure(&self, failure: FailedStart) {
+        if !self.folder.is_dir() {
+            return;
+        }
+        if let Ok(_alone) = self.claim() {
+            // Where it can't be written, the message of the failure is all there is.
+            let _ = self.last_start().and_failed(failure).write(&self.folder);
+        }
+    }
+
+    /// The public keys of the relay: the one of now, and those before it.
+    pub(crate) fn public_keys(&self) -> Result<Vec<PublicKey>, Failure> {
+        let listing = self.keys().list()?;
+        Ok(listing.keys.iter().map(|k| k.facts.public).collect())
+    }
+
+    /// What the last relay here said about itself; it may have ended since. Nothing is locked, so that a relay that starts
+    /// meanwhile is not kept from it.
+    pub(crate) fn last_said(&self) -> io::Result<Option<String>> {
+        let mut said = String::new();
+        match open_regular(&self.lock()) {
+            Ok(file) => file.take(MAX_SAID_BYTES).read_to_string(&mut said)?,
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
+        Ok(Some(said.trim().to_owned()))
+    }
+
+    /// Whether a relay runs on this folder.
+    pub(crate) fn is_running(&self) -> io::Result<bool> {
+        let file = match open_regular(&self.lock()) {
+            Ok(file) => file,
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(fault) => return Err(fault),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(fault)) => Err(fault),
+        }
+    }
+
+    /// Says that a relay runs here, until what is returned is dropped. One at a time.
+    pub(crate) fn claim(&self) -> Result<Running, NotAlone> {
+        let path = self.lock();
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(NotAlone::Disk)?;
+        let mut locked = file.try_lock();
+        for _ in 1..CLAIM_TRIES {
+            if !matches!(locked, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(CLAIM_RHYTHM);
+            locked = file.try_lock();
+        }
+        match locked {
+            Ok(()) => {
+                // What a relay that was killed said about itself.
+                let _ = file.set_len(0);
+                Ok(Running { file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut said = String::new();
+                // Where it can't be read, nothing is said.
+                let _ = (&file).take(MAX_SAID_BYTES).read_to_string(&mut said);
+                Err(NotAlone::Running(said.trim().to_owned()))
+            }
+            Err(TryLockError::Error(fault)) => Err(NotAlone::Disk(fault)),
+        }
+    }
+}
+
+impl Running {
+    /// Says where it is, for others who try to start a relay here.
+    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+/// Makes a folder for its owner alone.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_relay_at_a_time_and_the_second_hears_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().join("relay"));
+        assert!(data.require().is_err());
+        data.make().unwrap();
+        let mut first = data.claim().unwrap();
+        first.tell("process 7, http://127.0.0.1:1").unwrap();
+        match data.claim() {
+            Err(NotAlone::Running(said)) => assert_eq!(said, "process 7, http://127.0.0.1:1"),
+            other => panic!("{other:?}"),
+        }
+        drop(first);
+        assert!(data.claim().is_ok());
+    }
+
+    #[test]
+    fn a_key_is_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        let first = data.find_or_make_key("relay.example").unwrap();
+        let again = data.find_or_make_key("relay.example").unwrap();
+        assert_eq!(again.public(), first.public());
+        let fault = data.require_key("other.example").unwrap_err().to_string();
+        assert!(fault.contains("other.example"), "{fault}");
+        let other = data.find_or_make_key("other.example").unwrap();
+        assert_ne!(other.public(), first.public());
+        assert_eq!(
+            data.require_key("other.example").unwrap().public(),
+            other.public()
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let keys = std::fs::read_dir(folder.path().join("keys")).unwrap();
+            let private: Vec<_> = keys
+                .flatten()
+                .filter(|e| e.file_name().to_string_lossy().ends_with(".pem"))
+                .collect();
+            assert_eq!(private.len(), 2);
+            for file in private {
+                assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_configuration_that_others_can_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
+        for mode in [0o622, 0o620, 0o666] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(data.config(), mode).unwrap();
+            let fault = data.read_config(None).unwrap_err().to_string();
+            assert!(fault.contains("chmod 600"), "{fault}");
+            assert!(data.read_config(Some(&data.config())).is_err());
+        }
+        let mode = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(data.config(), mode).unwrap();
+        assert!(data.read_config(None).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_was_there_is_closed_off_unless_it_is_shared_with_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().join("relay"));
+        let open = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(data.folder(), mode).unwrap();
+        };
+        let mode = || {
+            std::fs::metadata(data.folder())
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o7777
+        };
+        std::fs::create_dir(data.folder()).unwrap();
+        open(0o755);
+        data.make().unwrap();
+        assert_eq!(mode(), 0o700);
+        open(0o755);
+        std::fs::write(data.store(), "").unwrap();
+        std::fs::write(data.config(), "").unwrap();
+        data.make().unwrap();
+        assert_eq!(mode(), 0o700);
+        open(0o1777);
+        data.make().unwrap();
+        assert_eq!(mode(), 0o1777);
+        open(0o755);
+        std::fs::write(data.folder().join("letter.txt"), "").unwrap();
+        data.make().unwrap();
+        assert_eq!(mode(), 0o755);
+    }
+
+    #[test]
+    fn the_configuration_of_the_folder_counts_if_no_other_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::at(folder.path().to_owned());
+        assert_eq!(data.read_config(None).unwrap().0, Config::default());
+        std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
+        assert_eq!(data.read_config(None).unwrap().0.name, "a.example");
+        let other = folder.path().join("other.toml");
+        std::fs::write(&other, "nam = 3\n").unwrap();
+        let fault = data.read_config(Some(&other)).unwrap_err();
+        assert!(fault.to_string().contains("other.toml"), "{fault}");
+        assert_eq!(fault.exit(), ErrorCode::Format.into());
+    }
+}

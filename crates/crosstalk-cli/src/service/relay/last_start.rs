@@ -1,0 +1,166 @@
+//! What the last start of a relay left in its data folder (`last-start.toml`): the name of the relay, the configuration that
+//! it was given, and why it failed if it did. Commands on the folder go by it while no relay runs.
+
+use crate::{clock, shell};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_relay::file::{open_regular, read_bounded};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The name of the file in the data folder.
+pub(crate) const FILE: &str = "last-start.toml";
+/// The largest file that is read.
+const MAX_BYTES: u64 = 64 * 1024;
+/// How much of a reason is kept.
+const MAX_REASON_CHARS: usize = 4000;
+const TITLE: &str =
+    "# Written by `crosstalk serve`. The relay does not read it; other commands do.\n";
+
+/// The last start of a relay on a data folder.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(default)]
+pub(crate) struct LastStart {
+    /// When a relay started here.
+    pub(crate) started_at: Option<String>,
+    /// The name that it had.
+    pub(crate) name: Option<String>,
+    /// Its configuration, if that is not `relay.toml` in the folder.
+    pub(crate) config: Option<PathBuf>,
+    /// What went wrong after that, or at a start after it.
+    pub(crate) failure: Option<FailedStart>,
+}
+
+/// A start that failed.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct FailedStart {
+    pub(crate) at: String,
+    pub(crate) reason: String,
+    /// The options of that start, which may be others than those of the last one that worked.
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) name: Option<String>,
+}
+
+impl FailedStart {
+    /// One that failed now, for a reason.
+    pub(crate) fn new(reason: &str) -> Self {
+        Self {
+            at: clock::now().to_string(),
+            reason: reason.chars().take(MAX_REASON_CHARS).collect(),
+            config: None,
+            listen: None,
+            name: None,
+        }
+    }
+}
+
+impl LastStart {
+    /// Reads what a data folder says. A folder of an older version says nothing, and so does a file that can't be read.
+    pub(crate) fn read(folder: &Path) -> Self {
+        let read = open_regular(&folder.join(FILE)).and_then(|f| read_bounded(&f, MAX_BYTES));
+        let text = read.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        text.and_then(|text| toml::from_str(&text).ok())
+            .unwrap_or_default()
+    }
+
+    /// A start that worked.
+    pub(crate) fn succeeded(name: &str, config: Option<PathBuf>) -> Self {
+        Self {
+            started_at: Some(clock::now().to_string()),
+            name: Some(name.to_owned()),
+            config,
+            failure: None,
+        }
+    }
+
+    /// What a start with this name and this configuration does otherwise than the last one that worked. `own` is the
+    /// configuration of the data folder, which counts if no other is named.
+    pub(crate) fn difference(
+        &self,
+        name: &str,
+        config: Option<&Path>,
+        own: &Path,
+    ) -> Option<String> {
+        let last = self.name.as_deref()?;
+        let (before, now) = (self.config.as_deref(), config);
+        let is_same = last == name && before.unwrap_or(own) == now.unwrap_or(own);
+        let shown = |config: Option<&Path>| match config {
+            Some(file) => format!("--config {}", escape(&shell::word(&file.to_string_lossy()))),
+            None => "no --config".to_owned(),
+        };
+        (!is_same).then(|| {
+            format!(
+                "The last start used {} and the name {}; this one uses {} and the name {}",
+                shown(before),
+                escape(last),
+                shown(now),
+                escape(name)
+            )
+        })
+    }
+
+    /// The same, and a start after it failed.
+    pub(crate) fn and_failed(self, failure: FailedStart) -> Self {
+        Self {
+            failure: Some(failure),
+            ..self
+        }
+    }
+
+    /// Puts it in the place of what the folder said before.
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".last-start")
+            .tempfile_in(folder)?;
+        file.write_all(TITLE.as_bytes())?;
+        file.write_all(text.as_bytes())?;
+        file.persist(folder.join(FILE)).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_start_keeps_the_name_and_the_next_good_one_forgets_the_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(LastStart::read(folder.path()), LastStart::default());
+        let good = LastStart::succeeded("relay.example", Some("/etc/relay.toml".into()));
+        good.write(folder.path()).unwrap();
+        assert_eq!(LastStart::read(folder.path()), good);
+        let bad = good.clone().and_failed(FailedStart {
+            listen: Some("127.0.0.1:1".parse().unwrap()),
+            ..FailedStart::new("line 1\n\"no\"")
+        });
+        bad.write(folder.path()).unwrap();
+        let read = LastStart::read(folder.path());
+        assert_eq!(read.name.as_deref(), Some("relay.example"));
+        assert_eq!(read, bad);
+        assert_eq!(read.failure.unwrap().reason, "line 1\n\"no\"");
+        std::fs::write(folder.path().join(FILE), "name = 3\n").unwrap();
+        assert_eq!(LastStart::read(folder.path()), LastStart::default());
+    }
+
+    #[test]
+    fn a_start_with_another_configuration_or_name_differs() {
+        let own = Path::new("/data/relay.toml");
+        let etc = Path::new("/etc/relay.toml");
+        let last = LastStart::succeeded("relay.example", Some(etc.into()));
+        assert_eq!(last.difference("relay.example", Some(etc), own), None);
+        let said = last.difference("localhost", None, own).unwrap();
+        assert_eq!(
+            said,
+            "The last start used --config /etc/relay.toml and the name relay.example; this one uses no --config and the name \
+             localhost"
+        );
+        assert!(last.difference("other.example", Some(etc), own).is_some());
+        let plain = LastStart::succeeded("relay.example", None);
+        assert_eq!(plain.difference("relay.example", Some(own), own), None);
+        assert_eq!(LastStart::default().difference("x", Some(etc), own), None);
+    }
+}

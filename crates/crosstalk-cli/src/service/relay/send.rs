@@ -1,0 +1,344 @@
+//! A message on its way out by a relay: which relay, what became of it, and its answer.
+
+use crate::command::paste::{Given, Keeper};
+use crate::console::{Console, DIM, GREEN, YELLOW, styled};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::service::dns::Look;
+use crate::service::relay::error::Trouble;
+use crate::service::relay::hint::Watch;
+use crate::service::relay::outbox::{Due, Outbox};
+use crate::service::relay::remote::{Remote, Through, Waiting};
+use crate::service::relay::submit::{Attached, Handed, upload};
+use crate::service::settings::{Config, base_url};
+use crate::service::workspace::Desk;
+use crate::shell;
+use clap::Args;
+use crosstalk_envelope::json::message_of;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
+use crosstalk_protocol::store::Way;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// How many messages of an inbox are looked at for an answer, and how many at once.
+const PAGES: usize = 10;
+const PAGE: u32 = 100;
+
+/// Whether a message goes by a relay, and by which.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ByRelay {
+    /// Hand it to this relay, whatever the settings say
+    #[arg(long, value_name = "URL", value_parser = base_url, conflicts_with = "no_relay")]
+    relay: Option<String>,
+    /// Hand it to no relay, whatever the settings say
+    #[arg(long)]
+    no_relay: bool,
+    /// The file with the token of the relay
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    token_file: Option<PathBuf>,
+    /// Wait so many seconds for the answer, show it and keep it; needs a relay
+    #[arg(long, value_name = "SECONDS", conflicts_with = "no_relay", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) wait: Option<u64>,
+}
+
+impl ByRelay {
+    /// The relay for a receiver; nothing if the message stays here.
+    pub(crate) fn choose(
+        &self,
+        config: &Config,
+        receiver: &str,
+    ) -> Result<Option<Remote>, Failure> {
+        let configured = config.relay_for(receiver).is_some();
+        if self.no_relay || (self.relay.is_none() && !configured) {
+            return match self.wait {
+                Some(_) => Err(Failure::Usage(format!(
+                    "--wait needs a relay, and none is configured for {receiver}: name one with --relay URL, or `crosstalk \
+                     relay add URL`"
+                ))),
+                None => Ok(None),
+            };
+        }
+        let through = Through::new(self.relay.clone(), self.token_file.clone());
+        through.connect(config, Some(receiver)).map(Some)
+    }
+}
+
+/// A message that is kept here and goes to a relay.
+pub(crate) struct Parcel<'p> {
+    pub(crate) text: &'p str,
+    pub(crate) files: &'p [Attached],
+    /// How many seconds to wait for the answer.
+    pub(crate) wait: Option<u64>,
+}
+
+impl Parcel<'_> {
+    /// Where it was meant to go is kept until it is there.
+    fn hand_over(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+        watch: Option<&mut Watch>,
+    ) -> Result<Handed, Failure> {
+        let document = Document::parse(self.text, Reading::Strict);
+        let id = document.header(CoreHeader::Message).unwrap_or_default();
+        let outbox = Outbox::of(desk);
+        outbox.add(&Due::new(id, remote, self.files))?;
+        upload(remote, self.files)?;
+        let mut handed = Handed::over(remote, self.text);
+        if handed.is_taken {
+            outbox.remove(id)?;
+        }
+        if let Some(seconds) = self.wait
+            && (handed.is_taken || handed.is_unclear())
+        {
+            let mut watch = watch;
+            handed.wait(
+                console,
+                (remote, self.text),
+                seconds,
+                |console| match &mut watch {
+                    Some(watch) => watch.tell(console, &desk.config, remote, id),
+                    None => Ok(()),
+                },
+            )?;
+            if handed.is_taken {
+                outbox.remove(id)?;
+            }
+        }
+        Ok(handed)
+    }
+
+    /// Why a message is not at the relay as far as it is known here, and what to do; `id` is how it is called here.
+    fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
+        let (what, next) = match handed.is_unclear() {
+            true => (
+                "the connection ended before the relay said whether it has the message",
+                format!(
+                    "`crosstalk relay deliver {id}` hands it over again; a relay takes it once"
+                ),
+            ),
+            false if trouble.is_wrong_sender() => (
+                "not handed over",
+                format!(
+                    "write it again with `--from NAME`; `crosstalk forget {id}` erases this one"
+                ),
+            ),
+            false => (
+                "not handed over",
+                format!("`crosstalk relay deliver {id}` hands it over again"),
+            ),
+        };
+        let fault = Failure::from(trouble);
+        let failure = Failure::Failed(format!("{what}: {fault}\nThe message is kept: {next}"));
+        (failure, fault.exit())
+    }
+
+    /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
+    /// message is kept.
+    pub(crate) fn hand(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+        id: &str,
+    ) -> Result<Exit, Failure> {
+        let url = escape(remote.url()).into_owned();
+        if let Some(seconds) = self.wait {
+            let sentence =
+                format!("Handing it to {url}, and waiting {seconds} seconds for the answer …\n");
+            console.talk(&styled(DIM, &sentence))?;
+        }
+        let document = Document::parse(self.text, Reading::Strict);
+        let known = document.header(CoreHeader::Message).unwrap_or(id);
+        let mut watch = Watch::default();
+        let handed = match self.hand_over(console, desk, remote, Some(&mut watch)) {
+            Ok(handed) => handed,
+            Err(fault) => {
+                let failure = Failure::Failed(format!(
+                    "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
+                ));
+                console.failure(&failure)?;
+                return Ok(fault.exit());
+            }
+        };
+        if let Some(answer) = &handed.answer {
+            let (exit, _) = file_answer(console, desk, remote, answer, false)?;
+            return Ok(exit);
+        }
+        if let Some(trouble) = handed.trouble.clone().filter(|_| !handed.is_taken) {
+            let (failure, exit) = Self::not_taken(&handed, trouble, id);
+            console.failure(&failure)?;
+            return Ok(exit);
+        }
+        let me = shell::word(document.sender());
+        let later = format!(
+            "`crosstalk relay deliver {id} --relay {url} --wait 60` waits on.\n`crosstalk inbox --relay {url} --for {me} --take` fetches \
+             the answer later.\n"
+        );
+        match (&handed.trouble, self.wait) {
+            (Some(trouble), _) if trouble.is_temporary() => {
+                console.talk(&format!(
+                    "No answer yet. The relay at {url} has the message, and can't be reached now.\n{later}"
+                ))?;
+                Ok(ErrorCode::Timeout.into())
+            }
+            (Some(trouble), _) => {
+                let fault = Failure::from(trouble.clone());
+                console.failure(&Failure::Failed(format!(
+                    "the relay at {url} has the message, and its answer can't be waited for: {fault}"
+                )))?;
+                Ok(fault.exit())
+            }
+            (None, wait) if handed.is_held => {
+                console.talk(&format!(
+                    "{} to {url}, where it waits for a person to approve it.\n`crosstalk status {id}` says how far it is.\n",
+                    styled(YELLOW, "Handed")
+                ))?;
+                Ok(match wait {
+                    Some(_) => ErrorCode::Timeout.into(),
+                    None => Exit::SUCCESS,
+                })
+            }
+            (None, Some(_)) => {
+                watch.tell(console, &desk.config, remote, known)?;
+                console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
+                Ok(ErrorCode::Timeout.into())
+            }
+            (None, None) => {
+                let receiver = escape(document.receiver());
+                console.talk(&format!(
+                    "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
+                    styled(GREEN, "Handed")
+                ))?;
+                watch.tell(console, &desk.config, remote, known)?;
+                Ok(Exit::SUCCESS)
+            }
+        }
+    }
+
+    /// The same for programs: what became of it, and how it ends.
+    pub(crate) fn hand_quietly(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+    ) -> Result<(Value, Exit), Failure> {
+        let url = remote.url();
+        let told = |exit: Exit, why: String| Some(json!({"exit": exit.code(), "message": why}));
+        let handed = match self.hand_over(console, desk, remote, None) {
+            Ok(handed) => handed,
+            Err(fault) => {
+                let error = told(fault.exit(), fault.to_string());
+                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "parsed_answer": null, "error": error});
+                return Ok((value, fault.exit()));
+            }
+        };
+        let taken = (!handed.is_unclear()).then_some(handed.is_taken);
+        let (error, exit) = match (&handed.answer, &handed.trouble) {
+            (Some(answer), _) => {
+                let (exit, refusal) = file_answer(console, desk, remote, answer, true)?;
+                (refusal.and_then(|why| told(exit, why)), exit)
+            }
+            (None, Some(trouble)) => {
+                let fault = Failure::from(trouble.clone());
+                let exit = match handed.is_taken && trouble.is_temporary() {
+                    true => ErrorCode::Timeout.into(),
+                    false => fault.exit(),
+                };
+                (told(exit, fault.to_string()), exit)
+            }
+            (None, None) if self.wait.is_some() => (None, ErrorCode::Timeout.into()),
+            (None, None) => (None, Exit::SUCCESS),
+        };
+        let parsed = handed.answer.as_deref().map(message_of);
+        let value = json!({
+            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "parsed_answer": parsed, "error": error,
+        });
+        Ok((value, exit))
+    }
+}
+
+/// Keeps an answer here, as one that was pasted is kept, and acknowledges it. How it ends, and why, if it is a refusal.
+fn file_answer(
+    console: &mut Console,
+    desk: &Desk,
+    remote: &Remote,
+    answer: &str,
+    quiet: bool,
+) -> Result<(Exit, Option<String>), Failure> {
+    let document = Document::parse(answer, Reading::Strict);
+    let carried = document.header(CoreHeader::Message);
+    let given = match carried {
+        Some(_) => None,
+        None => entry_of(remote, &document),
+    };
+    let look = Look::default();
+    let mut keeper = Keeper::new(desk, &look, false);
+    keeper.way = Way::Relayed;
+    keeper.quiet = quiet;
+    keeper.given = given.as_ref().and_then(Given::of);
+    let exit = keeper.keep(console, &Input::of_text("answer", answer.to_owned()))?;
+    let id = carried.or(given.as_ref().map(|w| w.id.as_str()));
+    if let Some(id) = id.filter(|_| is_kept(exit)) {
+        // It is here; that the relay shows it once more is the worst that can happen.
+        if let Err(fault) = remote.acknowledge(document.receiver(), id) {
+            console.note(&format!(
+                "the relay was not told that the answer came: {fault}"
+            ))?;
+        }
+    }
+    let refusal = refusal(&document);
+    let ends = refusal.as_ref().map_or(Exit::SUCCESS, |(exit, _)| *exit);
+    Ok((exit.worst(ends), refusal.map(|(_, why)| why)))
+}
+
+/// How it ends if the answer is an ERROR or a NACK, and why.
+fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
+    let envelope = answer.envelope();
+    let word = match envelope.meaning()? {
+        Intent::Error => "ERROR",
+        Intent::Nack => "NACK",
+        _ => return None,
+    };
+    let report = envelope.error();
+    let code = report.as_ref().and_then(|r| r.code);
+    let body = answer.body_text();
+    let reason = report.as_ref().and_then(|r| r.reason);
+    let reason = reason.or(body.lines().next()).unwrap_or_default();
+    let code_text = code.map_or(word, |c| c.as_str());
+    Some((
+        code.map_or(Exit::FAILURE, Exit::from),
+        format!("{} answered {code_text}: {reason}", answer.sender()),
+    ))
+}
+
+/// What the relay has for an answer that carries no id: the entry in the inbox of who asked.
+fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
+    let wanted = answer.digest().ok()?;
+    let mut cursor = None::<String>;
+    for _ in 0..PAGES {
+        let page = remote
+            .inbox(answer.receiver(), cursor.as_deref(), PAGE, 0)
+            .ok()?;
+        if page.messages.is_empty() {
+            return None;
+        }
+        let is_it = |w: &Waiting| {
+            let document = Document::parse(&w.envelope, Reading::Strict);
+            document.digest().is_ok_and(|d| d == wanted)
+        };
+        if let Some(found) = page.messages.into_iter().find(is_it) {
+            return Some(found);
+        }
+        cursor = Some(page.cursor);
+    }
+    None
+}
+
+/// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.
+pub(crate) fn is_kept(exit: Exit) -> bool {
+    exit == Exit::SUCCESS || exit.code() >= crate::exit::FIRST_CONTACT
+}
