@@ -50,9 +50,7 @@ endpoint! {
             content: &[Content::json::<Decision>()],
         }),
         response: Response::ok("What was decided.", &[Content::json::<Approval>()]),
-        errors: &[
-            400, 401, 403, 404, 405, 406, 408, 409, 413, 414, 415, 422, 429, 431, 503,
-        ],
+        own_errors: &[409],
     }
 }
 
@@ -169,26 +167,17 @@ pub struct Verdict<'v> {
 
 impl Client {
     /// What waits for whoever asks to decide, the oldest first.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn approvals(&self, limit: usize) -> Result<Vec<Approval>, ClientError> {
         let target = Target::of(&APPROVALS).query(&LIMIT, limit);
         Ok(self.get::<Approvals>(target).await?.approvals)
     }
 
     /// A message that waits, or what was decided about it.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn approval(&self, id: &str) -> Result<Approval, ClientError> {
         self.get(Target::of(&APPROVAL).segment(id)).await
     }
 
     /// Approves or refuses a message.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn decide(&self, id: &str, verdict: &Verdict<'_>) -> Result<Approval, ClientError> {
         let decision = match verdict.refused {
             None => "approve",

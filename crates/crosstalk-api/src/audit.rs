@@ -1,70 +1,44 @@
 //! The log of a relay: checkpoints, proofs, receipts and entries.
 
 use crate::client::{Client, ClientError, MESSAGE_BYTES, Target, unreadable};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use crate::{Content, Kind, Media, Requirement, Response, Tag};
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{Detail, Hash, Leaf, LogEntry, LogQuery, NoteKey, Receipt};
 use http::header::ACCEPT;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The index of an entry.
-pub static INDEX: Parameter = Parameter::required("index", "The entry.", Kind::count());
-/// The size of the tree.
-pub static SIZE: Parameter = Parameter::query(
-    "size",
-    "How many entries the tree has; those of the latest checkpoint if nothing is said.",
-    Kind::count(),
-);
-/// The size of the older tree.
-pub static OLDER: Parameter = Parameter::required(
-    "from",
-    "How many entries the older checkpoint has.",
-    Kind::count(),
-);
-/// The size of the newer tree.
-pub static NEWER: Parameter = Parameter::query(
-    "to",
-    "How many the newer has; those of the latest if nothing is said.",
-    Kind::count(),
-);
-/// The first entry.
-pub static FROM: Parameter = Parameter::query("from", "From this index on.", Kind::count());
-/// The end of the entries.
-pub static TO: Parameter = Parameter::query(
-    "to",
-    "Up to this index, which is not among them.",
-    Kind::count(),
-);
-/// The kinds of entries.
-pub static KIND: Parameter = word("kind", "Only these kinds, with commas between them.");
-/// The earliest time.
-pub static SINCE: Parameter = word("since", "Not before this time.");
-/// The latest time.
-pub static UNTIL: Parameter = word("until", "Not after this time.");
-/// The message of the entries.
-pub static MESSAGE: Parameter = word("message", "Only of this message.");
-/// The thread of the entries.
-pub static THREAD: Parameter = word("thread", "Only of messages of this thread.");
-/// Whether texts of messages are wanted.
-pub static TEXTS: Parameter = Parameter::query(
-    "texts",
-    "With the texts of messages.",
-    Kind::Flag { default: None },
-);
-/// Whether the last entries are wanted.
-pub static NEWEST: Parameter = Parameter::query(
-    "newest",
-    "The last ones instead of the first ones.",
-    Kind::Flag { default: None },
-);
-
-const fn word(name: &'static str, description: &'static str) -> Parameter {
-    Parameter::query(name, description, Kind::text::<schema::Word>(MAX_ID_CHARS))
+parameters! {
+    /// The entry.
+    INDEX = required "index", Kind::count();
+    /// How many entries the tree has; those of the latest checkpoint if nothing is said.
+    SIZE = query "size", Kind::count();
+    /// How many entries the older checkpoint has.
+    OLDER = required "from", Kind::count();
+    /// How many the newer has; those of the latest if nothing is said.
+    NEWER = query "to", Kind::count();
+    /// From this index on.
+    FROM = query "from", Kind::count();
+    /// Up to this index, which is not among them.
+    TO = query "to", Kind::count();
+    /// Only these kinds, with commas between them.
+    KIND = query "kind", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    /// Not before this time.
+    SINCE = query "since", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    /// Not after this time.
+    UNTIL = query "until", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    /// Only of this message.
+    MESSAGE = query "message", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    /// Only of messages of this thread.
+    THREAD = query "thread", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    /// With the texts of messages.
+    TEXTS = query "texts", Kind::Flag { default: None };
+    /// The last ones instead of the first ones.
+    NEWEST = query "newest", Kind::Flag { default: None };
 }
 
 endpoint! {
@@ -241,27 +215,18 @@ impl Client {
     }
 
     /// The latest checkpoint of the log: a signed note. Nothing of it is checked.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn checkpoint(&self) -> Result<String, ClientError> {
         self.text_of(Target::of(&CHECKPOINT), |t| Some(t.to_owned()))
             .await
     }
 
     /// The key that the relay says it signs checkpoints with.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn log_key(&self) -> Result<NoteKey, ClientError> {
         let read = |text: &str| NoteKey::parse(text.strip_suffix('\n')?).ok();
         self.text_of(Target::of(&LOG_KEY), read).await
     }
 
     /// The proof that an entry is among the first so many.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, ClientError> {
         let target = Target::of(&INCLUSION)
             .query(&INDEX, index)
@@ -270,9 +235,6 @@ impl Client {
     }
 
     /// The proof that the first so many entries are the beginning of more.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, ClientError> {
         let target = Target::of(&CONSISTENCY)
             .query(&OLDER, from)
@@ -281,18 +243,12 @@ impl Client {
     }
 
     /// The receipt of a message.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn receipt(&self, id: &str) -> Result<Receipt, ClientError> {
         let target = Target::of(&RECEIPT).segment(id);
         self.text_of(target, |t| Receipt::parse(t).ok()).await
     }
 
     /// Entries of the log, and how many there are in all.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), ClientError> {
         let kinds: Vec<&str> = asked.kinds.iter().map(|k| k.as_str()).collect();
         let kinds = (!kinds.is_empty()).then(|| kinds.join(","));

@@ -1,9 +1,9 @@
 //! Attachments, which their digests name.
 
 use crate::client::{Client, ClientError, Target, unreadable};
-use crate::endpoint::endpoint;
-use crate::schema;
-use crate::{Content, Media, Parameter, Request, Requirement, Response, Tag};
+use crate::endpoint::{endpoint, parameters};
+use crate::schema::{self, MAX_ID_CHARS};
+use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
 use bytes::Bytes;
 use crosstalk_envelope::meta::Digest;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The digest in a path.
-pub static DIGEST: Parameter =
-    Parameter::segment::<schema::Digest>("digest", "The digest of an attachment.");
+parameters! {
+    /// The digest of an attachment.
+    DIGEST = segment "digest", Kind::text::<schema::Digest>(MAX_ID_CHARS);
+}
 
 endpoint! {
     /// Fetch an attachment
@@ -73,9 +74,6 @@ pub struct Blob {
 
 impl Client {
     /// Hands an attachment in. Its digest.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn put_blob(&self, bytes: Bytes) -> Result<Digest, ClientError> {
         let digest = Digest::of(&bytes);
         let target = Target::of(&PUT_BLOB).segment(&digest.to_string());
@@ -89,9 +87,6 @@ impl Client {
     }
 
     /// Whether an attachment is there.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn has_blob(&self, digest: Digest) -> Result<bool, ClientError> {
         let target = Target::of(&HEAD_BLOB).segment(&digest.to_string());
         match self.run(self.call(target)?).await {
@@ -102,9 +97,6 @@ impl Client {
     }
 
     /// An attachment; what comes is checked against its digest.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn get_blob(&self, digest: Digest, most: u64) -> Result<Bytes, ClientError> {
         let target = Target::of(&GET_BLOB).segment(&digest.to_string());
         let mut call = self.call(target)?;

@@ -1,30 +1,22 @@
 //! Consents on record.
 
 use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{DeliveryStatus, ID};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Parameter, Requirement, Response, Tag};
+use crate::{Content, Kind, Requirement, Response, Tag};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who gave the consents.
-pub static BY: Parameter = Parameter::query(
-    "by",
-    "Only those that this address gave.",
-    Kind::text::<schema::Address>(MAX_TEXT_CHARS),
-);
-/// Whether the consents hold.
-pub static HOLDING: Parameter = Parameter::query(
-    "holding",
-    "Only those that hold now.",
-    Kind::Flag {
-        default: Some(false),
-    },
-);
+parameters! {
+    /// Only those that this address gave.
+    BY = query "by", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    /// Only those that hold now.
+    HOLDING = query "holding", Kind::Flag { default: Some(false) };
+}
 
 endpoint! {
     /// Consents on record
@@ -168,9 +160,6 @@ impl Consent {
 
 impl Client {
     /// Consents on record, the latest first: those that were given by somebody, those that hold.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn consents(
         &self,
         by: Option<&str>,
@@ -185,9 +174,6 @@ impl Client {
     }
 
     /// A consent, the messages under it, and who was told that it was withdrawn.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
         self.get(Target::of(&CONSENT).segment(id)).await
     }

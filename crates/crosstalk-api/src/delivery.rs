@@ -123,18 +123,12 @@ pub struct Requeued {
 
 impl Client {
     /// What waits for a person to carry it.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn courier(&self, limit: usize) -> Result<Vec<Message>, ClientError> {
         let target = Target::of(&COURIER).query(&LIMIT, limit);
         Ok(self.get::<Messages>(target).await?.messages)
     }
 
     /// Says that a person carried a message, or why not.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn carried(
         &self,
         id: &str,
@@ -155,18 +149,12 @@ impl Client {
     }
 
     /// Deliveries that were given up, the latest first.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn dead(&self, limit: usize) -> Result<Vec<Letter>, ClientError> {
         let target = Target::of(&DEAD).query(&LIMIT, limit);
         Ok(self.get::<DeadLetters>(target).await?.letters)
     }
 
     /// Has the deliveries of a message tried again. How many.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn requeue(&self, id: &str) -> Result<u64, ClientError> {
         let target = Target::of(&REQUEUE).segment(id);
         let done: Requeued = self.put(target, &json!({})).await?;

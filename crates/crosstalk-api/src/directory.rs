@@ -1,9 +1,9 @@
 //! Names and where they lead, agents and what they can do.
 
 use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Parameter, Request, Requirement, Response, Tag};
+use crate::{Content, Kind, Request, Requirement, Response, Tag};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,10 @@ pub const MAX_CAPABILITIES: usize = 64;
 /// How many characters a capability may have.
 pub const MAX_CAPABILITY_CHARS: usize = 200;
 
-/// The name to resolve.
-pub static NAME: Parameter = Parameter::required(
-    "name",
-    "The name.",
-    Kind::text::<schema::Text>(MAX_TEXT_CHARS),
-);
+parameters! {
+    /// The name.
+    NAME = required "name", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
+}
 
 endpoint! {
     /// Where a name leads
@@ -102,26 +100,17 @@ pub struct Agents {
 
 impl Client {
     /// Where a name leads.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn resolve(&self, name: &str) -> Result<Resolved, ClientError> {
         self.get(Target::of(&RESOLVE).query(&NAME, name)).await
     }
 
     /// Agents and what they can do.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, ClientError> {
         Ok(self.get::<Agents>(Target::of(&AGENTS)).await?.agents)
     }
 
     /// Says which of the capabilities that the operator assigned to an agent it offers; the answer has those that it
     /// has then.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn declare(&self, agent: &AgentInfo) -> Result<AgentInfo, ClientError> {
         self.put(Target::of(&DECLARE), agent).await
     }

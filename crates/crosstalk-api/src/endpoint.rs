@@ -26,6 +26,8 @@ pub struct Endpoint {
     pub response: Response,
     /// The statuses of requests that fail.
     pub errors: &'static [u16],
+    /// More of them, which only this endpoint has.
+    pub own_errors: &'static [u16],
 }
 
 /// The names of the endpoints, by which a server finds the function that answers.
@@ -233,7 +235,7 @@ pub struct Content {
 }
 
 /// The statuses that every endpoint of messages may have.
-pub(crate) const ERRORS: &[u16] = &[
+const ERRORS: &[u16] = &[
     400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 422, 429, 431, 503,
 ];
 
@@ -250,6 +252,7 @@ impl Endpoint {
         request: None,
         response: Response::ok("", &[]),
         errors: ERRORS,
+        own_errors: &[],
     };
 
     /// What it does, in a line.
@@ -266,6 +269,13 @@ impl Endpoint {
             .map(|l| l.trim())
             .collect();
         more.join(" ")
+    }
+
+    /// The statuses of requests that fail, in order.
+    pub fn error_statuses(&self) -> Vec<u16> {
+        let mut all = [self.errors, self.own_errors].concat();
+        all.sort_unstable();
+        all
     }
 
     /// The name of the segment in its path, if there is one.
@@ -345,44 +355,26 @@ impl Parameter {
     }
 
     /// A parameter in the query that a request must have.
-    pub(crate) const fn required(
-        name: &'static str,
-        description: &'static str,
-        kind: Kind,
-    ) -> Self {
+    pub(crate) const fn required(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
             is_required: true,
-            ..Self::query(name, description, kind)
+            ..Self::query(name, about, kind)
         }
     }
 
     /// The segment in a path.
-    pub(crate) const fn segment<T: JsonSchema>(
-        name: &'static str,
-        description: &'static str,
-    ) -> Self {
+    pub(crate) const fn segment(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
             place: Place::Path,
-            ..Self::required(
-                name,
-                description,
-                Kind::text::<T>(crate::schema::MAX_ID_CHARS),
-            )
+            ..Self::required(name, about, kind)
         }
     }
 
     /// A header.
-    pub(crate) const fn header<T: JsonSchema>(
-        name: &'static str,
-        description: &'static str,
-    ) -> Self {
+    pub(crate) const fn header(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
             place: Place::Header,
-            ..Self::query(
-                name,
-                description,
-                Kind::text::<T>(crate::schema::MAX_ID_CHARS),
-            )
+            ..Self::query(name, about, kind)
         }
     }
 }
@@ -396,13 +388,14 @@ impl Kind {
         }
     }
 
+    /// A number within bounds, and the one that counts if there is none.
+    pub(crate) const fn number(min: u64, max: u64, default: Option<u64>) -> Self {
+        Self::Number { min, max, default }
+    }
+
     /// A count or an index.
     pub(crate) const fn count() -> Self {
-        Self::Number {
-            min: 0,
-            max: u64::MAX,
-            default: None,
-        }
+        Self::number(0, u64::MAX, None)
     }
 }
 
@@ -457,4 +450,13 @@ macro_rules! endpoint {
     };
 }
 
-pub(crate) use endpoint;
+/// Defines parameters. Their doc comments are their descriptions in the OpenAPI document, too.
+macro_rules! parameters {
+    ($($(#[doc = $doc:literal])+ $name:ident = $place:ident $wire:literal, $kind:expr;)+) => {$(
+        $(#[doc = $doc])+
+        pub static $name: $crate::Parameter =
+            $crate::Parameter::$place($wire, concat!($($doc),+), $kind);
+    )+};
+}
+
+pub(crate) use {endpoint, parameters};

@@ -1,10 +1,10 @@
 //! The inbox of an address: reading it, and saying how far its messages are.
 
 use crate::client::{Client, ClientError, Stream, Target};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::message::Message;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
-use crate::{Content, Kind, Media, Parameter, Request, Requirement, Response, Tag};
+use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -13,43 +13,18 @@ use std::time::Duration;
 /// How many messages one request acknowledges at most.
 pub const MAX_ACK_IDS: usize = 500;
 
-/// The address that an inbox belongs to.
-pub static FOR: Parameter = Parameter::required(
-    "for",
-    "Whose inbox.",
-    Kind::text::<schema::Address>(MAX_TEXT_CHARS),
-);
-/// The cursor to go on from.
-pub static AFTER: Parameter = Parameter::query(
-    "after",
-    "Only what comes after this cursor.",
-    Kind::text::<schema::Cursor>(MAX_ID_CHARS),
-);
-/// How many entries a listing has at most.
-pub static LIMIT: Parameter = Parameter::query(
-    "limit",
-    "How many at most.",
-    Kind::Number {
-        min: 1,
-        max: 500,
-        default: Some(100),
-    },
-);
-/// How many seconds to wait for a message.
-pub static WAIT: Parameter = Parameter::query(
-    "wait",
-    "For how many seconds to wait until there is something.",
-    Kind::Number {
-        min: 0,
-        max: 60,
-        default: Some(0),
-    },
-);
-/// The last event of a stream that broke off.
-pub static LAST_EVENT_ID: Parameter = Parameter::header::<schema::LastEventId>(
-    "Last-Event-ID",
-    "Of a stream: the id of the last event that came; counts as `after`.",
-);
+parameters! {
+    /// Whose inbox.
+    FOR = required "for", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    /// Only what comes after this cursor.
+    AFTER = query "after", Kind::text::<schema::Cursor>(MAX_ID_CHARS);
+    /// How many at most.
+    LIMIT = query "limit", Kind::number(1, 500, Some(100));
+    /// For how many seconds to wait until there is something.
+    WAIT = query "wait", Kind::number(0, 60, Some(0));
+    /// Of a stream: the id of the last event that came; counts as `after`.
+    LAST_EVENT_ID = header "Last-Event-ID", Kind::text::<schema::LastEventId>(MAX_ID_CHARS);
+}
 
 endpoint! {
     /// What an address got
@@ -149,9 +124,6 @@ pub struct Acked {
 
 impl Client {
     /// What an address has got and not acknowledged, after a cursor; if nothing, waits so long.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn inbox(
         &self,
         address: &str,
@@ -170,9 +142,6 @@ impl Client {
     }
 
     /// The messages of an address as they come.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn stream(&self, address: &str, after: Option<&str>) -> Result<Stream, ClientError> {
         let target = Target::of(&INBOX)
             .query(&FOR, address)
@@ -181,18 +150,12 @@ impl Client {
     }
 
     /// Acknowledges messages of an address: they are done.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn acknowledge(&self, address: &str, ids: &[&str]) -> Result<Acked, ClientError> {
         self.mark(address, ids, "acknowledged").await
     }
 
     /// Says how far messages of an address are: `read` or `acknowledged`; or that the program that answers them failed, and is
     /// tried again (`retrying`) or not (`failed`).
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn mark(
         &self,
         address: &str,

@@ -1,22 +1,19 @@
 //! A message by its id, how far its deliveries are, and messages by their words.
 
 use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::inbox::LIMIT;
-use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS};
+use crate::{Content, Kind, Media, Requirement, Response, Tag};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The id in a path.
-pub static ID: Parameter =
-    Parameter::segment::<schema::Id>("id", "The id of a message or a thread.");
-/// The words to search for.
-pub static WORDS: Parameter = Parameter::required(
-    "q",
-    "Words that all have to be there.",
-    Kind::text::<schema::Text>(MAX_TEXT_CHARS),
-);
+parameters! {
+    /// The id of a message or a thread.
+    ID = segment "id", Kind::text::<schema::Id>(MAX_ID_CHARS);
+    /// Words that all have to be there.
+    WORDS = required "q", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
+}
 
 endpoint! {
     /// A message
@@ -167,25 +164,16 @@ pub struct DeliveryStatus {
 
 impl Client {
     /// How far the deliveries of a message are.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn status(&self, id: &str) -> Result<Status, ClientError> {
         self.get(Target::of(&STATUS).segment(id)).await
     }
 
     /// A message, as it leaves the relay.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn message(&self, id: &str) -> Result<Message, ClientError> {
         self.get(Target::of(&MESSAGE).segment(id)).await
     }
 
     /// Messages with these words.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<Message>, ClientError> {
         let target = Target::of(&SEARCH)
             .query(&WORDS, words)

@@ -126,7 +126,7 @@ impl Document {
         let mut responses = Map::new();
         let status = endpoint.response.status.to_string();
         responses.insert(status, self.response(endpoint));
-        for status in endpoint.errors {
+        for status in endpoint.error_statuses() {
             let reference = format!("#/components/responses/{status}");
             responses.insert(status.to_string(), json!({ "$ref": reference }));
         }
@@ -157,7 +157,7 @@ impl Document {
                 Place::Header => "header",
             },
             "required": parameter.is_required,
-            "description": parameter.description,
+            "description": parameter.description.trim(),
             "schema": self.values(&parameter.kind),
         })
     }

@@ -55,7 +55,8 @@ endpoint! {
         requirement: Requirement::Monitor,
         tag: Tag::Operations,
         response: Response::ok("The numbers.", &[Content::of::<String>(Media::Metrics)]),
-        errors: &[401, 403, 405, 408, 414, 429, 431, 503],
+        errors: PROBE_ERRORS,
+        own_errors: &[401],
     }
 }
 

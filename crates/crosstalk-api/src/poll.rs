@@ -196,17 +196,11 @@ impl JsonSchema for Collation {
 
 impl Client {
     /// How a poll stands: a collation of the form `crosstalk.poll/1`, with its state.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn poll(&self, id: &str) -> Result<Value, ClientError> {
         self.get(Target::of(&POLL).segment(id)).await
     }
 
     /// Closes a poll now. Its result.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn close_poll(&self, id: &str) -> Result<Value, ClientError> {
         self.put(Target::of(&CLOSE_POLL).segment(id), &json!({}))
             .await

@@ -1,9 +1,9 @@
 //! Handing messages in.
 
 use crate::client::{Client, ClientError, Sent, Target, unreadable};
-use crate::endpoint::endpoint;
-use crate::schema::{self, kinds};
-use crate::{Content, Media, Parameter, Request, Requirement, Response, Tag};
+use crate::endpoint::{endpoint, parameters};
+use crate::schema::{self, MAX_ID_CHARS, kinds};
+use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
 use bytes::Bytes;
 use crosstalk_envelope::json::Message;
 use crosstalk_envelope::{Reading, scan};
@@ -15,11 +15,10 @@ use std::time::Duration;
 /// The name and version of the JSON form of an accepted message.
 pub const RECEIVE_SCHEMA: &str = "crosstalk.receive/1";
 
-/// The header that asks for the recipient's answer.
-pub static PREFER: Parameter = Parameter::header::<schema::Prefer>(
-    "Prefer",
-    "`wait=N` holds the answer for the RESPOND, for 1 to 60 seconds, if the credential may read for the sender.",
-);
+parameters! {
+    /// `wait=N` holds the answer for the RESPOND, for 1 to 60 seconds, if the credential may read for the sender.
+    PREFER = header "Prefer", Kind::text::<schema::Prefer>(MAX_ID_CHARS);
+}
 
 endpoint! {
     /// Hand in an envelope as text or JSON, or a batch
@@ -48,9 +47,7 @@ endpoint! {
                 ],
             )
         },
-        errors: &[
-            400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 422, 429, 431, 502, 503, 504,
-        ],
+        own_errors: &[502, 504],
     }
 }
 
@@ -132,17 +129,11 @@ kinds! {
 
 impl Client {
     /// Sends an envelope. The ACK of the relay, or what the recipient answered at once.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn send(&self, text: &str) -> Result<Sent, ClientError> {
         self.ask(text, Duration::ZERO).await
     }
 
     /// Sends an envelope and waits for the answer to it, at most 60 seconds. The answer, else the ACK of the relay.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn ask(&self, text: &str, wait: Duration) -> Result<Sent, ClientError> {
         let mut call = self
             .call(Target::of(&RECEIVE))?
@@ -165,9 +156,6 @@ impl Client {
     }
 
     /// Sends several envelopes in one request. One answer for each, in their order: an ACK, or an ERROR.
-    ///
-    /// # Errors
-    /// Why the relay rejects the request as a whole, or can't be reached.
     pub async fn send_batch(&self, texts: &[&str]) -> Result<Vec<String>, ClientError> {
         let batch = Media::Batch.name();
         let mut call = self

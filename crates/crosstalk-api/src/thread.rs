@@ -1,11 +1,11 @@
 //! Threads: a list of them, and one as a tree, as a file, or for people.
 
 use crate::client::{Client, ClientError, Target, unreadable};
-use crate::endpoint::endpoint;
+use crate::endpoint::{endpoint, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{ID, Message};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Parameter, Requirement, Response, Tag};
+use crate::{Content, Kind, Media, Requirement, Response, Tag};
 use crosstalk_envelope::limit;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
@@ -14,28 +14,14 @@ use serde::{Deserialize, Serialize};
 /// The largest thread: as much as this program reads as one file (ENV-063).
 const MAX_THREAD_BYTES: u64 = limit::PASTE_BYTES as u64;
 
-/// A party of the threads.
-pub static WITH: Parameter = Parameter::query(
-    "with",
-    "Only those that this address is a party of.",
-    Kind::text::<schema::Address>(MAX_TEXT_CHARS),
-);
-/// Whether the threads are open.
-pub static OPEN: Parameter = Parameter::query(
-    "open",
-    "Only those that are open, or only those that are not.",
-    Kind::Flag { default: None },
-);
-/// How many threads to leave out first.
-pub static SKIP: Parameter = Parameter::query(
-    "skip",
-    "How many to leave out first.",
-    Kind::Number {
-        min: 0,
-        max: 1_000_000_000,
-        default: Some(0),
-    },
-);
+parameters! {
+    /// Only those that this address is a party of.
+    WITH = query "with", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    /// Only those that are open, or only those that are not.
+    OPEN = query "open", Kind::Flag { default: None };
+    /// How many to leave out first.
+    SKIP = query "skip", Kind::number(0, 1_000_000_000, Some(0));
+}
 
 endpoint! {
     /// Conversations
@@ -121,9 +107,6 @@ pub struct ThreadTree {
 
 impl Client {
     /// Conversations, the latest first; only those with a party, only open ones.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn threads(
         &self,
         with: Option<&str>,
@@ -140,9 +123,6 @@ impl Client {
     }
 
     /// A conversation as a tree.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn thread(&self, id: &str) -> Result<ThreadTree, ClientError> {
         let mut call = self.call(Target::of(&THREAD).segment(id))?;
         call.most = MAX_THREAD_BYTES;
@@ -150,9 +130,6 @@ impl Client {
     }
 
     /// A conversation as a file of envelopes.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn export(&self, id: &str) -> Result<String, ClientError> {
         let mut call = self.call(Target::of(&THREAD).segment(id))?;
         call.most = MAX_THREAD_BYTES;

@@ -1,9 +1,9 @@
 //! Tokens: the operator makes, lists and revokes them.
 
 use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
-use crate::schema::{self, require};
-use crate::{Content, Media, Parameter, Request, Requirement, Response, Tag};
+use crate::endpoint::{endpoint, parameters};
+use crate::schema::{self, MAX_ID_CHARS, require};
+use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
 use http::header::ACCEPT;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,10 @@ use std::borrow::Cow;
 /// How many addresses a token may have.
 pub const MAX_TOKEN_ADDRESSES: usize = 64;
 
-/// The name in a path.
-pub static TOKEN_NAME: Parameter =
-    Parameter::segment::<schema::Name>("name", "The name of a token.");
+parameters! {
+    /// The name of a token.
+    TOKEN_NAME = segment "name", Kind::text::<schema::Name>(MAX_ID_CHARS);
+}
 
 endpoint! {
     /// The tokens
@@ -141,25 +142,16 @@ pub struct Tokens {
 
 impl Client {
     /// All tokens, without their secrets.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
         Ok(self.get::<Tokens>(Target::of(&TOKENS)).await?.tokens)
     }
 
     /// Makes a token. Its secret is in the answer.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn add_token(&self, token: &NewToken) -> Result<Token, ClientError> {
         self.put(Target::of(&MAKE_TOKEN), token).await
     }
 
     /// Revokes a token.
-    ///
-    /// # Errors
-    /// Why the relay rejects it or can't be reached.
     pub async fn revoke_token(&self, name: &str) -> Result<(), ClientError> {
         let call = self.call(Target::of(&END_TOKEN).segment(name))?;
         self.run(call.header(ACCEPT, Media::Json.name())?)
