@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
 use crate::service::workspace::{self, Desk, LAST};
+use crate::shell;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::Intent;
@@ -45,6 +46,7 @@ impl Reply {
         if let Some(text) = self.id.take_if(|id| is_the_text(&store, id, &self.content)) {
             self.content.set_text(text);
         }
+        self.require_known(&store)?;
         let is_named = self
             .id
             .as_deref()
@@ -66,6 +68,27 @@ impl Reply {
         }
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
+    }
+}
+
+impl Reply {
+    /// What is the only argument, and neither a message nor surely a text, may be a text all the same.
+    fn require_known(&self, store: &SqliteStore) -> Result<(), Failure> {
+        let Some(id) = self
+            .id
+            .as_deref()
+            .filter(|id| !id.eq_ignore_ascii_case(LAST))
+        else {
+            return Ok(());
+        };
+        match store.find(id)? {
+            Found::Nothing if !self.content.has_text() => Err(Failure::Failed(format!(
+                "no message and no thread here begins with `{id}`: `crosstalk inbox` lists those that wait; if it is your \
+                 answer, `crosstalk reply last {}` sends it",
+                shell::word(id)
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

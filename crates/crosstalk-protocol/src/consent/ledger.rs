@@ -462,7 +462,7 @@ fn stays_with_recipients(grant: &Grant, party: &Party<'_>) -> Result<(), Refusal
             shown(&grant.id),
             shown(to)
         ),
-        "ask the granter to grant it to them, or transfer it with approval (`crosstalk handoff --approve-transfer`)",
+        "ask the granter to grant it to them, or transfer it with approval (`crosstalk handoff MESSAGE --to NAME --approve-transfer`)",
     ))
 }
 

@@ -76,7 +76,11 @@ impl Reach {
         while let Ok((id, deliveries)) =
             told.recv_timeout(until.saturating_duration_since(Instant::now()))
         {
-            all.insert(id, Self::AtRelay(deliveries));
+            match deliveries {
+                Some(deliveries) => all.insert(id, Self::AtRelay(deliveries)),
+                // It was carried by hand.
+                None => all.remove(&id),
+            };
         }
         all
     }
@@ -144,17 +148,19 @@ fn begin(
     desk: &Desk,
     url: &str,
     ids: Vec<String>,
-    tell: mpsc::Sender<(String, Vec<Delivered>)>,
+    tell: mpsc::Sender<(String, Option<Vec<Delivered>>)>,
 ) -> Result<(), Failure> {
     let through = Through::new(Some(url.to_owned()), None);
     let remote: Remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
     let ask = move || {
         for id in ids.into_iter().take(ASKED) {
-            let Ok(status) = remote.status(&id) else {
-                continue;
+            let deliveries = match remote.status(&id) {
+                Ok(status) => Some(status.deliveries),
+                Err(trouble) if trouble.is_unknown() => None,
+                Err(_) => continue,
             };
             // Nobody listens any more if the time is over.
-            if tell.send((id, status.deliveries)).is_err() {
+            if tell.send((id, deliveries)).is_err() {
                 return;
             }
         }

@@ -52,6 +52,13 @@ fn a_consent_is_granted_listed_shown_and_withdrawn_at_a_relay() {
         (&"health-2026".into(), &ANN.into(), &"pinned".into())
     );
     assert_ne!(all[0]["expires"], Value::Null);
+    // Its data folder says the same, without the network.
+    let data = ann.home.path("relay");
+    let data = ["--data", data.to_str().unwrap()];
+    let listed = ann.does(&[&["consent", "list"], &data[..]].concat());
+    assert!(listed.out.contains("health-2026"), "{}", listed.out);
+    let shown = ann.does(&[&["consent", "show", "health-2026"], &data[..]].concat());
+    assert!(shown.out.contains(ANN), "{}", shown.out);
 
     let send = ["send", BOT, "--sign", "--scope", "medical", "--consent"];
     let under = ["explicit_yes", "--consent-id", "health-2026"];
