@@ -69,7 +69,7 @@ endpoint! {
     ///
     /// AUD-021. The key that checkpoints are signed with, as name+hash+key.
     LOG_KEY: LogKey = Get "/crosstalk/audit/key" {
-        requirement: Requirement::Known,
+        requirement: Requirement::Named,
         tag: Tag::Audit,
         response: Response::ok("The key.", &[Content::of::<String>(Media::Text)]),
     }

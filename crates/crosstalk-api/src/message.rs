@@ -154,6 +154,10 @@ pub struct DeliveryStatus {
     /// When it is tried next.
     #[schemars(with = "Option<schema::Time>")]
     pub next_at: Option<String>,
+    /// Since when an attempt runs, if one does.
+    #[serde(default)]
+    #[schemars(with = "Option<schema::Time>")]
+    pub running_since: Option<String>,
     /// Whether it waits in an inbox that nobody has ever read.
     #[serde(default)]
     pub never_read: bool,

@@ -85,7 +85,10 @@ endpoint! {
     HOME: Home = Get "/" {
         requirement: Requirement::Named,
         tag: Tag::Operations,
-        response: Response::ok("The page.", &[Content::of::<String>(Media::Html)]),
+        response: Response::ok(
+            "The page.",
+            &[Content::of::<String>(Media::Html), Content::of::<String>(Media::Text)],
+        ),
         errors: PROBE_ERRORS,
     }
 }

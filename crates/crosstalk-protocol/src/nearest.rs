@@ -1,12 +1,36 @@
 //! What somebody may have meant who mistyped a word or an address.
 
 use crate::store::is_same_party;
-use crosstalk_envelope::Address;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Address, Intent, IntentField};
 
 /// How many characters of each text are compared.
 const MAX_CHARS: usize = 200;
 /// How far an address may be from the one that was meant.
 const MAX_DISTANCE: usize = 2;
+
+/// What to tell a sender whose intent is not registered: such a message is kept, and nobody waits for an answer to it.
+///
+/// ```
+/// use crosstalk_protocol::intent_hint;
+/// assert!(intent_hint("request").unwrap().ends_with("did you mean REQUEST?"));
+/// assert!(intent_hint("REQEUST").unwrap().ends_with("did you mean REQUEST?"));
+/// assert!(intent_hint("X-ACME-NOTE").is_some() && intent_hint("REQUEST").is_none());
+/// ```
+pub fn intent_hint(written: &str) -> Option<String> {
+    if IntentField::parse(written).meaning.is_some() {
+        return None;
+    }
+    let upper = written.to_uppercase();
+    let known = Intent::ALL.iter().map(|i| i.as_str());
+    let near = known.map(|word| (edit_distance(&upper, word), word)).min();
+    let near = near.filter(|(distance, _)| *distance <= MAX_DISTANCE);
+    let meant = near.map_or(String::new(), |(_, word)| format!("; did you mean {word}?"));
+    let shown: String = escape(written).chars().take(MAX_CHARS).collect();
+    Some(format!(
+        "the intent {shown} is not registered, and no answer is expected{meant}"
+    ))
+}
 
 /// How many characters have to be added, taken out, exchanged or swapped with the next one, to get from one text to
 /// another. Only the beginnings of long texts are compared.

@@ -32,8 +32,8 @@ pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use crosstalk_envelope::registry::Priority;
 pub use delivery::{
-    Attempt, Backoff, Delivery, Handler, Quarantined, Recipient, State, program_failure,
-    public_reason,
+    Attempt, Backoff, Delivery, Handler, INTERRUPTED, Quarantined, Recipient, State,
+    program_failure, public_reason, undelivered_help,
 };
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};

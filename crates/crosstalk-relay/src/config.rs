@@ -209,6 +209,24 @@ impl Default for RetentionDays {
     }
 }
 
+impl Config {
+    /// Every file and folder that it names.
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let tls = self.tls.iter_mut();
+        let tls = tls.flat_map(|tls| [&mut tls.certificate, &mut tls.key]);
+        let routes = self.routes.iter_mut().flat_map(|route| {
+            let paths = [
+                &mut route.token_file,
+                &mut route.folder,
+                &mut route.directory,
+            ];
+            paths.into_iter().flatten()
+        });
+        let watches = self.watches.iter_mut().map(|watch| &mut watch.folder);
+        tls.chain(routes).chain(watches)
+    }
+}
+
 /// What is demanded of consent, besides what always holds.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]

@@ -27,6 +27,7 @@ use crate::config::{Config, Reload};
 use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
+    /// What only this relay knows: it stays the same from start to start where the relay has a key.
+    secret: Digest,
     clock: Clock,
     command: CommandLine,
     metrics: Metrics,
@@ -102,6 +105,8 @@ pub(crate) struct Shared {
     lanes: Mutex<Lanes>,
     /// Refusals that are not in the log yet.
     refusals: Refusals,
+    /// Rejections that have a line in the log of the program.
+    logged: Refusals,
     /// Something was filed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
@@ -164,6 +169,19 @@ impl Shared {
     }
 }
 
+/// What only a relay knows. Its key signs nothing else that begins like this, and the signature is not shown to anyone.
+fn secret_of(key: Option<&PrivateKey>) -> Digest {
+    match key {
+        Some(key) => Digest::of(&key.sign(b"crosstalk ids of answers\n")),
+        None => {
+            let mut random = [0; 32];
+            // Without random numbers the ids can be guessed, and stay unique.
+            let _ = getrandom::fill(&mut random);
+            Digest(random)
+        }
+    }
+}
+
 /// What a relay goes by: its configuration, with the agents and tokens of the store and the keys that it believes.
 fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Rules, StoreError> {
     let mut rules = config.rules();
@@ -196,6 +214,7 @@ impl Relay {
             believed: Arc::new(believed),
             verifier: Verifier::default(),
             resolver: setup.resolver,
+            secret: secret_of(setup.key.as_ref()),
             key: setup.key,
             clock: setup.clock,
             command: setup.command,
@@ -208,6 +227,7 @@ impl Relay {
             inboxes: ReadInboxes::default(),
             lanes: Mutex::new(lanes),
             refusals: Refusals::default(),
+            logged: Refusals::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
@@ -290,6 +310,16 @@ impl Relay {
     pub(crate) fn next_attempt(&self, id: &str, delivery: &Delivery) -> Option<Timestamp> {
         let lane = lane::name(&self.config(), &delivery.to, delivery.by);
         self.lanes().next_attempt(&lane, id, delivery)
+    }
+
+    /// Since when an attempt to deliver runs, if one does.
+    pub(crate) fn running_since(&self, id: &str, to: &str) -> Option<Timestamp> {
+        self.lanes().running_since(id, to)
+    }
+
+    /// A text under a secret of this relay: nobody else can compute a digest of it.
+    pub(crate) fn keyed(&self, text: &str) -> String {
+        format!("{}\n{text}", self.shared.secret)
     }
 
     /// What was counted.

@@ -22,7 +22,7 @@ pub(crate) mod report;
 mod run;
 mod watch;
 
-pub use missing::{Missing, missing};
+pub use missing::{Missing, can_run, missing};
 pub use reply::Reply;
 
 use crate::config::RouteEntry;

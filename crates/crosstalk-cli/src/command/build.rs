@@ -7,7 +7,8 @@ use crate::input::Input;
 use clap::Args;
 use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{ErrorCode, fence, json};
+use crosstalk_envelope::{Document, ErrorCode, Reading, fence, json};
+use crosstalk_protocol::intent_hint;
 use std::path::PathBuf;
 
 /// Write envelopes from JSON
@@ -55,8 +56,14 @@ impl Build {
         let mut exit = Exit::SUCCESS;
         for (number, builder) in (1..).zip(&builders) {
             match builder.build() {
-                Ok(text) if self.fence => envelopes.push(fence(&text)),
-                Ok(text) => envelopes.push(text),
+                Ok(text) => {
+                    let document = Document::parse(&text, Reading::Strict);
+                    let intent = document.envelope().intent;
+                    if let Some(hint) = intent.and_then(|i| intent_hint(i.written)) {
+                        console.warning(&format!("{name}: message {number}: {hint}"))?;
+                    }
+                    envelopes.push(if self.fence { fence(&text) } else { text });
+                }
                 Err(fault) => {
                     exit = exit.worst(Exit::of(&fault.diagnostics));
                     for finding in fault.diagnostics.iter().filter(|d| d.is_error()) {

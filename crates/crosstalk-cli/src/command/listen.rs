@@ -93,13 +93,13 @@ pub(super) enum Given {
 
 impl Listen {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let program = Program::new(&self.exec, self.input, Duration::from_secs(self.timeout))?;
         let desk = Desk::open(console)?;
         let typed: Vec<String> = self.address.iter().cloned().collect();
         let mut whose = addresses(&desk, &typed)?;
         whose.truncate(1);
         let address = whose.pop().unwrap_or_default();
         let remote = self.through.connect(&desk.config, Some(&address))?;
-        let program = Program::new(&self.exec, self.input, Duration::from_secs(self.timeout));
         let sentence = format!(
             "Listening for {} at {}; Ctrl-C ends it.\n",
             view::line(&address),

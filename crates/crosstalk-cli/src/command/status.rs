@@ -133,6 +133,13 @@ fn shown(delivery: &Delivered) -> String {
         "\n  {}\n",
         styled(DIM, &view::line(&times.join(", ")))
     ));
+    if let Some(since) = &delivery.running_since {
+        let what = match delivery.by.as_str() {
+            "exec" => "the program is running",
+            _ => "an attempt is under way",
+        };
+        out.push_str(&format!("  {what} since {}\n", view::line(since)));
+    }
     if let Some(reason) = &delivery.reason {
         out.push_str(&format!("  {}\n", wrap(&view::line(reason), 2, 2)));
     }

@@ -125,7 +125,8 @@ pub(super) fn delivery() -> Value {
     object(json!({
         "to": text(), "by": text(), "state": states(), "attempts": number(), "queued_at": text(),
         "delivered_at": maybe(), "read_at": maybe(), "acknowledged_at": maybe(), "failed_at": maybe(),
-        "reason": maybe(), "next_at": maybe(), "never_read": {"type": "boolean"}, "did_you_mean": maybe(),
+        "reason": maybe(), "next_at": maybe(), "running_since": maybe(), "never_read": {"type": "boolean"},
+        "did_you_mean": maybe(),
     }))
 }
 

@@ -20,6 +20,7 @@ use crosstalk_envelope::meta::{Consent, ConsentKind};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, is_thanks, session_text};
 use crosstalk_protocol::consent::{LedgerStore as _, Pii, scopes};
+use crosstalk_protocol::intent_hint;
 use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::redact::{self, Rules};
 use crosstalk_protocol::relay::Priority;
@@ -239,7 +240,13 @@ impl Content {
         let (text, draft) = self.body(console, config, answered)?;
         let (text, redacted) = self.checked(console, config, text)?;
         let intent = match &self.intent {
-            Some(intent) => intent.to_uppercase(),
+            Some(intent) => {
+                let intent = intent.to_uppercase();
+                if let Some(hint) = intent_hint(&intent) {
+                    console.warning(&hint)?;
+                }
+                intent
+            }
             None if self.fyi => Intent::Broadcast.as_str().to_owned(),
             None => {
                 // Who goes on with a message of their own does not answer it.

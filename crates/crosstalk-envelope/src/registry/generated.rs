@@ -1096,6 +1096,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 hop: false,
             },
             Key {
+                name: "Diagnostic",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            Key {
                 name: "Received-At",
                 kind: ValueKind::Time,
                 values: &[],

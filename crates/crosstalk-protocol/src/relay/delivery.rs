@@ -138,8 +138,10 @@ pub struct Delivery {
     pub failed_at: Option<Timestamp>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
-    /// When it is tried next.
+    /// When it is tried next, or, if it is leased, when the lease ends.
     pub next_at: Option<Timestamp>,
+    /// Since when the relay has it in work, if it has.
+    pub leased_at: Option<Timestamp>,
 }
 
 impl Delivery {
@@ -157,13 +159,13 @@ impl Delivery {
     /// # use crosstalk_envelope::Timestamp;
     /// # let mut delivery = Delivery { to: "bot://x".into(), by: Handler::Exec, state: State::Failed, attempts: 1,
     /// #     queued_at: Timestamp::from_millis(0), delivered_at: None, read_at: None, acknowledged_at: None,
-    /// #     failed_at: None, reason: None, next_at: None };
+    /// #     failed_at: None, reason: None, next_at: None, leased_at: None };
     /// delivery.reason = Some("E-ROUTE: the command ended with exit status: 3; it says: no such key".into());
     /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the program that answers for this address failed");
     /// ```
     pub fn public_reason(&self) -> Option<String> {
         let reason = self.reason.as_deref()?;
-        if matches!(self.by, Handler::Inbox | Handler::CopyPaste) {
+        if matches!(self.by, Handler::Inbox | Handler::CopyPaste) || reason == INTERRUPTED {
             return Some(reason.to_owned());
         }
         let word = reason.split(':').next().unwrap_or_default();
@@ -176,6 +178,10 @@ impl Delivery {
         })
     }
 }
+
+/// The reason of a delivery whose attempt ended with the relay.
+pub const INTERRUPTED: &str =
+    "interrupted: the relay ended before the attempt did; it will be tried again";
 
 const PROGRAM_FAILED: &str = "the program that answers for this address failed";
 const PROGRAM_RETRIED: &str =
@@ -207,6 +213,16 @@ pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {
         ErrorCode::Unsupported => "the recipient does not support it",
         ErrorCode::Timeout => "the recipient did not answer in time",
         ErrorCode::Rate => "the recipient asks for too much at once, or is too busy",
+    }
+}
+
+/// What a sender can do about a delivery that failed.
+pub const fn undelivered_help(by: Handler, code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::Route | ErrorCode::Timeout if matches!(by, Handler::Exec) => {
+            "send it again later, or ask someone else. Whoever runs the program sees why it failed."
+        }
+        _ => "check the address, or send it again later.",
     }
 }
 

@@ -108,6 +108,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// queued any more.
     fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
 
+    /// Gives all deliveries back that are leased, to be given out again at a time. For a relay that starts, and has the store
+    /// to itself: those that had leased them are gone. How many they are.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError>;
+
     /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about which `lets_carry`
     /// says so.
     fn courier(

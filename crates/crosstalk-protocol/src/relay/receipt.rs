@@ -1,8 +1,10 @@
 //! The answer to a message that was taken: an ACK with its digest and its index in the log.
 
 use super::made;
+use crate::nearest::intent_hint;
 use crate::store::Arrival;
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 
 /// A message that is on disk, and what its sender is told about it.
@@ -65,6 +67,9 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     add(&["\nIndex: ", &index.to_string()]);
     if *is_held {
         add(&["\nState: held"]);
+    }
+    if let Some(hint) = arrival.intent.as_deref().and_then(intent_hint) {
+        add(&["\nDiagnostic: ", rule::INTENT_UNKNOWN.id, ", ", &hint]);
     }
     add(&["\nReceived-At: ", &at.to_string()]);
     add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);

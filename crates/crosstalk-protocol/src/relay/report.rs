@@ -75,14 +75,11 @@ pub fn speaker<'s>(sender: &'s str, text: &str, own: usize) -> Cow<'s, str> {
 pub fn undeliverable(
     record: &Record,
     to: &str,
-    (code, reason): (ErrorCode, &str),
+    (code, reason, help): (ErrorCode, &str, &str),
     since: Timestamp,
 ) -> Option<String> {
     let to = unicode::escape(to);
-    let (what, help) = (
-        format!("Could not deliver message to {to}: {reason}."),
-        "check the address, or send it again later.",
-    );
+    let what = format!("Could not deliver message to {to}: {reason}.");
     let seed = format!("undeliverable\n{}\n{to}\n{since}\n", record.digest);
     error(record, &Refusal::new(code, what, help), &seed)
 }

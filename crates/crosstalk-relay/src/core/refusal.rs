@@ -127,8 +127,20 @@ impl Refusals {
 }
 
 impl Relay {
+    /// Whether one more rejection of a caller gets a line in the log of the program. The others are counted.
+    pub(crate) fn may_log_rejection(&self, caller: &str) -> bool {
+        let now = self.now();
+        self.shared
+            .logged
+            .with(|minute| minute.has_room(caller, now))
+    }
+
     /// Writes refusals into the log.
     pub(super) async fn note_refusals(&self) -> Result<(), StoreError> {
+        let (_, unlogged) = self.shared.logged.take(self.now(), self.is_stopping());
+        for (_, count) in unlogged {
+            tracing::warn!(count, "more requests were rejected than are logged");
+        }
         let (waiting, counts) = self.shared.refusals.take(self.now(), self.is_stopping());
         if waiting.is_empty() && counts.is_empty() {
             return Ok(());

@@ -11,6 +11,7 @@ use crate::port::Later;
 use crosstalk_api::client::one_line;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::message_variables;
+use crosstalk_protocol::relay::{Handler as By, public_reason};
 use crosstalk_protocol::store::Record;
 use group::Group;
 use output::{Stop, Tail, whole};
@@ -163,10 +164,16 @@ async fn converse(
     };
     match status {
         Ok(status) if status.success() => Ok(output::reply(&output, &record.text)),
-        Ok(status) => Err(Outcome::later(
-            ErrorCode::Route,
-            format!("the command ended with {status}{said}"),
-        )),
+        Ok(status) => Err(Outcome::Later {
+            code: ErrorCode::Route,
+            reason: format!("the command ended with {status}{said}"),
+            // How it ended says nothing about the machine.
+            public: Some(format!(
+                "{} ({status})",
+                public_reason(By::Exec, ErrorCode::Route)
+            )),
+            after: None,
+        }),
         Err(error) => Err(Outcome::later(
             ErrorCode::Route,
             format!("the command can't be waited for: {error}"),

@@ -69,6 +69,8 @@ pub(crate) struct Lanes {
     failures: u32,
     pause_millis: i64,
     pushed: usize,
+    /// Since when which attempts run.
+    attempts: HashMap<Key, Timestamp>,
 }
 
 impl Lanes {
@@ -80,7 +82,23 @@ impl Lanes {
             failures: retry.failures.max(1),
             pause_millis: pause.saturating_mul(1000),
             pushed: 0,
+            attempts: HashMap::new(),
         }
+    }
+
+    /// An attempt begins.
+    pub(crate) fn start(&mut self, key: Key, now: Timestamp) {
+        self.attempts.insert(key, now);
+    }
+
+    /// An attempt is over.
+    pub(crate) fn stop(&mut self, key: &Key) {
+        self.attempts.remove(key);
+    }
+
+    /// Since when an attempt runs, if one does.
+    pub(crate) fn running_since(&self, id: &str, to: &str) -> Option<Timestamp> {
+        self.attempts.get(&(id.to_owned(), to.to_owned())).copied()
     }
 
     /// How many wait in a lane.
@@ -154,18 +172,19 @@ impl Lanes {
         id: &str,
         delivery: &Delivery,
     ) -> Option<Timestamp> {
-        let planned = delivery.next_at?;
+        // The end of a lease is no plan.
+        let planned = delivery.next_at.filter(|_| delivery.leased_at.is_none());
         let lane = self.lanes.get(lane);
         let paused =
             lane.filter(|l| l.failures >= self.failures && delivery.state == State::Queued);
         let Some((lane, end)) = paused.and_then(|l| Some((l, l.alone_until?))) else {
-            return Some(planned);
+            return planned;
         };
         let is_it = |w: &Waiting| w.id == id && w.to == delivery.to;
-        Some(match lane.queue.values().any(is_it) {
-            true => end,
-            false => planned.max(end),
-        })
+        match lane.queue.values().any(is_it) {
+            true => Some(end),
+            false => planned.map(|at| at.max(end)),
+        }
     }
 
     /// When the next destination with something in its lane may be tried again.
@@ -281,6 +300,7 @@ mod tests {
             failed_at: None,
             reason: None,
             next_at: Some(at(next)),
+            leased_at: None,
         };
         for (id, seq) in [("m1", 1), ("m2", 2)] {
             lanes.push("x".into(), waiting(id, seq, Priority::Normal));

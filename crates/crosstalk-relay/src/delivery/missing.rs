@@ -70,23 +70,28 @@ fn find_program(route: &RouteEntry, work: &Path) -> Result<(), String> {
     }
     let directory = route.directory.as_deref().unwrap_or(work);
     let program = route.command.first().map_or("", String::as_str);
+    let path = route.environment.get("PATH").map(OsString::from);
+    match can_run(program, directory, path) {
+        true => Ok(()),
+        false => Err(format!(
+            "the program `{program}` is not there, or can't be run: install it, or correct `command`"
+        )),
+    }
+}
+
+/// Whether a program is there and can be run from a folder; without a PATH of its own it has that of this process.
+pub fn can_run(program: &str, directory: &Path, path: Option<OsString>) -> bool {
     let places: Vec<PathBuf> = match program.contains('/') {
         true => vec![directory.join(program)],
         false => {
-            let own = route.environment.get("PATH").map(OsString::from);
-            let path = own.or_else(|| std::env::var_os("PATH"));
+            let path = path.or_else(|| std::env::var_os("PATH"));
             let path = path.unwrap_or_else(|| USUAL_PATH.into());
             let folders = std::env::split_paths(&path);
             folders.map(|f| directory.join(f).join(program)).collect()
         }
     };
     let can_run = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
-    match places.iter().any(can_run) {
-        true => Ok(()),
-        false => Err(format!(
-            "the program `{program}` is not there, or can't be run: install it, or correct `command`"
-        )),
-    }
+    places.iter().any(can_run)
 }
 
 /// The folder of a route is made if it is missing, but not those above it.

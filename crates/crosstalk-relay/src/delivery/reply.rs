@@ -23,15 +23,16 @@ pub enum Reply {
     Text(String),
 }
 
-/// The id of the answer to a job that is plain text: there is one, however often the job is done.
-pub(super) fn answer_id(job: &Job) -> String {
+/// The id of the answer to a job that is plain text: there is one, however often the job is done. Nobody else knows it before:
+/// whoever does could send a message with this id, which would take the place of the answer.
+pub(super) fn answer_id(relay: &Relay, job: &Job) -> String {
     let seed = format!("answer\n{}\n{}\n", job.record.digest, job.to);
-    derived(job.record.at, &seed)
+    derived(job.record.at, &relay.keyed(&seed))
 }
 
 /// Whether the answer of an earlier attempt is there: it was taken, and then the relay stopped.
 pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
-    let id = answer_id(job);
+    let id = answer_id(relay, job);
     let find = move |store: &dyn RelayStore| {
         Ok(store.taken_as(&id)?.is_some() || store.held(&id)?.is_some())
     };
@@ -74,7 +75,7 @@ pub(super) async fn take(
     let speaker = speaker(relay, job);
     let text = match reply {
         Reply::Text(_) if !asks => return Ok(()),
-        Reply::Text(body) => respond(job, &speaker, &body),
+        Reply::Text(body) => respond(job, &speaker, answer_id(relay, job), &body),
         Reply::Envelope(text) => match own(job, &speaker, &text, asks)? {
             Some(text) => text,
             None => return Ok(()),
@@ -135,7 +136,7 @@ fn speaker(relay: &Relay, job: &Job) -> String {
 }
 
 /// The RESPOND with a plain text.
-fn respond(job: &Job, speaker: &str, body: &str) -> Result<String, BuildError> {
+fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, BuildError> {
     let asked = job.asked();
     let document = Document::parse(&asked.text, Reading::Strict);
     let ids = ReceivedIds {
@@ -146,7 +147,7 @@ fn respond(job: &Job, speaker: &str, body: &str) -> Result<String, BuildError> {
     original.receiver = Address::split(speaker);
     let body = unicode::visible(body);
     reply::respond(&original, &ids, &agent_user(&job.to), body.trim_end())
-        .message(answer_id(job))
+        .message(id)
         .visible()
         .build()
 }

@@ -11,7 +11,7 @@ pub(crate) async fn undeliverable(
     relay: &Relay,
     record: &Record,
     to: &str,
-    why: (ErrorCode, &str),
+    why: (ErrorCode, &str, &str),
     since: Timestamp,
 ) {
     if let Some(text) = report::undeliverable(record, to, why, since) {

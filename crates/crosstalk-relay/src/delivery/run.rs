@@ -11,6 +11,7 @@ use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
     Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, public_reason,
+    undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -95,6 +96,7 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
         relay,
     };
     let mut stopped = dispatcher.relay.stopped();
+    dispatcher.release_leases().await;
     loop {
         dispatcher.lease().await;
         dispatcher.tell_overdue().await;
@@ -118,6 +120,17 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
 }
 
 impl Dispatcher {
+    /// Takes up what a relay that was killed had in work. Only this process writes to the store.
+    async fn release_leases(&self) {
+        let now = self.relay.now();
+        let release = move |store: &mut dyn RelayStore| store.release_leases(now);
+        match self.relay.write(release).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "interrupted deliveries are tried again"),
+            Err(error) => trouble(&error),
+        }
+    }
+
     /// Leases what is due.
     async fn lease(&mut self) {
         loop {
@@ -188,6 +201,7 @@ impl Dispatcher {
             let task = self
                 .running
                 .spawn(async move { attempt(&relay, &handlers, waiting, route).await });
+            self.lanes().start(key.clone(), now);
             self.tasks.insert(task.id(), (key, lane));
         }
     }
@@ -204,6 +218,7 @@ impl Dispatcher {
         };
         if let Some((key, lane)) = self.tasks.remove(&id) {
             self.held.remove(&key);
+            self.lanes().stop(&key);
             self.lanes().ended(&lane, works, self.relay.now());
             if let Some(due) = self.again.remove(&key) {
                 self.hold(key, lane, due);
@@ -453,9 +468,10 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
-    report::undeliverable(relay, &job.record, to, (code, public), since).await;
+    let why = (code, public, undelivered_help(job.by, code));
+    report::undeliverable(relay, &job.record, to, why, since).await;
     if let Some(follow_up) = &job.follow_up {
-        report::undeliverable(relay, &follow_up.question, to, (code, public), since).await;
+        report::undeliverable(relay, &follow_up.question, to, why, since).await;
     }
     settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::media::Media;
+use crate::client::one_line;
 use crate::core::{Received, unread};
 use bytes::Bytes;
 use crosstalk_api::error::{ErrorAnswer, ErrorFields};
@@ -24,6 +25,8 @@ pub(super) type Answer = Response<Body>;
 
 /// After how many seconds to try again when there is trouble that passes.
 const SOON: u32 = 5;
+/// How much of a reason is in the log of the program.
+const REASON_CHARS: usize = 200;
 
 /// A request that is not answered as it was meant.
 #[derive(Debug)]
@@ -195,6 +198,11 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
         true => json(&error_json(refusal, *retry_after)),
         false => text(answer.clone()),
     };
+    out.extensions_mut().insert(Rejected {
+        code: refusal.code.as_str(),
+        rule: refusal.rule.map_or("", |(id, _)| id),
+        reason: one_line(&refusal.what).chars().take(REASON_CHARS).collect(),
+    });
     *out.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if let Some(seconds) = retry_after {
         out.headers_mut().insert(RETRY_AFTER, (*seconds).into());
@@ -204,6 +212,15 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
         out.headers_mut().insert(WWW_AUTHENTICATE, how);
     }
     out
+}
+
+/// Why a request was rejected, for the log of the program.
+#[derive(Clone, Debug)]
+pub(super) struct Rejected {
+    pub(super) code: &'static str,
+    pub(super) rule: &'static str,
+    /// What happened, on one line of bounded length.
+    pub(super) reason: String,
 }
 
 fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> ErrorAnswer {

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -87,6 +87,12 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
     let stream = match &site.tls {
         None => Stream::Plain(stream),
         Some(tls) => {
+            let mut first = [0];
+            match tokio::time::timeout(deadlines.head, stream.peek(&mut first)).await {
+                Ok(Ok(_)) if first == TLS_HANDSHAKE => {}
+                Ok(Ok(1)) => return without_tls(stream).await,
+                _ => return,
+            }
             let shake = TlsAcceptor::from(tls.config()).accept(stream);
             match tokio::time::timeout(deadlines.head, shake).await {
                 Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
@@ -137,6 +143,29 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
             too_slow(connection.into_parts().io.into_inner().into_inner()).await;
         }
     }
+}
+
+/// What the first record of TLS begins with.
+const TLS_HANDSHAKE: [u8; 1] = [0x16];
+/// How long, and how much, is read of a request that came without TLS: a connection that is closed before that is reset, and
+/// the answer is lost.
+const REST: Duration = Duration::from_secs(1);
+const REST_BYTES: u64 = 64 * 1024;
+
+/// Tells a client that it should use TLS.
+async fn without_tls(mut stream: TcpStream) {
+    let (what, help) = (
+        "This port speaks TLS, and the request came without it.",
+        "write https:// instead of http://.",
+    );
+    let envelope = Fault::new(ErrorCode::Format, what, help).envelope();
+    let answer = plain("400 Bad Request", "", &envelope);
+    let say = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut (&mut stream).take(REST_BYTES), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(REST, say).await;
 }
 
 /// Tells somebody whose request did not come in time.

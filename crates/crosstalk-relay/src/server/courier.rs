@@ -10,7 +10,9 @@ use crosstalk_api::delivery::{Carried, DeadLetters, Requeued};
 use crosstalk_api::inbox::Inbox;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Attempt, Delivery, Errand, RelayStore, State, report};
+use crosstalk_protocol::relay::{
+    Attempt, Delivery, Errand, Handler, RelayStore, State, report, undelivered_help,
+};
 use crosstalk_protocol::store::is_same_party;
 use std::sync::Arc;
 
@@ -90,7 +92,8 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         if has_failed {
             // Owed before the delivery changes: after a crash in between it is said again, under the same id.
-            let why = (ErrorCode::Route, NOT_CARRIED);
+            let help = undelivered_help(Handler::CopyPaste, ErrorCode::Route);
+            let why = (ErrorCode::Route, NOT_CARRIED, help);
             let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
             store.owe(notice.as_slice())?;
         }

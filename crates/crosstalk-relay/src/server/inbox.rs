@@ -17,6 +17,7 @@ use crosstalk_api::message::Message;
 use crosstalk_envelope::{ErrorCode, Timestamp};
 use crosstalk_protocol::relay::{
     Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report as notice,
+    undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
@@ -361,7 +362,8 @@ async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fa
             };
             for asked in &asked {
                 let why = public_reason(Handler::Exec, ErrorCode::Route);
-                let why = (ErrorCode::Route, why);
+                let help = undelivered_help(Handler::Exec, ErrorCode::Route);
+                let why = (ErrorCode::Route, why, help);
                 notices.extend(match is_final {
                     true => notice::undeliverable(asked, &way.to, why, way.queued_at),
                     false => notice::retried(asked, &way.to, way.queued_at),

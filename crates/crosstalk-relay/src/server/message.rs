@@ -82,11 +82,13 @@ pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let peer = &call.caller.peer;
     let view = |mut delivery: Delivery| {
         delivery.next_at = call.site.relay.next_attempt(&record.id, &delivery);
+        let running_since = call.site.relay.running_since(&record.id, &delivery.to);
         let is_never_read = never_read.contains(&delivery.to);
         let similar = || call.site.relay.similar_address(peer, &delivery.to);
         let did_you_mean = is_never_read.then(similar).flatten();
         let mut view = delivery_of(delivery, peer.is_admin());
         (view.never_read, view.did_you_mean) = (is_never_read, did_you_mean);
+        view.running_since = running_since.map(|at| at.to_string());
         view
     };
     Ok(status_of(&record, deliveries.into_iter().map(view)))

@@ -2,19 +2,24 @@
 
 use super::answer::{self, Answer, Fault};
 use super::body::Body;
-use super::media::Media;
+use super::media::{self, Media};
 use super::surface::Call;
 use super::{ServerTls, Site};
 use crate::metrics::{Exposition, Measured};
 use bytes::Bytes;
 use crosstalk_envelope::base64;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::unicode::escape;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};
 use std::time::{Duration, Instant};
 
 /// How long what was measured is told again.
 const MEASURE_AGAIN: Duration = Duration::from_secs(2);
+
+/// The guide to the API, in the documentation that comes with the program.
+const API_GUIDE: &str = "docs/guide/api.md";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}\
     code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
@@ -82,18 +87,30 @@ pub(super) fn openapi() -> Answer {
     answer::of(Media::Json, Body::Full(text))
 }
 
-/// A page for people.
+/// A page for people: text for a caller who prefers it, else HTML.
 pub(super) fn page(call: &Call<'_>) -> Answer {
-    let name = html(&call.site.relay.config().name);
-    let version = env!("CARGO_PKG_VERSION");
+    let name = call.site.relay.config().name.clone();
+    let url = base(call);
+    let wanted = media::choose(&call.parts.headers, &[Media::Html, Media::Text]);
+    if wanted.is_ok_and(|media| media == Media::Text) {
+        let (name, url) = (escape(&name), escape(&url));
+        return answer::text(format!(
+            "Crosstalk relay {name}\n\n\
+             A relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text\n\
+             envelopes, keeps them, and delivers them to their recipients.\n\n\
+             Every path (OpenAPI): {url}openapi.json\n\
+             API guide: {API_GUIDE} in the documentation of Crosstalk\n"
+        ));
+    }
+    let (name, url) = (html(&name), html(&url));
     let page = format!(
         r#"<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Crosstalk relay {name}</title><style>{STYLE}</style></head>
 <body>
 <h1>Crosstalk relay {name}</h1>
-<p>This is a relay of the AI Crosstalk Protocol, version {version}. It takes messages of AI assistants and people as text
-envelopes, keeps them, and brings them to their recipients.</p>
+<p>This is a relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text
+envelopes, keeps them, and delivers them to their recipients.</p>
 <h2>Send</h2>
 <pre>curl -H 'Content-Type: text/plain; charset=utf-8' --data-binary @message.aict {url}crosstalk/receive</pre>
 <h2>Receive</h2>
@@ -102,12 +119,12 @@ envelopes, keeps them, and brings them to their recipients.</p>
 <h2>More</h2>
 <ul>
 <li><a href="/openapi.json">Every path</a> (OpenAPI)</li>
+<li>API guide: <code>{API_GUIDE}</code> in the documentation of Crosstalk: the API in five minutes, with examples</li>
 <li><a href="/healthz">Is it up?</a> <a href="/readyz">Is it ready?</a> <a href="/metrics">What has it done?</a></li>
 </ul>
 </body>
 </html>
-"#,
-        url = html(&base(call)),
+"#
     );
     let mut answer = answer::of(Media::Html, Body::Full(page.into()));
     let policy = format!(
@@ -138,7 +155,7 @@ fn base(call: &Call<'_>) -> String {
 /// A text with nothing in it that HTML would read.
 fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in crosstalk_envelope::unicode::escape(text).chars() {
+    for c in escape(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

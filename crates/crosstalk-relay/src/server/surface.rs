@@ -1,6 +1,6 @@
 //! From a request to the function that answers it, by the table of endpoints in `crosstalk-api`.
 
-use super::answer::{self, Answer, Fault};
+use super::answer::{self, Answer, Fault, Rejected};
 use super::body;
 use super::connection::Line;
 use super::credential::{self, Caller};
@@ -73,24 +73,7 @@ pub(super) fn endpoints() -> impl Iterator<Item = metrics::Endpoint> {
     known.chain([other])
 }
 
-/// Writes a request down: who did what, and what came of it; nothing of what was said.
-macro_rules! note {
-    ($level:expr, $line:ident, $parts:ident, $who:ident, $status:ident, $answer:ident, $began:ident) => {
-        tracing::event!(
-            $level,
-            method = %$parts.method,
-            path = %shown_path(&$parts),
-            status = $status,
-            peer = $who.as_ref().map_or("-", |c| c.peer.name.as_str()),
-            from = %$line.from.ip(),
-            bytes_in = length($parts.headers.get(CONTENT_LENGTH)),
-            bytes_out = $answer.body().len(),
-            ms = $began.elapsed().as_secs_f64() * 1000.0,
-            "request"
-        )
-    };
-}
-
+/// The path of a request, escaped and shortened.
 fn shown_path(parts: &Parts) -> String {
     let path: String = parts.uri.path().chars().take(200).collect();
     crosstalk_envelope::unicode::escape(&path).into_owned()
@@ -134,35 +117,38 @@ pub(super) async fn answer(
     site.relay.metrics().answer(status);
     let endpoint = seen.endpoint.unwrap_or(ENDPOINTS.len());
     site.request_seconds.observe(endpoint, began.elapsed());
+    let caller = who.as_ref().map_or("-", |c| c.peer.name.as_str());
     // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
-    match status {
-        500.. => note!(
-            tracing::Level::WARN,
-            line,
-            parts,
-            who,
-            status,
-            answer,
-            began
-        ),
-        400.. => note!(
-            tracing::Level::INFO,
-            line,
-            parts,
-            who,
-            status,
-            answer,
-            began
-        ),
-        _ => note!(
-            tracing::Level::DEBUG,
-            line,
-            parts,
-            who,
-            status,
-            answer,
-            began
-        ),
+    let level = match status {
+        500.. => tracing::Level::WARN,
+        400.. if site.relay.may_log_rejection(caller) => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    let rejected = answer.extensions().get::<Rejected>();
+    macro_rules! note {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                method = %parts.method,
+                path = %shown_path(&parts),
+                status,
+                code = rejected.map(|r| r.code),
+                rule = rejected.map(|r| r.rule).filter(|r| !r.is_empty()),
+                reason = rejected.map(|r| r.reason.as_str()),
+                peer = caller,
+                from = %line.from.ip(),
+                bytes_in = length(parts.headers.get(CONTENT_LENGTH)),
+                bytes_out = answer.body().len(),
+                ms = began.elapsed().as_secs_f64() * 1000.0,
+                "request"
+            )
+        };
+    }
+    // The level of an event is fixed where it stands.
+    match level {
+        tracing::Level::WARN => note!(tracing::Level::WARN),
+        tracing::Level::INFO => note!(tracing::Level::INFO),
+        _ => note!(tracing::Level::DEBUG),
     }
     answer
 }

@@ -133,6 +133,7 @@ pub(super) fn delivery_of(delivery: Delivery, is_operator: bool) -> DeliveryStat
         failed_at: time(delivery.failed_at),
         reason,
         next_at: time(delivery.next_at),
+        running_since: None,
         never_read: false,
         did_you_mean: None,
     }

@@ -13,7 +13,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{Action, DiskError};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -24,6 +24,7 @@ const STEPS: [&str; 10] = [
     schema::WATCH,
     schema::REFILED,
     schema::ENDED,
+    schema::LEASED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

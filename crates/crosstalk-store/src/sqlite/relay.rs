@@ -209,6 +209,10 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::release(db, id, to, at))
     }
 
+    fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| due::release_leases(db, at))
+    }
+
     fn courier(
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,

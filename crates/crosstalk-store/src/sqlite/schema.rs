@@ -408,6 +408,11 @@ CREATE INDEX message_asked ON message (seq) WHERE wait IN (2, 3);
 /// Nothing is added: what was derived is corrected ([`super::settle::end_stale_waits`]).
 pub(super) const ENDED: &str = "";
 
+/// Since when a delivery is leased, while it is: `next_at` is then the end of the lease, and not of a wait.
+pub(super) const LEASED: &str = "
+ALTER TABLE delivery ADD COLUMN leased_at INTEGER;
+";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

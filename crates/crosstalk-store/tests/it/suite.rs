@@ -181,6 +181,7 @@ macro_rules! relay_suite {
             the_most_urgent_goes_first
             what_is_leased_is_not_given_out
             what_is_given_back_is_given_out_again
+            leases_of_a_killed_relay_are_given_out_at_its_start
             attempts_are_counted
             a_delivery_that_is_over_is_not_attempted
             dead_letters_are_queued_again

@@ -3,11 +3,14 @@
 use super::Given;
 use crate::failure::Failure;
 use crate::service::relay::remote::Waiting;
+use crate::view;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::store::Record;
 use crosstalk_protocol::{FollowUp, follow_up_prompt, message_variables, program_prompt};
+use crosstalk_relay::delivery::can_run;
 use std::io::{Read, Write as _};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -28,15 +31,27 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The one of the command line, if there is one.
-    pub(super) fn new(words: &[String], given: Given, timeout: Duration) -> Option<Self> {
-        let (name, arguments) = words.split_first()?;
-        Some(Self {
+    /// The one of the command line, if there is one. It has to be there before the first message comes.
+    pub(super) fn new(
+        words: &[String],
+        given: Given,
+        timeout: Duration,
+    ) -> Result<Option<Self>, Failure> {
+        let Some((name, arguments)) = words.split_first() else {
+            return Ok(None);
+        };
+        if !can_run(name, Path::new("."), None) {
+            let name = view::line(name);
+            return Err(Failure::Usage(format!(
+                "--exec: the program `{name}` is not there, or can't be run: install it, or write its path"
+            )));
+        }
+        Ok(Some(Self {
             name: name.clone(),
             arguments: arguments.to_vec(),
             given,
             timeout,
-        })
+        }))
     }
 
     fn text(&self, waiting: &Waiting, record: &Record, follow_up: Option<&FollowUp>) -> String {
@@ -186,7 +201,7 @@ mod tests {
 
     fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
-        let program = Program::new(&words, given, Duration::from_secs(seconds));
+        let program = Program::new(&words, given, Duration::from_secs(seconds))?;
         let gone = || Failure::Failed("the message is not kept".into());
         let record = record().ok_or_else(gone)?;
         program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record, None))

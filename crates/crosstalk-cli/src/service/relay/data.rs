@@ -98,6 +98,22 @@ pub(crate) enum NotAlone {
     Disk(io::Error),
 }
 
+/// Where a relative path of a configuration is: in the folder of that file. Earlier versions looked in the working directory,
+/// which still counts for a path that is there alone.
+fn placed(path: &Path, folder: &Path, working: &Path) -> PathBuf {
+    let (own, former) = (folder.join(path), working.join(path));
+    if own.exists() || !former.exists() {
+        return own;
+    }
+    tracing::warn!(
+        path = %path.display(),
+        folder = %folder.display(),
+        "a relative path in the configuration is found in the working directory alone; move it to the folder of the \
+         configuration, or write an absolute path"
+    );
+    former
+}
+
 impl Data {
     /// The one at a place.
     pub(crate) fn at(folder: PathBuf) -> Self {
@@ -204,12 +220,16 @@ impl Data {
         require_own(&opened, file).map_err(Failure::Failed)?;
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
-        let config = Config::parse(&text).map_err(|fault| {
+        let mut config = Config::parse(&text).map_err(|fault| {
             Failure::Refused(
                 ErrorCode::Format,
                 format!("`{shown}`: {}", fault.to_string().trim_end()),
             )
         })?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        for path in config.paths_mut().filter(|p| p.is_relative()) {
+            *path = placed(path, folder, Path::new(""));
+        }
         Ok((config, Some(file.to_owned())))
     }
 
@@ -480,6 +500,29 @@ mod tests {
         std::fs::write(data.folder().join("letter.txt"), "").unwrap();
         data.make().unwrap();
         assert_eq!(mode(), 0o755);
+    }
+
+    #[test]
+    fn relative_paths_belong_to_the_folder_of_the_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, working) = (folder.path().join("own"), folder.path().join("working"));
+        for place in [&own, &working] {
+            std::fs::create_dir(place).unwrap();
+            std::fs::write(place.join("both"), "").unwrap();
+        }
+        std::fs::write(working.join("old"), "").unwrap();
+        let place = |name: &str| placed(Path::new(name), &own, &working);
+        assert_eq!(place("both"), own.join("both"));
+        assert_eq!(place("neither"), own.join("neither"));
+        assert_eq!(place("old"), working.join("old"));
+        let data = Data::at(own.clone());
+        std::fs::write(
+            data.config(),
+            "[[watch]]\nfolder = \"drop\"\naddresses = [\"bot://x\"]\n",
+        )
+        .unwrap();
+        let config = data.read_config(None).unwrap().0;
+        assert_eq!(config.watches[0].folder, own.join("drop"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::shell;
+use crate::view;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_relay::client::ClientError;
 use crosstalk_relay::outbound::OutboundError;
@@ -60,6 +61,32 @@ impl Trouble {
     }
 }
 
+/// Why nobody vouches for a certificate: which authorities count is in a file that can be named.
+fn unknown_issuer() -> String {
+    let Some(file) = std::env::var_os("SSL_CERT_FILE") else {
+        return "nobody whom this system believes vouches for its certificate. With an authority of your own, SSL_CERT_FILE \
+                names the file with its certificate"
+            .into();
+    };
+    let shown = view::line(&file.to_string_lossy());
+    match std::fs::read(&file) {
+        Err(fault) => format!(
+            "SSL_CERT_FILE names {shown}, which can't be read: {fault}. Name the file with the certificate of the authority, \
+             or unset it"
+        ),
+        Ok(bytes) if !String::from_utf8_lossy(&bytes).contains(PEM_CERTIFICATE) => format!(
+            "SSL_CERT_FILE names {shown}, which has no certificate in it. Name a PEM file: it has a line {PEM_CERTIFICATE}"
+        ),
+        Ok(_) => format!(
+            "no authority in {shown} (SSL_CERT_FILE) signed its certificate. Name the file with the certificate of the one \
+             that did"
+        ),
+    }
+}
+
+/// What a certificate begins with in a PEM file.
+const PEM_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
 /// What is wrong with TLS, in words; nothing if it is something else.
 fn certificate(fault: &OutboundError) -> Option<String> {
     let OutboundError::Unreachable { reason, .. } = fault else {
@@ -67,8 +94,7 @@ fn certificate(fault: &OutboundError) -> Option<String> {
     };
     let has = |words: &[&str]| words.iter().any(|w| reason.contains(w));
     let what = if has(&["UnknownIssuer"]) {
-        "nobody whom this system believes vouches for its certificate. With an authority of your own, SSL_CERT_FILE names \
-         the file with its certificate"
+        return Some(format!("{} ({reason})", unknown_issuer()));
     } else if has(&["CaUsedAsEndEntity"]) {
         "its certificate is that of an authority, and not one for a server: give the relay a certificate for its name \
          that the authority signed, and name the authority with SSL_CERT_FILE here"
@@ -79,7 +105,7 @@ fn certificate(fault: &OutboundError) -> Option<String> {
     } else if has(&["Expired", "expired"]) {
         "its certificate is over: the relay needs a new one"
     } else if has(&["InvalidContentType", "corrupt message"]) {
-        "it does not speak TLS there: is it http:// and not https://?"
+        "it does not speak TLS there: write http:// instead of https://"
     } else if has(&["invalid peer certificate"]) {
         "its certificate can't be believed"
     } else {
@@ -96,6 +122,14 @@ impl fmt::Display for Trouble {
             ClientError::Outbound(fault) if certificate(fault).is_some() => {
                 let what = certificate(fault).unwrap_or_default();
                 return write!(f, "{url} (E-ROUTE): {what}");
+            }
+            ClientError::Outbound(fault @ OutboundError::Broken { .. })
+                if url.starts_with("http://") =>
+            {
+                return write!(
+                    f,
+                    "{url} (E-ROUTE): {fault}. If it speaks TLS there, write https:// instead of http://"
+                );
             }
             ClientError::Outbound(fault) => {
                 return write!(

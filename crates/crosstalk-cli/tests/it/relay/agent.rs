@@ -556,3 +556,92 @@ fn two_relays_reach_each_other_by_routes() {
     first.stop();
     second.stop();
 }
+
+/// A relay that is killed while a program runs starts the program again at its next start, and not when the lease is over.
+#[test]
+fn program_of_a_killed_relay_runs_again_at_the_next_start() {
+    let ann = Person::new("killed", "ann");
+    let marker = ann.home.path("began");
+    let marker = marker.to_str().unwrap();
+    let program = script(
+        &ann,
+        "slow.sh",
+        &format!(
+            "#!/bin/sh\ncat > /dev/null\nif [ -e {marker} ]; then echo done; else touch {marker}; sleep 60; fi\n"
+        ),
+    );
+    let config = ann.home.path("relay.toml");
+    let route = format!("[[route]]\nto = \"{BOT}\"\nby = \"exec\"\ncommand = [\"{program}\"]\n");
+    std::fs::write(&config, route).unwrap();
+    let options = ["--config", config.to_str().unwrap()];
+    let mut relay = Relay::start(&ann.home, &options);
+    let sent = ann.does(&["send", BOT, "Go.", "--relay", &relay.url, "--json"]);
+    let id = json(&sent.out)["id"].as_str().unwrap().to_owned();
+    let url = relay.url.clone();
+    wait_until("the program runs", || std::path::Path::new(marker).exists());
+    let status = ann.run(&["status", &id, "--relay", &url]);
+    assert!(
+        status.out.contains("the program is running since"),
+        "{}",
+        status.out
+    );
+    assert!(!status.out.contains("next attempt"), "{}", status.out);
+    relay.process.kill().unwrap();
+    relay.process.wait().unwrap();
+    let relay = Relay::start(&ann.home, &options);
+    wait_until("the answer", || {
+        !waiting(&ann, &relay.url, "ANN").is_empty()
+    });
+    assert!(
+        relay
+            .stop()
+            .contains("interrupted deliveries are tried again")
+    );
+}
+
+#[test]
+fn listen_needs_a_program_that_is_there() {
+    let ann = Person::new("no-program", "ann");
+    let ended = ann.run(&[
+        "listen",
+        "--relay",
+        "http://127.0.0.1:1",
+        "--exec",
+        "nosuchprogram",
+    ]);
+    assert_eq!(ended.code, i32::from(exit::USAGE), "{}", ended.err);
+    assert!(
+        ended.err.contains("`nosuchprogram` is not there"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn unregistered_intent_is_told_and_sent() {
+    let ann = Person::new("intent", "ann");
+    let sent = ann.does(&["send", "claude", "Hello", "--intent", "REQEUST"]);
+    assert!(sent.err.contains("did you mean REQUEST?"), "{}", sent.err);
+    let message =
+        r#"{"sender":"A","receiver":"B","user":"u","context":"c","intent":"request","body":"x"}"#;
+    let built = ann.does_with(&["build"], message);
+    assert!(built.out.contains("intent: request"), "{}", built.out);
+    assert!(built.err.contains("did you mean REQUEST?"), "{}", built.err);
+}
+
+#[test]
+fn rejection_is_logged_with_its_reason() {
+    let ann = Person::new("rejected", "ann");
+    let relay = Relay::start(&ann.home, &[]);
+    let refused = ann.run(&["status", "NOSUCH", "--relay", &relay.url]);
+    assert_ne!(refused.code, 0);
+    let log = relay.stop();
+    let line = log
+        .lines()
+        .find(|l| l.contains("NOSUCH"))
+        .unwrap_or_default();
+    assert!(
+        line.contains("E-ROUTE") && line.contains("There is no such message"),
+        "{log}"
+    );
+}

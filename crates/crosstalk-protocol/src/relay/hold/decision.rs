@@ -185,6 +185,7 @@ impl HeldMessage {
             failed_at: failed.map(|d| d.at),
             reason: Some(reason.clone()),
             next_at: None,
+            leased_at: None,
         };
         self.recipients.iter().map(one).collect()
     }

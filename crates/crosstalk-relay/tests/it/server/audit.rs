@@ -194,6 +194,18 @@ fn everybody_sees_their_part() {
 }
 
 #[test]
+fn the_key_of_the_log_is_public() {
+    let house = plan().token("ann", Role::Person, &["ANN"]).open();
+    let key = house.ask(&Ask::get("/crosstalk/audit/key"));
+    assert_eq!(
+        (key.status, key.text()),
+        (200, format!("{}\n", public()).as_str())
+    );
+    let checkpoint = house.ask(&Ask::get("/crosstalk/audit/checkpoint"));
+    assert_eq!(checkpoint.status, 401);
+}
+
+#[test]
 fn a_relay_without_a_key_says_so() {
     let house = House::local();
     house.take(&text("ANN", "CLAUDE", "M1"));

@@ -44,6 +44,10 @@ fn it_says_how_it_is() {
         policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
         "{policy}"
     );
+    assert!(page.text().contains("docs/guide/api.md") && page.text().contains("/openapi.json"));
+    let plain = house.ask(&Ask::get("/").accept("text/plain"));
+    assert!(plain.text().contains("openapi.json") && plain.text().contains("docs/guide/api.md"));
+    assert!(!plain.text().contains('<'), "{}", plain.text());
     for path in ["/", "/healthz", "/readyz", "/openapi.json"] {
         let head = house.ask(&Ask::new("HEAD", path));
         assert_eq!((head.status, head.body.len()), (200, 0), "{path}");

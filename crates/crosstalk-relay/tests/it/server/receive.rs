@@ -309,3 +309,19 @@ fn a_connection_serves_one_request_after_the_other() {
     line.send("0\r\n\r\n");
     assert_eq!(line.answer().status, 200);
 }
+
+#[test]
+fn ack_of_an_unregistered_intent_says_which_one_may_be_meant() {
+    let house = House::local();
+    let message = text("ANN", "CLAUDE", "M1").replace("intent: REQUEST", "intent: request");
+    let answer = house.take(&message);
+    let ack = strict(answer.text());
+    let told = ack.meta("receipt", "Diagnostic").unwrap();
+    assert!(
+        told.starts_with("INT-003") && told.ends_with("did you mean REQUEST?"),
+        "{told}"
+    );
+    let answer = house.take(&text("ANN", "CLAUDE", "M2"));
+    let ack = strict(answer.text());
+    assert_eq!(ack.meta("receipt", "Diagnostic"), None);
+}

@@ -22,7 +22,7 @@ pub(super) fn state_of(number: i64) -> Step<State> {
 }
 
 const DELIVERY: &str = "d.address, d.handler, d.state, d.attempts, d.queued_at, d.delivered_at, d.read_at, \
-                        d.acknowledged_at, d.failed_at, d.reason, d.next_at";
+                        d.acknowledged_at, d.failed_at, d.reason, d.next_at, d.leased_at";
 
 fn delivery(row: &Row<'_>) -> Step<Delivery> {
     Ok(Delivery {
@@ -37,6 +37,7 @@ fn delivery(row: &Row<'_>) -> Step<Delivery> {
         failed_at: time(row.get("failed_at")?),
         reason: row.get("reason")?,
         next_at: time(row.get("next_at")?),
+        leased_at: time(row.get("leased_at")?),
     })
 }
 
@@ -76,6 +77,7 @@ fn quarantined(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
             failed_at: None,
             reason: Some("the relay could not index it; ask its operator".to_owned()),
             next_at: None,
+            leased_at: None,
         };
         Ok(routes.into_iter().map(one).collect())
     })
@@ -138,7 +140,7 @@ pub(super) fn advance(
         State::Failed => "failed_at = ?4",
     };
     let sql = format!(
-        "UPDATE delivery SET state = ?3, {times}, next_at = NULL, reason = ?5 WHERE seq = ?1 AND party = ?2"
+        "UPDATE delivery SET state = ?3, {times}, next_at = NULL, leased_at = NULL, reason = ?5 WHERE seq = ?1 AND party = ?2"
     );
     db.prepare_cached(&sql)?
         .execute(params![seq, party, number(state), at.as_millis(), reason])?;
@@ -155,7 +157,7 @@ pub(in crate::sqlite) fn cancel(
     reason: &str,
 ) -> Step<()> {
     db.prepare_cached(
-        "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
+        "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, leased_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
     )?
     .execute(params![seq, party, at.as_millis(), reason])?;
     note(db, seq, party, (State::Queued, State::Failed), at)
@@ -215,7 +217,8 @@ pub(super) fn attempted(
         Attempt::Failed { reason } => advance(db, seq, &party, State::Failed, at, Some(reason)),
         Attempt::Later { at: next, reason } => {
             db.prepare_cached(
-                "UPDATE delivery SET next_at = iif(handler > 1, ?3, NULL), reason = ?4 WHERE seq = ?1 AND party = ?2",
+                "UPDATE delivery SET next_at = iif(handler > 1, ?3, NULL), leased_at = NULL, reason = ?4 \
+                 WHERE seq = ?1 AND party = ?2",
             )?
             .execute(params![seq, party, next.as_millis(), reason])?;
             Ok(true)
@@ -283,7 +286,8 @@ pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> Ste
     };
     let released = db
         .prepare_cached(
-            "UPDATE delivery SET next_at = ?3 WHERE seq = ?1 AND party = ?2 AND state = 0 AND handler > 1",
+            "UPDATE delivery SET next_at = ?3, leased_at = NULL \
+             WHERE seq = ?1 AND party = ?2 AND state = 0 AND handler > 1",
         )?
         .execute(params![seq, party(to), at.as_millis()])?;
     Ok(released > 0)
@@ -312,7 +316,7 @@ pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> Step<u64> {
     };
     let count = db
         .prepare_cached(
-            "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = iif(handler > 1, ?2, NULL), \
+            "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = iif(handler > 1, ?2, NULL), leased_at = NULL, \
              delivered_at = NULL, failed_at = NULL, reason = NULL WHERE seq = ?1 AND state = 4 \
              AND EXISTS (SELECT 1 FROM intake i WHERE i.seq = ?1 AND i.text <> '')",
         )?

@@ -1,7 +1,7 @@
 //! What has to be done at which time: deliveries of active handlers, what waits to be carried, questions that run out.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Courier, Due, Errand, Expectation, Priority, report};
+use crosstalk_protocol::relay::{Courier, Due, Errand, Expectation, INTERRUPTED, Priority, report};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{inbox, owed, route};
@@ -41,8 +41,11 @@ pub(super) fn due(
         for (seq, party, to, handler, attempts) in
             rows.collect::<Step<Vec<(i64, String, String, i64, u32)>>>()?
         {
-            db.prepare_cached("UPDATE delivery SET next_at = ?3 WHERE seq = ?1 AND party = ?2")?
-                .execute(params![seq, party, lease.as_millis()])?;
+            let leased = params![seq, party, lease.as_millis(), now.as_millis()];
+            db.prepare_cached(
+                "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party = ?2",
+            )?
+            .execute(leased)?;
             if let Some(record) = inbox::at(db, seq)? {
                 given.push(Due {
                     to,
@@ -55,6 +58,17 @@ pub(super) fn due(
         }
     }
     Ok(given)
+}
+
+/// Gives back what a relay that was killed had leased. Only inside of a transaction.
+pub(super) fn release_leases(db: &Connection, at: Timestamp) -> Step<u64> {
+    let released = db
+        .prepare_cached(
+            "UPDATE delivery SET next_at = ?1, leased_at = NULL, reason = ?2 \
+             WHERE state = 0 AND handler > 1 AND leased_at IS NOT NULL",
+        )?
+        .execute(params![at.as_millis(), INTERRUPTED])?;
+    Ok(u64::try_from(released).unwrap_or(u64::MAX))
 }
 
 pub(super) fn next_due(db: &Connection) -> Step<Option<Timestamp>> {

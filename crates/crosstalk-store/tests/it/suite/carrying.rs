@@ -76,6 +76,28 @@ pub(crate) fn what_is_leased_is_not_given_out(store: &mut dyn RelayStore) {
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
 }
 
+/// A lease is told apart from a wait: a start ends leases, and leaves alone what waits for its next attempt.
+pub(crate) fn leases_of_a_killed_relay_are_given_out_at_its_start(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1), posted("M2", 2)]);
+    assert_eq!(due(store, 10, 400, 9), ["M1", "M2"]);
+    let later = Attempt::Later {
+        at: at(300),
+        reason: "busy".into(),
+    };
+    assert!(store.attempted("M2", "claude", &later, at(11)).unwrap());
+    let leased = |store: &dyn RelayStore, id: &str| store.deliveries(id).unwrap()[0].leased_at;
+    assert_eq!(
+        (leased(store, "M1"), leased(store, "M2")),
+        (Some(at(10)), None)
+    );
+    assert_eq!(store.release_leases(at(20)).unwrap(), 1);
+    assert_eq!(store.release_leases(at(20)).unwrap(), 0);
+    let delivery = store.deliveries("M1").unwrap().remove(0);
+    assert!(delivery.public_reason().unwrap().starts_with("interrupted"));
+    assert_eq!(due(store, 20, 400, 9), ["M1"]);
+    assert_eq!(due(store, 300, 500, 9), ["M2"]);
+}
+
 /// A lease that is given back is no attempt, and brings nothing back that is done.
 pub(crate) fn what_is_given_back_is_given_out_again(store: &mut dyn RelayStore) {
     take_and_file(
