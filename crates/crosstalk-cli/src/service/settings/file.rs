@@ -3,7 +3,9 @@
 use super::relay::{self, RELAY, RelaySetting};
 use super::setting::{Key, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
 use crosstalk_protocol::Names;
-use toml_edit::{Document, Item, TableLike};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// What a text says.
 #[derive(Debug, Default)]
@@ -43,75 +45,72 @@ pub(crate) struct Fault {
 
 /// Reads a text.
 pub(crate) fn read(text: &str) -> Result<FileText, Fault> {
-    let document = Document::parse(text).map_err(|fault| {
-        let at = fault.span().map_or(0, |span| span.start);
-        Fault {
-            line: line_of(text, at),
-            message: format!("this is not TOML: {}", fault.message().trim_end()),
-        }
+    let document = DeTable::parse(text).map_err(|fault| Fault {
+        line: line_of(text, fault.span().unwrap_or_default()),
+        message: format!("this is not TOML: {}", fault.message().trim_end()),
     })?;
     let mut reader = FileTextReader {
         text,
         found: FileText::default(),
     };
-    reader.table(document.as_table(), None, "")?;
+    reader.table(document.get_ref(), None, "")?;
     Ok(reader.found)
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
+/// The line in which a part of a text begins.
+pub(super) fn line_of(text: &str, span: Range<usize>) -> usize {
+    let before = text.as_bytes().get(..span.start).unwrap_or_default();
     before.iter().filter(|b| **b == b'\n').count() + 1
 }
 
+/// Reads tables, in the order of the text.
 struct FileTextReader<'t> {
     text: &'t str,
     found: FileText,
 }
 
 impl FileTextReader<'_> {
-    fn line(&self, item: &Item) -> usize {
-        line_of(self.text, item.span().map_or(0, |span| span.start))
+    /// The entries of a table in the order of the text, each with its line.
+    fn entries<'v, 'i>(
+        &self,
+        table: &'v DeTable<'i>,
+    ) -> Vec<(usize, &'v str, &'v Spanned<DeValue<'i>>)> {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let placed = entries.into_iter().map(|(key, value)| {
+            let name: &str = key.get_ref();
+            (line_of(self.text, key.span()), name, value)
+        });
+        placed.collect()
     }
 
     /// The settings of a table; `prefix` stands before their names, such as `redact.`.
     fn table(
         &mut self,
-        table: &dyn TableLike,
+        table: &DeTable<'_>,
         profile: Option<&str>,
         prefix: &str,
     ) -> Result<(), Fault> {
-        for (short, item) in table.iter() {
-            let line = self.line(item);
+        for (line, short, item) in self.entries(table) {
             let name = format!("{prefix}{short}");
-            let wrong = |message: String| Err(Fault { line, message });
+            let wrong = |message: String| Fault { line, message };
             if name == RELAY {
-                let text = self.text;
-                let line = |span: Option<std::ops::Range<usize>>| {
-                    line_of(text, span.map_or(0, |span| span.start))
-                };
-                let warnings = &mut self.found.warnings;
-                let relays = relay::read(item, profile, &line, warnings)?;
+                let relays = relay::read(self.text, item, profile, &mut self.found.warnings)?;
                 self.found.relays.extend(relays);
                 continue;
             }
-            let is_group = SETTINGS
-                .iter()
-                .any(|s| s.name.starts_with(&format!("{name}.")));
+            let group = format!("{name}.");
+            let is_group = SETTINGS.iter().any(|s| s.name.starts_with(&group));
             if name == NAMES || is_group || (name == PROFILE && profile.is_none()) {
-                let Some(inner) = item.as_table_like() else {
-                    let message = if name == PROFILE {
-                        format!(
-                            "`{name}` has to be a table, as in [profile.work]; the profile to begin with is `default_profile`"
-                        )
-                    } else {
-                        format!("`{name}` has to be a table, as in [{name}]")
-                    };
-                    return wrong(message);
-                };
+                let inner = item.get_ref().as_table();
+                let inner = inner.ok_or_else(|| match name == PROFILE {
+                    true => wrong(no_profile("profile", "work")),
+                    false => wrong(format!("`{name}` has to be a table, as in [{name}]")),
+                })?;
                 match name.as_str() {
                     NAMES => self.names(inner, profile)?,
                     PROFILE => self.profiles(inner)?,
-                    _ => self.table(inner, profile, &format!("{name}."))?,
+                    _ => self.table(inner, profile, &group)?,
                 }
                 continue;
             }
@@ -124,16 +123,14 @@ impl FileTextReader<'_> {
                 self.found.warnings.push((line, warning));
                 continue;
             };
-            let value = match value(item) {
-                Ok(value) => value,
-                Err(kind) => {
-                    let kinds = setting.kind;
-                    return wrong(format!("`{name}` is {kind}, and has to be {kinds}"));
-                }
-            };
-            if let Err(what) = setting.check(&value) {
-                return wrong(format!("`{name}` {what}"));
-            }
+            let value = value(item.get_ref()).map_err(|kind| {
+                wrong(format!(
+                    "`{name}` is {kind}, and has to be {}",
+                    setting.kind
+                ))
+            })?;
+            let checked = setting.check(&value);
+            checked.map_err(|what| wrong(format!("`{name}` {what}")))?;
             self.found.values.push(Entry {
                 profile: profile.map(str::to_owned),
                 key: setting.key,
@@ -144,27 +141,23 @@ impl FileTextReader<'_> {
         Ok(())
     }
 
-    fn profiles(&mut self, table: &dyn TableLike) -> Result<(), Fault> {
-        for (name, item) in table.iter() {
-            let line = self.line(item);
-            let Some(inner) = item.as_table_like() else {
-                let message = format!(
-                    "`profile.{name}` has to be a table, as in [profile.{name}]; the profile to begin with is `default_profile`"
-                );
-                return Err(Fault { line, message });
-            };
+    fn profiles(&mut self, table: &DeTable<'_>) -> Result<(), Fault> {
+        for (line, name, item) in self.entries(table) {
+            let inner = item.get_ref().as_table().ok_or_else(|| Fault {
+                line,
+                message: no_profile(&format!("profile.{name}"), name),
+            })?;
             self.found.profiles.push(name.to_owned());
             self.table(inner, Some(name), "")?;
         }
         Ok(())
     }
 
-    fn names(&mut self, table: &dyn TableLike, profile: Option<&str>) -> Result<(), Fault> {
+    fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), Fault> {
         let mut seen = Names::default();
-        for (name, item) in table.iter() {
-            let line = self.line(item);
+        for (line, name, item) in self.entries(table) {
             let wrong = |message: String| Err(Fault { line, message });
-            let Some(address) = item.as_str() else {
+            let Some(address) = item.get_ref().as_str() else {
                 return wrong(format!("`names.{name}` has to be an address: a text"));
             };
             match seen.add(name, address) {
@@ -187,26 +180,28 @@ impl FileTextReader<'_> {
     }
 }
 
+fn no_profile(key: &str, name: &str) -> String {
+    format!(
+        "`{key}` has to be a table, as in [profile.{name}]; the profile to begin with is `default_profile`"
+    )
+}
+
 /// The value of an item, or what it is instead.
-fn value(item: &Item) -> Result<Value, &'static str> {
-    if let Some(text) = item.as_str() {
-        return Ok(Value::Text(text.to_owned()));
+fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
+    match item {
+        DeValue::String(text) => Ok(Value::Text(text.clone().into_owned())),
+        DeValue::Boolean(on) => Ok(Value::Switch(*on)),
+        DeValue::Array(list) => {
+            let texts = list.iter().map(|v| v.get_ref().as_str().map(str::to_owned));
+            let texts: Option<Vec<String>> = texts.collect();
+            texts
+                .map(Value::List)
+                .ok_or("a list with something else than texts in it")
+        }
+        DeValue::Integer(_) | DeValue::Float(_) => Err("a number"),
+        DeValue::Datetime(_) => Err("a time"),
+        DeValue::Table(_) => Err("a table"),
     }
-    if let Some(on) = item.as_bool() {
-        return Ok(Value::Switch(on));
-    }
-    let Some(list) = item.as_array() else {
-        return Err(match item.type_name() {
-            "integer" | "float" => "a number",
-            "datetime" => "a time",
-            _ => "a table",
-        });
-    };
-    let texts = list.iter().map(|v| v.as_str().map(str::to_owned));
-    let texts: Option<Vec<String>> = texts.collect();
-    texts
-        .map(Value::List)
-        .ok_or("a list with something else than texts in it")
 }
 
 #[cfg(test)]

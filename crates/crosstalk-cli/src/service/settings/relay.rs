@@ -1,11 +1,14 @@
 //! The relays of the settings: `[[relay]]`, each with the addresses that it is for.
 
 use super::edit::{self, Table};
-use super::file::Fault;
+use super::file::{Fault, line_of};
 use super::setting::{PROFILE, nearest};
 use crate::failure::Failure;
 use crosstalk_protocol::relay::Pattern;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeValue, Deserializer};
 use toml_edit::{ArrayOfTables, Item, TableLike};
 
 /// The name of the tables.
@@ -103,87 +106,85 @@ pub(crate) fn is_open(url: &str) -> bool {
         && !is_local(url)
 }
 
+/// A `[[relay]]` as it is written.
+#[derive(Deserialize)]
+struct RelayTable {
+    url: Option<String>,
+    token_file: Option<PathBuf>,
+    #[serde(rename = "for")]
+    addresses: Option<Addresses>,
+}
+
+/// One address, or several.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`relay.for` has to be a list of addresses, such as [\"claude://*\"]"
+)]
+enum Addresses {
+    One(String),
+    Several(Vec<String>),
+}
+
 /// Reads the relays of a table of the file.
 pub(super) fn read(
-    item: &Item,
+    text: &str,
+    item: &Spanned<DeValue<'_>>,
     profile: Option<&str>,
-    line: &dyn Fn(Option<std::ops::Range<usize>>) -> usize,
     warnings: &mut Vec<(usize, String)>,
 ) -> Result<Vec<RelaySetting>, Fault> {
-    let blocks = item.as_array_of_tables().map(|all| {
-        let all = all.iter().map(|t| (t as &dyn TableLike, t.span()));
-        all.collect::<Vec<_>>()
+    let tables = item.get_ref().as_array().and_then(|list| {
+        let tables = list.iter();
+        let tables = tables.map(|t| t.get_ref().as_table().map(|table| (t.span(), table)));
+        tables.collect::<Option<Vec<_>>>()
     });
-    let Some(tables) = blocks.or_else(|| inline(item)) else {
-        return Err(Fault {
-            line: line(item.span()),
-            message: "`relay` has to be a list of tables, as in [[relay]] with a `url`".to_owned(),
-        });
-    };
+    let tables = tables.ok_or_else(|| Fault {
+        line: line_of(text, item.span()),
+        message: "`relay` has to be a list of tables, as in [[relay]] with a `url`".to_owned(),
+    })?;
     let mut found = Vec::new();
-    for (table, span) in tables {
-        let at = line(span);
-        found.push(one(table, profile, at, warnings)?);
+    for (span, table) in tables {
+        let line = line_of(text, span.clone());
+        for key in table
+            .keys()
+            .filter(|k| !KEYS.contains(&k.get_ref().as_ref()))
+        {
+            let near = nearest(key.get_ref(), KEYS.into_iter());
+            let near = near.map_or(String::new(), |near| format!("; is it `{near}`?"));
+            let warning = format!("there is no setting `relay.{}`{near}", key.get_ref());
+            warnings.push((line, warning));
+        }
+        let table = Deserializer::from(Spanned::new(span, table.clone()));
+        let table = RelayTable::deserialize(table).map_err(|fault| Fault {
+            line: fault.span().map_or(line, |span| line_of(text, span)),
+            message: format!("a [[relay]]: {}", fault.message().trim_end()),
+        })?;
+        found.push(table.check(profile, line)?);
     }
     Ok(found)
 }
 
-/// A table, and where it stands.
-type Placed<'i> = (&'i dyn TableLike, Option<std::ops::Range<usize>>);
-
-/// The tables of a list in one line.
-fn inline(item: &Item) -> Option<Vec<Placed<'_>>> {
-    let tables = item.as_array()?.iter();
-    let tables = tables.map(|v| Some((v.as_inline_table()? as &dyn TableLike, v.span())));
-    tables.collect()
-}
-
-fn one(
-    table: &dyn TableLike,
-    profile: Option<&str>,
-    line: usize,
-    warnings: &mut Vec<(usize, String)>,
-) -> Result<RelaySetting, Fault> {
-    let wrong = |message: String| Fault { line, message };
-    for (key, _) in table.iter() {
-        if !KEYS.contains(&key) {
-            let near = nearest(key, KEYS.into_iter());
-            let near = near.map_or(String::new(), |near| format!("; is it `{near}`?"));
-            warnings.push((line, format!("there is no setting `relay.{key}`{near}")));
-        }
+impl RelayTable {
+    fn check(self, profile: Option<&str>, line: usize) -> Result<RelaySetting, Fault> {
+        let wrong = |message: String| Fault { line, message };
+        let url = self.url;
+        let url = url.ok_or_else(|| wrong("a [[relay]] needs a `url`".into()))?;
+        let url = base_url(&url).map_err(|what| wrong(format!("`relay.url` {what}")))?;
+        let addresses = match self.addresses {
+            None => vec!["*".to_owned()],
+            Some(Addresses::One(one)) => vec![one],
+            Some(Addresses::Several(several)) => several,
+        };
+        let read =
+            |t: &String| Pattern::parse(t).map_err(|e| wrong(format!("`relay.for`, `{t}`: {e}")));
+        Ok(RelaySetting {
+            profile: profile.map(str::to_owned),
+            url,
+            token_file: self.token_file,
+            addresses: addresses.iter().map(read).collect::<Result<_, _>>()?,
+            line,
+        })
     }
-    let text = |key: &str| match table.get(key) {
-        None => Ok(None),
-        Some(item) => match item.as_str() {
-            Some(text) => Ok(Some(text.to_owned())),
-            None => Err(wrong(format!("`relay.{key}` has to be a text"))),
-        },
-    };
-    let url = text("url")?.ok_or_else(|| wrong("a [[relay]] needs a `url`".into()))?;
-    let url = base_url(&url).map_err(|what| wrong(format!("`relay.url` {what}")))?;
-    let token_file = text("token_file")?.map(PathBuf::from);
-    let addresses = match table.get("for") {
-        None => vec![Pattern::all()],
-        Some(item) => {
-            let list = item
-                .as_array()
-                .map(|a| a.iter().map(|v| v.as_str()).collect());
-            let list: Option<Vec<&str>> = list.unwrap_or_else(|| item.as_str().map(|t| vec![t]));
-            let list = list.ok_or_else(|| {
-                wrong("`relay.for` has to be a list of addresses, such as [\"claude://*\"]".into())
-            })?;
-            let read =
-                |t: &str| Pattern::parse(t).map_err(|e| wrong(format!("`relay.for`, `{t}`: {e}")));
-            list.into_iter().map(read).collect::<Result<Vec<_>, _>>()?
-        }
-    };
-    Ok(RelaySetting {
-        profile: profile.map(str::to_owned),
-        url,
-        token_file,
-        addresses,
-        line,
-    })
 }
 
 /// The text with a relay added, or in place of the one with the same URL.
@@ -413,7 +414,7 @@ mod tests {
             ("[relay]\nurl = \"http://a\"", "[[relay]]"),
             ("[[relay]]\n", "needs a `url`"),
             ("[[relay]]\nurl = \"x\"", "is no URL"),
-            ("[[relay]]\nurl = 3", "has to be a text"),
+            ("[[relay]]\nurl = 3", "expected a string"),
             (
                 "[[relay]]\nurl = \"http://a\"\nfor = [1]",
                 "list of addresses",
