@@ -2,10 +2,14 @@
 //!
 //! `envelope ← protocol ← api ← { relay, conform } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`, `envelope ← wasm`.
 //! The relay and the MCP server know the ports only, so no adapter depends on another one.
+//!
+//! Inside the command line, commands call services: a command never names another command, and a service names none.
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 /// What a crate may depend on.
@@ -87,10 +91,17 @@ struct Dependency {
 pub fn task(root: &Path) -> Result<Ending, Failure> {
     const AGAIN: &str = "cargo xtask layers";
     let metadata = Invocation::new("cargo metadata --format-version 1 --no-deps").output(root)?;
-    let (edges, problems) = check(&metadata)
+    let (edges, mut problems) = check(&metadata)
         .map_err(|e| Failure::new(format!("the output of cargo metadata: {e}"), AGAIN))?;
+    let commands = check_commands(&root.join("crates/crosstalk-cli/src"));
+    problems.extend(
+        commands
+            .map_err(|e| Failure::new(format!("the sources of the command line: {e}"), AGAIN))?,
+    );
     if problems.is_empty() {
-        Ok(Ending::Done(format!("{edges} edges, all inward")))
+        Ok(Ending::Done(format!(
+            "{edges} edges, all inward; no command calls another"
+        )))
     } else {
         Err(Failure::new(problems.join("\n"), AGAIN))
     }
@@ -143,6 +154,100 @@ fn check(metadata: &str) -> serde_json::Result<(usize, Vec<String>)> {
     }
     problems.dedup();
     Ok((edges, problems))
+}
+
+/// The sources of the command line in which a command names another one, or a service names a command.
+fn check_commands(source: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for folder in ["command", "service"] {
+        collect(&source.join(folder), folder, &mut files)?;
+    }
+    let groups = files.iter().filter_map(|(path, _)| group_of(path));
+    let groups: BTreeSet<String> = groups.map(str::to_owned).collect();
+    let problems = files.iter().flat_map(|(path, text)| {
+        let named = named_commands(path, text, &groups).into_iter();
+        named.map(move |name| {
+            format!(
+                "crates/crosstalk-cli/src/{path}: names the command `{name}`; move what both need into service/"
+            )
+        })
+    });
+    Ok(problems.collect())
+}
+
+/// The Rust files below a folder with their texts; their paths begin with `prefix`.
+fn collect(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = format!("{prefix}/{}", entry.file_name().to_string_lossy());
+        match entry.file_type()?.is_dir() {
+            true => collect(&entry.path(), &path, found)?,
+            false if path.ends_with(".rs") => {
+                found.push((path, std::fs::read_to_string(entry.path())?));
+            }
+            false => {}
+        }
+    }
+    found.sort();
+    Ok(())
+}
+
+/// The command that a file belongs to: `poll` for `command/poll.rs` and `command/poll/new.rs`.
+fn group_of(path: &str) -> Option<&str> {
+    let inner = path.strip_prefix("command/")?.strip_suffix(".rs")?;
+    inner.split('/').next()
+}
+
+/// The other commands that a file names, by `crate::command::` or by as many `super::` as lead there.
+fn named_commands(path: &str, text: &str, groups: &BTreeSet<String>) -> BTreeSet<String> {
+    let own = group_of(path);
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut ways = vec!["crate::command::".to_owned()];
+    if own.is_some() {
+        ways.push("super::".repeat(path.matches('/').count()));
+    }
+    let mut found = BTreeSet::new();
+    for way in ways {
+        for (at, _) in code.match_indices(&way) {
+            let before = code.get(..at).unwrap_or_default();
+            let after = code.get(at + way.len()..).unwrap_or_default();
+            if !before.ends_with("super::") {
+                found.extend(first_names(after));
+            }
+        }
+    }
+    found.retain(|name| groups.contains(name) && Some(name.as_str()) != own);
+    found
+}
+
+/// The names that a path goes on with: one, or those of a list in braces.
+fn first_names(path: &str) -> Vec<String> {
+    let name = |text: &str| {
+        let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
+        text.chars().take_while(is_part).collect::<String>()
+    };
+    let Some(list) = path.strip_prefix('{') else {
+        return vec![name(path)];
+    };
+    let (mut depth, mut begins, mut names) = (0_usize, true, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            c if begins && !c.is_whitespace() => {
+                begins = false;
+                names.push(name(list.get(at..).unwrap_or_default()));
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 fn unknown(name: &str) -> String {
@@ -271,5 +376,37 @@ mod tests {
     #[test]
     fn broken_metadata_is_an_error() {
         assert!(check("{}").is_err());
+    }
+
+    #[test]
+    fn a_command_names_no_other_command() {
+        let groups: BTreeSet<String> = ["paste", "poll", "show"].map(str::to_owned).into();
+        let named = |path: &str, text: &str| -> Vec<String> {
+            named_commands(path, text, &groups).into_iter().collect()
+        };
+        for (path, text) in [
+            ("command/poll.rs", "use super::paste::Intake;"),
+            ("command/poll.rs", "let x = super::paste::run();"),
+            ("command/poll/new.rs", "use super::super::paste::Intake;"),
+            ("command/poll/new.rs", "use crate::command::paste::Intake;"),
+            (
+                "command/poll.rs",
+                "use crate::command::{\n    poll::{a, b},\n    paste,\n};",
+            ),
+            ("service/intake.rs", "use crate::command::paste;"),
+        ] {
+            assert_eq!(named(path, text), ["paste"], "{path}: {text}");
+        }
+        for (path, text) in [
+            ("command/poll.rs", "use super::Paging;"),
+            (
+                "command/poll/new.rs",
+                "use super::show;\nuse crate::command::poll::draw;",
+            ),
+            ("command/poll.rs", "/// As super::paste::Paste does."),
+            ("service/poll.rs", "use super::show;"),
+        ] {
+            assert_eq!(named(path, text), [""; 0], "{path}: {text}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{ConfigFileError, HomeError, KeyFileError, TrustStoreError};
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// An expected failure; each kind has its exit code.
 #[derive(Debug)]
@@ -53,6 +54,11 @@ impl Failure {
             Self::Usage(_) => Exit::USAGE,
             Self::Refused(code, _) => (*code).into(),
         }
+    }
+
+    /// A file that can't be read or written.
+    pub(crate) fn at(path: &Path, fault: io::Error) -> Self {
+        Self::Io(path.to_string_lossy().into_owned(), fault)
     }
 
     /// A failure to write on stdout or stderr.

@@ -171,6 +171,15 @@ pub(crate) fn shown_path(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The reading that `--strict` asks for.
+pub(crate) const fn reading(strict: bool) -> Reading {
+    if strict {
+        Reading::Strict
+    } else {
+        Reading::Paste
+    }
+}
+
 /// Whether stdin brings something: a pipe or a file, and neither a terminal nor nothing.
 pub(crate) fn is_piped() -> bool {
     let stdin = std::io::stdin();

@@ -6,17 +6,17 @@
 mod compare;
 mod list;
 mod message;
+mod poll;
 mod tree;
 
 pub(crate) use compare::{Compared, compare};
 pub(crate) use list::{asked, messages, threads};
 pub(crate) use message::message;
+pub(crate) use poll::poll;
 pub(crate) use tree::{before, tree};
 
-use crate::clock;
 use crate::console::{Console, DIM};
-use crate::render;
-use crate::screen;
+use crate::{clock, render, screen};
 use anstyle::Style;
 use crosstalk_envelope::id::IdForm;
 use crosstalk_envelope::name::is_deceptive;

@@ -1,7 +1,6 @@
 //! `crosstalk audit`: what a relay can be held to.
 
 mod export;
-mod folder;
 mod journal;
 mod key;
 mod receipt;
@@ -9,8 +8,6 @@ mod source;
 mod trace;
 mod verify;
 mod watch;
-
-pub(super) use folder::Folder;
 
 use crate::console::Console;
 use crate::exit::Exit;

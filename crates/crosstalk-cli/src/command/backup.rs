@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
 use crate::service::relay::data::{Data, DataArgument};
+use crate::service::relay::integrity::check_copy;
 use crate::service::relay::progress::Progress;
 use crate::shell;
 use clap::Args;
@@ -52,7 +53,7 @@ impl Backup {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let at = |e| Failure::Io(folder.to_string_lossy().into_owned(), e);
+        let at = |e| Failure::at(folder, e);
         // Both are for their owner alone, and gone if anything fails.
         let place = tempfile::Builder::new()
             .prefix(".crosstalk-backup")
@@ -65,7 +66,7 @@ impl Backup {
         store.backup_to(&copy, &mut |done, all| progress.at(done, all))?;
         drop(store);
         progress.next("checking the copy");
-        check(&copy)?;
+        check_copy(&copy)?;
         progress.next("packing");
         let file = tempfile::Builder::new()
             .prefix(".crosstalk-backup")
@@ -117,7 +118,7 @@ impl Configuration {
     fn find(data: &Data, named: Option<&Path>) -> Result<Self, Failure> {
         let read = |path: &Path| {
             let read = open_regular(path).and_then(|f| read_bounded(&f, MAX_FILE_BYTES));
-            read.map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))
+            read.map_err(|e| Failure::at(path, e))
         };
         if let Some(path) = named {
             return Ok(Self::Elsewhere(path.to_owned(), read(path)?));
@@ -158,19 +159,6 @@ impl Configuration {
             )),
             Self::OfFolder | Self::Unknown => Ok(()),
         }
-    }
-}
-
-/// A copy that is not sound is no backup.
-pub(super) fn check(copy: &Path) -> Result<(), Failure> {
-    let store = SqliteStore::open_existing(copy)?
-        .ok_or_else(|| Failure::Failed("the copy is gone".into()))?;
-    match store.check()?.as_slice() {
-        [] => Ok(()),
-        found => Err(Failure::Failed(format!(
-            "the copy of the store is damaged: {}",
-            found.join("; ")
-        ))),
     }
 }
 

@@ -2,8 +2,6 @@
 
 mod walk;
 
-use super::inbox::remote::keep;
-use super::paste::Keeper;
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,7 +9,9 @@ use crate::input::{Input, is_piped};
 use crate::service::clipboard::{ClipboardError, Copied};
 use crate::service::deliver::with_primer;
 use crate::service::dns::Look;
+use crate::service::intake::Intake;
 use crate::service::relay::answer::{Cause, envelope, takes_answer};
+use crate::service::relay::inbox::keep;
 use crate::service::relay::remote::{Remote, Through, Waiting};
 use crate::service::settings::When;
 use crate::service::workspace::Desk;
@@ -234,13 +234,13 @@ impl Courier<'_> {
         // What it is worth was said where it was taken.
         let _ = keep(console, self.desk, waiting, (true, false))?;
         let look = Look::default();
-        let mut keeper = Keeper::new(self.desk, &look, false);
-        keeper.way = match answer.has_envelope {
+        let mut intake = Intake::new(self.desk, &look, false);
+        intake.way = match answer.has_envelope {
             true => Way::Pasted,
             false => Way::Filed,
         };
-        keeper.answers = Some(waiting.id.clone());
-        let exit = keeper.keep(console, &Input::of_text("answer", answer.text.clone()))?;
+        intake.answers = Some(waiting.id.clone());
+        let exit = intake.keep(console, &Input::of_text("answer", answer.text.clone()))?;
         if exit == Exit::from(ErrorCode::Consent) {
             return Ok(exit);
         }

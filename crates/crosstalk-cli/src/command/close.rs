@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::screen::clip_cells;
 use crate::service::deliver::Delivery;
-use crate::service::workspace::{self, Desk};
+use crate::service::lookup;
+use crate::service::workspace::Desk;
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::bundle::{Closing, closing, others_in};
@@ -48,9 +49,9 @@ impl Close {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
-        let thread = workspace::thread(&store, &self.thread)?;
-        workspace::require_open(&store, &thread.id)?;
-        let records = workspace::everything(&store, &thread.id)?;
+        let thread = lookup::thread(&store, &self.thread)?;
+        lookup::require_open(&store, &thread.id)?;
+        let records = lookup::everything(&store, &thread.id)?;
         if !self.is_confirmed(console, &store, &records)? {
             return Ok(Exit::FAILURE);
         }

@@ -1,6 +1,5 @@
 //! `crosstalk config`: look at the settings and change them.
 
-pub(super) mod change;
 mod edit;
 mod show;
 
@@ -8,12 +7,10 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::service::settings::{Config as Settings, Key, Setting, Target, Value, stored};
+use crate::service::settings::{self, Config as Settings, Key, Setting, Target, Value, stored};
 use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_store::{ConfigFile, Home};
-
-pub(super) use show::names as names_json;
 
 /// Look at your settings and change them
 ///
@@ -141,7 +138,7 @@ impl Set {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         let value = target.value(&self.values)?;
-        change::set(console, &target, &value)?;
+        settings::set(console, &target, &value)?;
         tell(console, &format!("Set {target} to `{value}` in"))?;
         if let Some(key) = target.key() {
             warn_of_variable(console, key)?;
@@ -159,9 +156,7 @@ fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
 
 /// Tells that a variable outdoes what was set.
 fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
-    let setting = crate::service::settings::SETTINGS
-        .iter()
-        .find(|s| s.key == key);
+    let setting = settings::SETTINGS.iter().find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
     };
@@ -176,7 +171,7 @@ fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
 impl Unset {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, console.profile())?;
-        match change::unset(&target)? {
+        match settings::unset(&target)? {
             true => {
                 tell(console, &format!("Took {target} out of"))?;
                 Ok(Exit::SUCCESS)

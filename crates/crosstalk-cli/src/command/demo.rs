@@ -1,17 +1,16 @@
 //! `crosstalk demo`: a story that really happens, on a relay of its own, and explains itself.
 //!
 //! ```text
-//! world    a folder, a relay on this machine, and who takes part    cast   participants with their keys
-//! chapter  one module each: does something, looks at what came out, and writes a page
-//! page     what a chapter tells: for people as text, for programs as facts
+//! world  a folder, a relay on this machine, and who takes part
+//! story  the chapters: each does something, looks at what came out, and writes a page
+//! page   what a chapter tells: for people as text, for programs as facts
 //! ```
 
-mod cast;
-mod chapter;
 mod page;
+mod story;
 mod world;
 
-use crate::console::{BOLD, Console, DIM, GREEN, RED, styled};
+use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
@@ -20,12 +19,12 @@ use crate::schema::DEMO;
 use crate::service::relay::progress::Progress;
 use crate::view::Look;
 use crate::{json, shell};
-use chapter::{CHAPTERS, Chapter};
 use clap::Args;
 use page::Page;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use story::{CHAPTERS, Chapter};
 use world::World;
 
 /// How long a chapter is left to be read on a terminal.
@@ -228,18 +227,11 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
     all
 }
 
-/// A mark in front of what was checked.
-const fn mark(is_well: bool) -> (&'static str, anstyle::Style) {
-    match is_well {
-        true => ("\u{2713}", GREEN),
-        false => ("\u{2717}", RED),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::Color;
+    use story::chapter;
 
     fn goes_well(_: &mut World, page: &mut Page) -> Result<(), Failure> {
         page.fact("seen", 1);
@@ -257,7 +249,6 @@ mod tests {
             no_pause: true,
             json: true,
         };
-        let chapter = |title, tell| Chapter { title, tell };
         let chapters = [
             chapter("One", goes_well),
             chapter("Two", goes_wrong),

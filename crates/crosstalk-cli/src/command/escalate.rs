@@ -1,11 +1,11 @@
 //! `crosstalk escalate`: a person is asked, with the conversation so far.
 
-use super::passing::Passing;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::consent;
 use crate::service::deliver::Delivery;
+use crate::service::passing::Passing;
 use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_protocol::bundle::{Escalation, escalation};

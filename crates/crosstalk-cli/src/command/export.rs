@@ -8,7 +8,8 @@ use crate::json;
 use crate::paragraph::count;
 use crate::report::{Conversation, Message};
 use crate::schema::EXPORT;
-use crate::service::workspace::{self, Desk};
+use crate::service::lookup;
+use crate::service::workspace::Desk;
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::archive;
 use crosstalk_protocol::store::Record;
@@ -56,8 +57,8 @@ impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let store = desk.kept(console)?;
-        let thread = workspace::thread(&store, &self.thread)?;
-        let mut records = workspace::everything(&store, &thread.id)?;
+        let thread = lookup::thread(&store, &self.thread)?;
+        let mut records = lookup::everything(&store, &thread.id)?;
         let all = records.len();
         records.retain(|r| !r.text.is_empty());
         if records.len() < all {

@@ -4,7 +4,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
-use crate::service::workspace::{self, Desk, Reference};
+use crate::service::lookup::{self, Reference};
+use crate::service::workspace::Desk;
 use crate::view;
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _, Thread};
@@ -58,10 +59,10 @@ impl Forget {
 
     fn find(&self, store: &SqliteStore) -> Result<Erasure, Failure> {
         if self.thread {
-            let thread = workspace::thread(store, &self.message)?;
+            let thread = lookup::thread(store, &self.message)?;
             return Ok(Erasure::Thread(Box::new(thread)));
         }
-        match workspace::reference(store, &self.message)? {
+        match lookup::reference(store, &self.message)? {
             Reference::Message(record) => Ok(Erasure::Message(record)),
             Reference::Thread(thread) => {
                 let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);

@@ -6,10 +6,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::paragraph::count;
-use crate::service::consent;
 use crate::service::deliver::Delivery;
 use crate::service::recipient::{resolve_each, resolve_typed};
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
+use crate::service::{consent, lookup};
 use clap::Args;
 use crosstalk_envelope::{Builder, Intent};
 use crosstalk_protocol::bundle::{self, Bundle, DEFAULT_LIMIT};
@@ -59,25 +59,25 @@ impl Forward {
         let desk = Desk::open(console)?;
         self.delivery.require_key(&desk)?;
         let store = desk.kept(console)?;
-        let message = workspace::message(&store, &self.message)?;
+        let message = lookup::message(&store, &self.message)?;
         self.delivery.require_open(&store, &message.thread)?;
         // What they say about consent counts, even of those whose text is gone.
-        let thread = workspace::whole(&store, &message.thread)?;
+        let thread = lookup::whole(&store, &message.thread)?;
         let quoted = match self.thread {
             true => {
-                let all = workspace::everything(&store, &message.thread)?;
+                let all = lookup::everything(&store, &message.thread)?;
                 with_text(console, all)?
             }
             false => Vec::new(),
         };
         let quoted = match quoted.is_empty() {
             true => {
-                workspace::require_text(&message)?;
+                lookup::require_text(&message)?;
                 vec![message.clone()]
             }
             false => quoted,
         };
-        let elsewhere = workspace::elsewhere(&store, &quoted)?;
+        let elsewhere = lookup::elsewhere(&store, &quoted)?;
         drop(store);
         let receivers = resolve_each(&desk.config, &self.to)?;
         let sender = match &self.from {

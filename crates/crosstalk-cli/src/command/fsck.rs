@@ -159,7 +159,7 @@ impl Fsck {
                     "a relay runs on {} ({said}): stop it before a repair",
                     data.folder().display()
                 )),
-                NotAlone::Disk(e) => Failure::Io(data.folder().to_string_lossy().into_owned(), e),
+                NotAlone::Disk(e) => Failure::at(data.folder(), e),
             })?),
             false => None,
         };
@@ -214,7 +214,7 @@ fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
 /// Takes a damaged attachment out of the way: who asks for it hears that it is not there, and it can be uploaded again.
 fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
     let folder = data.folder().join("damaged");
-    let at = |e| Failure::Io(damaged.path.to_string_lossy().into_owned(), e);
+    let at = |e| Failure::at(&damaged.path, e);
     crate::service::relay::data::make_folder(&folder).map_err(at)?;
     let name = damaged
         .path

@@ -1,7 +1,7 @@
 //! `crosstalk inbox`: what waits for the person of this store, or at a relay.
 
 mod relays;
-pub(super) mod remote;
+mod remote;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -9,8 +9,9 @@ use crate::failure::Failure;
 use crate::json;
 use crate::report::Message;
 use crate::schema::INBOX;
+use crate::service::lookup;
 use crate::service::relay::remote::Through;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _};
@@ -73,7 +74,7 @@ impl Inbox {
             None => None,
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
-        let items: Vec<Record> = items.into_iter().map(workspace::veiled).collect();
+        let items: Vec<Record> = items.into_iter().map(lookup::veiled).collect();
         let relays = match self.local || desk.config.relays().is_empty() {
             true => Vec::new(),
             false => relays::ask_all(&desk)?,
@@ -95,7 +96,7 @@ impl Inbox {
         match store {
             Some(store) if !items.is_empty() => {
                 let short = view::shortener(&store);
-                let question = |record: &Record| workspace::before(&store, record).ok()?.pop();
+                let question = |record: &Record| lookup::before(&store, record).ok()?.pop();
                 let of_text = (view::first_line, question);
                 let shown = view::messages(&items, short, of_text, &Look::of(console));
                 console.show(&shown)?;
@@ -119,7 +120,7 @@ impl Inbox {
         let mut store = desk.kept(console)?;
         let mut exit = Exit::SUCCESS;
         for reference in &self.done {
-            let record = workspace::message(&store, reference)?;
+            let record = lookup::message(&store, reference)?;
             let word = match store.dismiss(&record.id)? {
                 true => "done",
                 false => {

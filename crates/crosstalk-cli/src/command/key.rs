@@ -12,8 +12,6 @@ mod rotate;
 mod show;
 mod view;
 
-pub(super) use announcement::signed;
-
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,11 +1,10 @@
 //! `crosstalk lint`: everything that is worth a remark, with carets under the place and the way out.
 
-use super::parse::reading;
 use crate::caret::Carets;
 use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{Files, Input};
+use crate::input::{Files, Input, reading};
 use crate::paragraph::count;
 use crate::{json, render, schema};
 use clap::Args;

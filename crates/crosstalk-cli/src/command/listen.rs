@@ -3,7 +3,6 @@
 mod exec;
 mod history;
 
-use super::inbox::remote::{addresses, keep};
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,6 +11,7 @@ use crate::schema::LISTEN;
 use crate::service::relay::answer::{Cause, envelope, hand_over, post, takes_answer};
 use crate::service::relay::backoff::{Pause, random};
 use crate::service::relay::error::Trouble;
+use crate::service::relay::inbox::{addresses, keep};
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
 use crate::service::relay::secret;

@@ -1,10 +1,9 @@
 //! `crosstalk name`: the local table of names (ADR-010, ADR-011).
 
-use super::config::{change, names_json};
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::settings::{Config, Target, Value};
+use crate::service::settings::{self, Config, Target, Value, names_json};
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -39,10 +38,10 @@ impl Name {
         match (&self.name, &self.address) {
             (Some(name), Some(address)) => {
                 let target = target(name);
-                change::set(console, &target, &Value::Text(address.clone()))?;
+                settings::set(console, &target, &Value::Text(address.clone()))?;
                 Ok(Exit::SUCCESS)
             }
-            (Some(name), None) if self.remove => match change::unset(&target(name))? {
+            (Some(name), None) if self.remove => match settings::unset(&target(name))? {
                 true => Ok(Exit::SUCCESS),
                 false => Err(missing(name)),
             },

@@ -4,11 +4,11 @@ use crate::caret::Carets;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{Files, Input};
+use crate::input::{Files, Input, reading};
 use crate::{json, render};
 use clap::Args;
 use crosstalk_envelope::json::{Message, PARSE_SCHEMA, report};
-use crosstalk_envelope::{LineIndex, Reading, Scan, Severity};
+use crosstalk_envelope::{LineIndex, Scan, Severity};
 use serde_json::Value;
 
 /// Find the envelopes in a text and show them
@@ -28,15 +28,6 @@ pub(crate) struct Parse {
     /// Print JSON of the form crosstalk.parse/1
     #[arg(long)]
     json: bool,
-}
-
-/// The reading that `--strict` asks for.
-pub(super) const fn reading(strict: bool) -> Reading {
-    if strict {
-        Reading::Strict
-    } else {
-        Reading::Paste
-    }
 }
 
 impl Parse {

@@ -1,16 +1,11 @@
 //! `crosstalk poll`: ask several, count what they say, and tell what came out.
 
-mod chart;
 mod close;
 mod collate;
 mod count;
-mod kept;
 mod new;
 mod place;
 mod status;
-
-pub(super) use chart::draw;
-pub(super) use kept::KeptPoll;
 
 use crate::console::Console;
 use crate::exit::Exit;

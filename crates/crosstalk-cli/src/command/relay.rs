@@ -105,7 +105,7 @@ impl Add {
                 // A token that can't be read now won't be read later.
                 crate::service::relay::remote::read_token(file)?;
                 let whole = std::path::absolute(file);
-                Some(whole.map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?)
+                Some(whole.map_err(|e| Failure::at(file, e))?)
             }
         };
         let relay = RelaySetting {

@@ -1,13 +1,14 @@
 //! `crosstalk move`: a message that was filed with the wrong question, put where it belongs.
 
-use crate::console::{Console, GREEN, styled};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paragraph::{count, wrap};
+use crate::json;
 use crate::report::Message;
 use crate::schema::MOVE;
-use crate::service::workspace::{self, Desk};
-use crate::{json, view};
+use crate::service::lookup;
+use crate::service::relocate::{relocate, tell};
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_protocol::store::{Moved, Record, Store as _};
 use crosstalk_store::SqliteStore;
@@ -42,11 +43,9 @@ impl Move {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let mut store = desk.kept(console)?;
-        let record = workspace::message(&store, &self.message)?;
+        let record = lookup::message(&store, &self.message)?;
         let answers = self.answers.as_deref();
-        let answers = answers
-            .map(|id| workspace::message(&store, id))
-            .transpose()?;
+        let answers = answers.map(|id| lookup::message(&store, id)).transpose()?;
         let moved = relocate(&mut store, &record, answers.as_ref())?;
         if self.json {
             return report(console, &store, &record, &moved);
@@ -60,67 +59,6 @@ impl Move {
     }
 }
 
-/// Files a message with another one, or where it was filed first.
-pub(super) fn relocate(
-    store: &mut SqliteStore,
-    record: &Record,
-    answers: Option<&Record>,
-) -> Result<Moved, Failure> {
-    match store.relocate(&record.id, answers.map(|a| a.id.as_str()))? {
-        Moved::AnswersItself => Err(Failure::Usage(format!(
-            "{} can't answer itself, or a message that answers it: name another one with --answers",
-            record.id
-        ))),
-        Moved::Unknown => Err(Failure::Failed(
-            "one of the two messages is gone: `crosstalk threads` lists what is here".into(),
-        )),
-        moved => Ok(moved),
-    }
-}
-
-/// Tells what a move did; nothing if the message was there already.
-pub(super) fn tell(
-    console: &mut Console,
-    store: &SqliteStore,
-    record: &Record,
-    moved: &Moved,
-) -> Result<(), Failure> {
-    let Moved::Done {
-        from,
-        to,
-        along,
-        reopened,
-        ..
-    } = moved
-    else {
-        return Ok(());
-    };
-    let short = view::shortener(store);
-    let mut text = short(&record.id);
-    if *from != to.thread {
-        text.push_str(&format!(
-            " from thread {} to {}",
-            short(from),
-            short(&to.thread)
-        ));
-    }
-    if *along > 0 {
-        let verb = if *along == 1 { "answers" } else { "answer" };
-        text.push_str(&format!(
-            ", with {} that {verb} it",
-            count(*along, "message")
-        ));
-    }
-    if let Some(answers) = &to.answers {
-        text.push_str(&format!("; it answers {} now", short(answers)));
-    }
-    if let Some(reopened) = reopened {
-        text.push_str(&format!("; {} waits for an answer again", short(reopened)));
-    }
-    let word = styled(GREEN, "Moved");
-    console.talk(&format!("{word} {}\n", wrap(&text, 6, 0)))
-}
-
 fn report(
     console: &mut Console,
     store: &SqliteStore,
@@ -128,7 +66,7 @@ fn report(
     moved: &Moved,
 ) -> Result<Exit, Failure> {
     let now = store.message(&record.id)?;
-    let now = now.map(workspace::veiled);
+    let now = now.map(lookup::veiled);
     let (from, along, settled, reopened) = match moved {
         Moved::Done {
             from,

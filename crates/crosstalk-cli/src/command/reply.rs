@@ -5,16 +5,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
-use crate::service::workspace::{self, Desk, LAST};
-use crate::shell;
-use crate::view;
+use crate::service::lookup::{self, LAST};
+use crate::service::reply::answer;
+use crate::service::workspace::Desk;
+use crate::{shell, view};
 use clap::Args;
-use crosstalk_envelope::Intent;
-use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::Word;
 use crosstalk_protocol::compose::looks_like_text;
-use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Found, Record, Side, Store as _, Wait, is_same_party};
+use crosstalk_protocol::store::{Found, Record, Store as _, Wait};
 use crosstalk_store::SqliteStore;
 
 /// How many messages that wait are listed.
@@ -53,18 +50,13 @@ impl Reply {
             .is_some_and(|id| !id.eq_ignore_ascii_case(LAST));
         let answered = match &self.id {
             // A thanks is for the answer that came last, and not for a question that waits.
-            Some(reference) if self.content.asks_nothing() => {
-                workspace::message(&store, reference)?
-            }
-            Some(reference) => workspace::question(&store, reference)?,
+            Some(reference) if self.content.asks_nothing() => lookup::message(&store, reference)?,
+            Some(reference) => lookup::question(&store, reference)?,
             None => waiting(&store, self.content.has_text())?,
         };
         self.delivery.require_open(&store, &answered.thread)?;
         if !is_named {
-            console.talk(&format!(
-                "Answers {}\n",
-                workspace::named(&store, &answered)?
-            ))?;
+            console.talk(&format!("Answers {}\n", lookup::named(&store, &answered)?))?;
         }
         drop(store);
         answer(console, &desk, &answered, &self.content, &self.delivery)
@@ -102,7 +94,7 @@ fn is_the_text(store: &SqliteStore, argument: &str, content: &Content) -> bool {
 /// The message that waits for an answer: without a text, which a person writes below it, the latest one; a text that is there
 /// already goes to the only one.
 fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
-    let mut open = workspace::open(store, &[Wait::Me])?.into_iter();
+    let mut open = lookup::open(store, &[Wait::Me])?.into_iter();
     let Some(latest) = open.next() else {
         return Err(Failure::Failed(
             "nothing waits for an answer of yours: `crosstalk reply last \"…\"` answers the latest message, and `crosstalk \
@@ -120,97 +112,10 @@ fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
         "{number} messages wait for your answer: name one, as in `crosstalk reply {id} \"…\"`, or the latest with `last`"
     );
     for record in [&latest].into_iter().chain(&others).take(LISTED) {
-        rows.push_str(&format!("\n  {}", workspace::named(store, record)?));
+        rows.push_str(&format!("\n  {}", lookup::named(store, record)?));
     }
     if number > LISTED {
         rows.push_str("\n  … `crosstalk inbox` lists the rest");
     }
     Err(Failure::Usage(rows))
-}
-
-/// Writes and sends the answer to a message.
-pub(super) fn answer(
-    console: &mut Console,
-    desk: &Desk,
-    answered: &Record,
-    content: &Content,
-    delivery: &Delivery,
-) -> Result<Exit, Failure> {
-    delivery.require_key(desk)?;
-    if !is_sound(answered.verdict) {
-        console.warning("you answer a message that must not be acted on")?;
-    }
-    let (sender, receiver) = sides(desk, answered, content)?;
-    if answered.side != Side::Mine
-        && !is_same_party(&receiver, &answered.sender)
-        && !is_same_party(&receiver, &answered.receiver)
-    {
-        let from = &answered.sender;
-        console.note(&format!(
-            "the message wants its answer at {receiver} (X-Reply-To), not at {from}"
-        ))?;
-    }
-    warn_of_stranger(console, answered, (&sender, content))?;
-    let receivers = std::slice::from_ref(&receiver);
-    let letter = content.write(console, desk, (&sender, receivers), Some(answered))?;
-    letter.dispatch(console, desk, delivery)
-}
-
-/// Whether nothing speaks against a message.
-pub(super) const fn is_sound(verdict: Word) -> bool {
-    !matches!(verdict, Word::Damaged | Word::NotVerified | Word::Revoked)
-}
-
-/// Who answers whom: the one who was asked answers; who goes on with a message of their own stays the sender; and into a
-/// conversation of others one speaks in one's own name.
-fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
-    let document = answered.document();
-    let routing = document.envelope().routing();
-    let is_poll = answered.meaning == Some(Intent::Poll);
-    let mine = desk.mine()?;
-    // Answers to a poll are for who asked; elsewhere goes the result.
-    let reply_to = routing.reply_to.filter(|_| !is_poll);
-    let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
-    let targets = routing.target_list();
-    let own = targets.iter().find(|t| mine.has(t));
-    // It was fetched from the inbox of another address.
-    let is_for_me_alone = answered.side == Side::ToMe && targets.is_empty();
-    let is_mine = answered.side == Side::Mine || mine.has(&answered.sender);
-    let (sender, receiver) = match own.filter(|_| is_poll && !content.corrects()) {
-        Some(own) => (own.to_string(), back),
-        None if is_poll && content.names_sender() => (String::new(), back),
-        None if is_mine => (answered.sender.clone(), answered.receiver.clone()),
-        None if mine.has(&answered.receiver) || is_for_me_alone => {
-            (answered.receiver.clone(), back)
-        }
-        None => match targets.as_slice() {
-            [only] if is_poll && answered.side == Side::ToMe => (only.to_string(), back),
-            _ => (desk.config.sender()?, back),
-        },
-    };
-    match content.names_sender() {
-        true => Ok((content.sender(&desk.config)?, receiver)),
-        false => Ok((sender, receiver)),
-    }
-}
-
-/// A ballot of somebody who is not asked does not count: said before it is sent.
-fn warn_of_stranger(
-    console: &mut Console,
-    answered: &Record,
-    (sender, content): (&str, &Content),
-) -> Result<(), Failure> {
-    if answered.meaning != Some(Intent::Poll) || content.corrects() {
-        return Ok(());
-    }
-    let document = answered.document();
-    let call = Call::read(&document, &answered.id, None);
-    if call.asks(sender) {
-        return Ok(());
-    }
-    console.warning(&format!(
-        "{} is not among those who are asked, so this is no ballot: answer with --from NAME for one of {}",
-        escape(sender),
-        view::names(&call.invited)
-    ))
 }

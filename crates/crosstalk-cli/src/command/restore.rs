@@ -2,7 +2,6 @@
 
 mod replay;
 
-use super::backup::check;
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -10,7 +9,7 @@ use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
 use crate::service::relay::data::{Data, DataArgument, NotAlone, make_folder};
-use crate::service::relay::integrity::check_blobs;
+use crate::service::relay::integrity::{check_blobs, check_copy};
 use crate::service::relay::progress::Progress;
 use crate::{clock, shell, view};
 use clap::Args;
@@ -76,7 +75,7 @@ impl Restore {
         let title = archive::unpack(&self.file, place.path())?;
         progress.next("checking");
         let new = Data::at(place.path().to_owned());
-        check(&new.store())?;
+        check_copy(&new.store())?;
         let blobs = check_blobs(&new.blobs(), &mut |n| progress.count(n))?;
         progress.end();
         if let Some(damaged) = blobs.damaged.first() {
@@ -108,7 +107,7 @@ impl Restore {
                 let _ = std::fs::rename(moved, data.folder());
             }
             let _ = std::fs::remove_dir_all(&place);
-            return Err(Failure::Io(data.folder().to_string_lossy().into_owned(), e));
+            return Err(Failure::at(data.folder(), e));
         }
         drop(running);
         data.make()?;
@@ -225,13 +224,12 @@ fn claim(data: &Data) -> Result<crate::service::relay::data::Running, Failure> {
             "a relay runs on {} ({said}): stop it first",
             data.folder().display()
         )),
-        NotAlone::Disk(e) => Failure::Io(data.folder().to_string_lossy().into_owned(), e),
+        NotAlone::Disk(e) => Failure::at(data.folder(), e),
     })
 }
 
 fn has_something(folder: &Path) -> Result<bool, Failure> {
-    let mut entries = std::fs::read_dir(folder)
-        .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
+    let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::at(folder, e))?;
     Ok(entries.next().is_some())
 }
 
@@ -252,7 +250,6 @@ fn move_away(folder: &Path) -> Result<PathBuf, Failure> {
         number += 1;
         away = folder.with_file_name(format!("{name}.before-{stamp}-{number}"));
     }
-    std::fs::rename(folder, &away)
-        .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
+    std::fs::rename(folder, &away).map_err(|e| Failure::at(folder, e))?;
     Ok(away)
 }

@@ -5,8 +5,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
+use crate::service::lookup;
 use crate::service::recipient::Ask;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use clap::Args;
 
 /// Write a message, keep it, and put it on the clipboard
@@ -38,7 +39,7 @@ impl Send {
         let desk = Desk::open(console)?;
         let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
         let answered = match &self.reply_to {
-            Some(reference) => Some(workspace::message(&desk.kept(console)?, reference)?),
+            Some(reference) => Some(lookup::message(&desk.kept(console)?, reference)?),
             None => None,
         };
         if let Some(answered) = &answered {

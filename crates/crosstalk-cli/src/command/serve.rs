@@ -10,30 +10,22 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::relay::data::{Data, DataArgument, NotAlone, command};
-use crate::service::relay::keyring::TrustRing;
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
-use crate::service::relay::resolver::DnsResolver;
+use crate::service::relay::start::{active, start};
+use crate::service::relay::token::NARROW_TOKEN;
 use crate::shell;
 use clap::Args;
-use crosstalk_dns::Options;
-use crosstalk_envelope::{PrivateKey, Timestamp};
 use crosstalk_protocol::dns::host_fault;
-use crosstalk_protocol::relay::{RelayStore, TokenRecord};
 use crosstalk_relay::config::Config;
-use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::delivery;
-use crosstalk_relay::port::Resolver;
 use crosstalk_relay::server;
-use crosstalk_store::SqliteStore;
 use ending::Signals;
 use greeting::Greeting;
 use reload::{Contents, Reloader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Run a relay: inboxes, routing and delivery over HTTP
 ///
@@ -259,53 +251,6 @@ impl Serve {
     }
 }
 
-/// Starts the part of the relay that has no network, with its key.
-pub(super) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
-    let key = data.find_or_make_key(&config.name)?;
-    start_core(data, config, store, Some(key))
-}
-
-/// Starts the part of the relay that has no network. Without a key, it signs nothing.
-pub(super) fn start_core(
-    data: &Data,
-    config: Config,
-    store: SqliteStore,
-    key: Option<PrivateKey>,
-) -> Result<Relay, Failure> {
-    let path = data.store();
-    let resolver = resolver(&config)?;
-    let setup = Setup {
-        key,
-        keyring: Box::new(TrustRing::new(data.trust())),
-        writer: Box::new(store),
-        open: Box::new(move || {
-            let store: Box<dyn RelayStore + Send> = Box::new(SqliteStore::open(&path)?);
-            Ok(store)
-        }),
-        resolver,
-        clock: Box::new(precise),
-        command: {
-            let data = data.clone();
-            Box::new(move |words| data.command(words))
-        },
-        config,
-    };
-    Ok(Relay::start(setup)?)
-}
-
-/// What asks name servers. None hears of anything, unless the configuration speaks of other domains.
-fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Failure> {
-    let federation = &config.federation;
-    let asks = federation.enabled || federation.accept || federation.dns.is_some();
-    Ok(match asks {
-        true => Some(Arc::new(DnsResolver::new(
-            federation.dns,
-            Options::default(),
-        )?)),
-        false => None,
-    })
-}
-
 /// Where programs of `exec` routes run that name no folder.
 fn work_folder(data: &Data) -> PathBuf {
     data.folder().join("work")
@@ -316,20 +261,6 @@ fn warn_about_routes(config: &Config, data: &Data) {
     for missing in delivery::missing(config, &work_folder(data)) {
         tracing::warn!(reason = %missing.reason, "{} {}: messages can't go this way now", missing.what, missing.name);
     }
-}
-
-/// Now, to the millisecond: a relay orders by it.
-fn precise() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
-}
-
-/// How many tokens count now.
-fn active(store: &SqliteStore) -> Result<usize, Failure> {
-    let now = precise();
-    let counts =
-        |t: &&TokenRecord| t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now);
-    Ok(store.tokens()?.iter().filter(counts).count())
 }
 
 /// Whoever can reach the relay over the network has to say who they are.
@@ -347,9 +278,6 @@ fn no_credentials(listen: SocketAddr, create: &str) -> Failure {
     ))
 }
 
-/// The command that lets one agent in, for its own address.
-pub(super) const NARROW_TOKEN: &str = "token create NAME --role agent --for ADDRESS";
-
 fn not_alone(data: &Data, fault: NotAlone) -> Failure {
     match fault {
         NotAlone::Running(said) => {
@@ -363,7 +291,7 @@ fn not_alone(data: &Data, fault: NotAlone) -> Failure {
                 data.folder().display()
             ))
         }
-        NotAlone::Disk(fault) => Failure::Io(data.folder().to_string_lossy().into_owned(), fault),
+        NotAlone::Disk(fault) => Failure::at(data.folder(), fault),
     }
 }
 

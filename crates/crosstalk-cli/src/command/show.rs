@@ -1,16 +1,16 @@
 //! `crosstalk show`: a message, or a thread as a tree.
 
-use super::reply::is_sound;
-use crate::console::{BOLD, Console, styled};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::report::{Conversation, Message};
 use crate::schema::SHOW;
 use crate::service::deliver::with_primer;
+use crate::service::lookup::{self, Reference, is_sound, show_before};
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::reach::Reach;
-use crate::service::workspace::{self, Desk, Reference};
+use crate::service::workspace::Desk;
 use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
@@ -60,9 +60,9 @@ impl Show {
         if self.compare {
             return self.compare(console, &store);
         }
-        let (thread, records, whole) = match workspace::reference(&store, self.what())? {
+        let (thread, records, whole) = match lookup::reference(&store, self.what())? {
             Reference::Thread(thread) => {
-                let records = workspace::everything(&store, &thread.id)?;
+                let records = lookup::everything(&store, &thread.id)?;
                 (Some(*thread), records, true)
             }
             Reference::Message(record) => (store.thread(&record.thread)?, vec![*record], false),
@@ -81,7 +81,7 @@ impl Show {
             }
         }
         if self.copy {
-            records.iter().try_for_each(workspace::require_text)?;
+            records.iter().try_for_each(lookup::require_text)?;
             if !records.iter().all(|r| is_sound(r.verdict)) {
                 console.warning("it must not be acted on")?;
             }
@@ -102,17 +102,17 @@ impl Show {
     }
 
     fn what(&self) -> &str {
-        self.what.as_deref().unwrap_or(workspace::LAST)
+        self.what.as_deref().unwrap_or(lookup::LAST)
     }
 
     fn compare(&self, console: &mut Console, store: &SqliteStore) -> Result<Exit, Failure> {
-        let (thread, wanted) = match workspace::reference(store, self.what())? {
+        let (thread, wanted) = match lookup::reference(store, self.what())? {
             Reference::Thread(thread) => (thread.id, None),
             Reference::Message(record) => (record.thread, Some(record.id)),
         };
-        let records = workspace::everything(store, &thread)?;
+        let records = lookup::everything(store, &thread)?;
         // The latest message of a thread may be beside the question.
-        let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(workspace::LAST));
+        let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(lookup::LAST));
         let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
             Failure::Failed(
                 "there is nothing to compare: `crosstalk send chatgpt,claude \"…\"` puts a question to several"
@@ -128,7 +128,7 @@ impl Show {
     }
 
     fn print(&self, console: &mut Console, records: &[Record]) -> Result<(), Failure> {
-        records.iter().try_for_each(workspace::require_text)?;
+        records.iter().try_for_each(lookup::require_text)?;
         for (number, record) in records.iter().enumerate() {
             if number > 0 {
                 console.data("\n")?;
@@ -167,22 +167,6 @@ impl Show {
         }
         Ok(())
     }
-}
-
-/// Shows what an ESCALATE or a HANDOFF goes back to.
-pub(in crate::command) fn show_before(
-    console: &mut Console,
-    store: &SqliteStore,
-    record: &Record,
-    look: &Look,
-) -> Result<(), Failure> {
-    let earlier = workspace::before(store, record)?;
-    if earlier.is_empty() {
-        return Ok(());
-    }
-    let title = styled(BOLD, "What came before:");
-    let shown = view::before(&earlier, view::shortener(store), look);
-    console.show(&format!("\n{title}\n{shown}"))
 }
 
 /// Says what was meant for a relay and is not there, and what was not copied.

@@ -7,11 +7,12 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::home::{Rooms, block_of};
 use crate::service::passphrase::Passphrase;
+use crate::service::signing::require_verified;
 use crate::{clock, render};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Severity, Timestamp, authenticate};
+use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Severity, Timestamp};
 use std::path::PathBuf;
 
 /// Sign envelopes
@@ -147,21 +148,4 @@ fn is_of_intent(finding: &Diagnostic) -> bool {
 /// What signing itself mends: the signature that is missing, or that can't be read.
 fn is_mended(finding: &Diagnostic) -> bool {
     *finding.rule == rule::REVOKE_UNSIGNED || *finding.rule == rule::SIG_MALFORMED
-}
-
-/// What was signed has to pass the strict reading, and to verify.
-pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
-    let mut document = Document::parse(text, Reading::Strict);
-    document.check();
-    if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
-        let what = format!("the signed message would be refused: {}", fault.message);
-        return Err(Failure::of_rule(fault.rule, &what));
-    }
-    let authentic = authenticate(&document, &signer.key.public()).ok();
-    match authentic.is_some_and(|a| a.verified().is_some()) {
-        true => Ok(()),
-        false => Err(Failure::Failed(
-            "the signed message does not verify, so it is not given out: this is a fault of the program".into(),
-        )),
-    }
 }

@@ -5,10 +5,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::schema::STATUS;
+use crate::service::lookup::{self, LAST};
 use crate::service::relay::hint::unread;
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::{Delivered, Through};
-use crate::service::workspace::{self, Desk, LAST};
+use crate::service::workspace::Desk;
 use crate::{json, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
@@ -39,10 +40,10 @@ impl Status {
         let kept = match desk.messages(console)? {
             // What a relay did is asked about what was sent, and not about the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
-                let sent = workspace::latest_sent(&store)?;
+                let sent = lookup::latest_sent(&store)?;
                 Some(sent.ok_or_else(|| Failure::Failed(NOTHING_SENT.to_owned()))?)
             }
-            Some(store) => match workspace::message(&store, &self.id) {
+            Some(store) => match lookup::message(&store, &self.id) {
                 Ok(record) => Some(record),
                 Err(usage @ Failure::Usage(_)) => return Err(usage),
                 Err(_) => None,

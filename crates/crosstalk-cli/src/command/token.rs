@@ -3,14 +3,12 @@
 mod create;
 mod list;
 
-pub(super) use create::{BY, secret};
-
 use crate::clock;
-use crate::command::serve::NARROW_TOKEN;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::relay::data::DataArgument;
+use crate::service::relay::token::{NARROW_TOKEN, OPERATOR};
 use clap::{Args, Subcommand};
 use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
 
@@ -64,7 +62,7 @@ impl Revoke {
         let name = &self.name;
         let now = clock::now();
         let mut store = data.open()?;
-        match store.revoke_token(name, create::BY, now)? {
+        match store.revoke_token(name, OPERATOR, now)? {
             true => {
                 console.talk("revoked: it opens nothing any more\n")?;
                 let counts = |t: &TokenRecord| {

@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::json;
 use crate::report::Message;
 use crate::schema::WAITING;
+use crate::service::lookup;
 use crate::service::relay::reach::Reach;
-use crate::service::workspace::{self, Desk, NOTHING};
+use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{AskedMessage, Record, Store as _};
@@ -80,7 +81,7 @@ impl Waiting {
 /// A message whose consent is over has no text any more.
 fn veiled(asked: AskedMessage) -> AskedMessage {
     AskedMessage {
-        record: workspace::veiled(asked.record),
+        record: lookup::veiled(asked.record),
         of: asked.of,
     }
 }

@@ -1,7 +1,5 @@
 //! `crosstalk watch`: follows the clipboard and keeps each message that is copied.
 
-use super::paste::Keeper;
-use super::reply;
 use crate::console::{Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -10,6 +8,8 @@ use crate::service::clipboard::ClipboardError;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
 use crate::service::dns::Look;
+use crate::service::intake::Intake;
+use crate::service::reply;
 use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -89,16 +89,16 @@ impl Watch {
             };
             trouble = None;
             if let Some(text) = text.filter(|text| text.contains("[[")) {
-                let mut keeper = Keeper::new(&desk, &self.look, self.unfold);
+                let mut intake = Intake::new(&desk, &self.look, self.unfold);
                 // One's own messages come by as they are copied.
-                keeper.skips_known = true;
-                keeper.accept_truncated = self.accept_truncated;
-                let exit = keeper.keep(console, &Input::of_text("clipboard", text))?;
+                intake.skips_known = true;
+                intake.accept_truncated = self.accept_truncated;
+                let exit = intake.keep(console, &Input::of_text("clipboard", text))?;
                 console.flush()?;
                 if self.reply {
-                    self.answer(console, &desk, &keeper.kept)?;
+                    self.answer(console, &desk, &intake.kept)?;
                 }
-                if self.once && !keeper.kept.is_empty() {
+                if self.once && !intake.kept.is_empty() {
                     return Ok(exit);
                 }
             }

@@ -10,7 +10,6 @@
 
 mod step;
 
-use crate::command::sign::require_verified;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,13 +17,15 @@ use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
 use crate::service::consent::{self, Said};
 use crate::service::home::{Opened, block_of};
+use crate::service::lookup;
 use crate::service::passphrase::Passphrase;
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::Remote;
 use crate::service::relay::send::{ByRelay, Parcel};
 use crate::service::relay::submit::Attached;
 use crate::service::settings::When;
-use crate::service::workspace::{self, Desk};
+use crate::service::signing::require_verified;
+use crate::service::workspace::Desk;
 use crate::{clock, json, render, view};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
@@ -412,7 +413,7 @@ impl Delivery {
     pub(crate) fn require_open(&self, store: &SqliteStore, thread: &str) -> Result<(), Failure> {
         match self.reopen {
             true => Ok(()),
-            false => workspace::require_open(store, thread),
+            false => lookup::require_open(store, thread),
         }
     }
 
@@ -442,7 +443,7 @@ impl Delivery {
         }
         let thread = envelope.thread.unwrap_or_default();
         for chat in chats {
-            let seen = workspace::seen(store, chat)?;
+            let seen = lookup::seen(store, chat)?;
             if needs_primer(chat, &seen, thread) {
                 return Ok(true);
             }

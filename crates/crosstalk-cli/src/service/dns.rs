@@ -149,8 +149,7 @@ impl Look {
     pub(crate) fn connect(&self) -> Result<Dns, Failure> {
         let mut options = Options::default();
         if let Some(path) = &self.dns_anchor {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?;
+            let text = std::fs::read_to_string(path).map_err(|e| Failure::at(path, e))?;
             options.anchor = Some(text);
         }
         Ok(match self.dns_server {

@@ -1,186 +1,457 @@
-//! The way in of messages: verified, threaded and kept; keys at first contact pinned, new and revoked ones learned.
+//! The intake of messages: found in a text, verified, threaded and kept; what became of each is told.
+//!
+//! ```text
+//! reader   verifies a message, and learns of keys      plain   an answer without an envelope
+//! pick     which of several questions an answer means  report  what is told about a message
+//! ```
 
-use crate::clock;
+mod pick;
+mod plain;
+mod reader;
+mod report;
+
+use crate::caret::Carets;
 use crate::console::Console;
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::consent::Said;
-use crate::service::dns::{Look, Lookup};
+use crate::input::Input;
+use crate::paragraph::wrap;
+use crate::service::dns::Look;
+use crate::service::relay::remote::Waiting;
+use crate::service::relocate::relocate;
 use crate::service::workspace::Desk;
+use crate::service::{consent, lookup};
+use crate::{json, view};
+use crosstalk_envelope::json::finding;
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_envelope::{Document, PublicKey, Timestamp, id};
-use crosstalk_protocol::consent::{Policy, Proof};
-use crosstalk_protocol::relay::Peer;
-use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
-use crosstalk_protocol::{
-    Admitted, KnownKey, Learned, PinError, Question, Trust, Word, learn, pin_of, verify,
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{
+    CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity,
 };
-use crosstalk_store::TrustStoreError;
+use crosstalk_protocol::consent::{Policy, Withdrawn};
+use crosstalk_protocol::store::{
+    Arrival, Moved, Outcome, Record, Side, Store as _, Way, is_placeholder,
+};
+use crosstalk_protocol::{Word, is_primer_example, readdressed};
+use crosstalk_store::SqliteStore;
+pub(crate) use reader::{Incoming, Taken};
+use report::Told;
+use serde_json::Value;
 
-/// Reads messages that come in.
-#[derive(Debug)]
-pub(crate) struct Incoming<'d> {
-    desk: &'d Desk,
-    trust: Trust,
-    lookup: Lookup<'d>,
-    mine: Mine,
-    /// What is demanded of consent.
-    pub(crate) policy: Policy,
-    /// The time at which messages are looked at, if that is not now.
-    pub(crate) at: Option<Timestamp>,
+/// The ids that a relay assigned to a message, which others know it by.
+#[derive(Clone, Debug)]
+pub(crate) struct AssignedIds {
+    ids: ReceivedIds,
+    /// Whether it came out of an inbox of the person.
+    is_mine: bool,
 }
 
-/// A message that is ready to be kept, and what was found out about it.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    pub(crate) arrival: Arrival,
-    /// The message that was admitted, and the verdict about it.
-    pub(crate) admitted: Admitted,
-    /// What it says about consent.
-    pub(crate) said: Said,
-}
-
-impl<'d> Incoming<'d> {
-    /// Prepares to read. Nobody is asked unless `look` says so.
-    pub(crate) fn new(desk: &'d Desk, look: &'d Look) -> Result<Self, Failure> {
-        Ok(Self {
-            trust: desk.rooms.trust()?,
-            lookup: Lookup::new(look, &desk.rooms)?,
-            mine: desk.mine()?,
-            policy: desk.config.consent(),
-            at: None,
-            desk,
+impl AssignedIds {
+    /// What is said about a message at a relay; nothing if its id is none.
+    pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
+        (!is_placeholder(&waiting.id)).then(|| Self {
+            ids: ReceivedIds {
+                thread: waiting.thread.clone(),
+                message: waiting.id.clone(),
+            },
+            is_mine: false,
         })
     }
 
-    /// What is to be kept of an envelope.
-    pub(crate) fn take(
+    /// The same of a message that came out of an inbox of the person, or did not.
+    pub(crate) fn in_inbox(mut self, is_mine: bool) -> Self {
+        self.is_mine = is_mine;
+        self
+    }
+
+    /// Files a message under the id that others know it by, for the one who fetched it.
+    fn apply(&self, arrival: &mut Arrival) {
+        if !is_placeholder(&self.ids.thread) {
+            arrival.spare.thread.clone_from(&self.ids.thread);
+        }
+        arrival.spare.message.clone_from(&self.ids.message);
+        if arrival.message.as_deref() != Some(self.ids.message.as_str()) {
+            arrival.message = None;
+        }
+        if self.is_mine && arrival.side == Side::Between {
+            arrival.side = Side::ToMe;
+        }
+    }
+}
+
+/// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
+pub(crate) struct Intake<'a> {
+    desk: &'a Desk,
+    look: &'a Look,
+    pub(crate) way: Way,
+    pub(crate) new_id: bool,
+    /// The message that everything answers, because a person says so.
+    pub(crate) answers: Option<String>,
+    /// Whether what is here already is moved to that message: only if the person named it.
+    moves_known: bool,
+    /// Who said what is not signed, because a person says so.
+    pub(crate) from: Option<String>,
+    /// What the relay says about the message.
+    pub(crate) given: Option<AssignedIds>,
+    unfold: bool,
+    /// Nothing is said about what is kept.
+    pub(crate) quiet: bool,
+    /// Nothing is said about what was known.
+    pub(crate) skips_known: bool,
+    /// Keeps a message that may be cut off.
+    pub(crate) accept_truncated: bool,
+    /// Each repair is told by itself.
+    pub(crate) verbose: bool,
+    /// Whether the person is asked which question an answer means.
+    pub(crate) may_ask: bool,
+    /// The messages that are new here.
+    pub(crate) kept: Vec<Record>,
+    pub(crate) messages: Vec<Value>,
+    pub(crate) errors: Vec<Value>,
+}
+
+impl<'a> Intake<'a> {
+    /// Keeps what is pasted.
+    pub(crate) fn new(desk: &'a Desk, look: &'a Look, unfold: bool) -> Self {
+        Self {
+            desk,
+            look,
+            way: Way::Pasted,
+            new_id: false,
+            answers: None,
+            moves_known: false,
+            from: None,
+            given: None,
+            unfold,
+            quiet: false,
+            skips_known: false,
+            accept_truncated: false,
+            verbose: false,
+            may_ask: false,
+            kept: Vec::new(),
+            messages: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Keeps the messages of one text. A text that a relay handed out is read as the relay read it.
+    pub(crate) fn keep(&mut self, console: &mut Console, input: &Input) -> Result<Exit, Failure> {
+        let reading = match self.way {
+            Way::Relayed => Reading::Strict,
+            _ => Reading::Paste,
+        };
+        let (text, mut scan) = input.scan(reading);
+        if self.accept_truncated {
+            scan = scan.accept_truncated();
+        }
+        let lines = LineIndex::new(&text);
+        let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;
+        if !scan.truncated.is_empty() && !self.quiet {
+            console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
+        }
+        if scan.documents.is_empty() {
+            return Ok(exit);
+        }
+        let mut incoming = Incoming::new(self.desk, self.look)?;
+        // The example of the primer comes along when a whole chat is copied.
+        let is_message = |d: &&Document<'_>| !is_primer_example(d);
+        let documents: Vec<&Document<'_>> = scan.documents.iter().filter(is_message).collect();
+        if documents.is_empty() {
+            console.talk("There is nothing but the example of the primer.\n")?;
+            return Ok(exit);
+        }
+        let mut store = self.desk.store(console)?;
+        let mut taken: Vec<Taken> = Vec::new();
+        for document in &documents {
+            let fixed = self.readdressed(&store, document)?;
+            let read = fixed.as_ref().unwrap_or(document);
+            let mut one = incoming.take(console, read, self.way)?;
+            one.arrival.answers.clone_from(&self.answers);
+            if let (Some(given), [_]) = (&self.given, documents.as_slice()) {
+                given.apply(&mut one.arrival);
+            }
+            taken.push(one);
+        }
+        let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
+        let new_id = self.again_with("--new-id", input);
+        let file = input.file_argument();
+        let is_all_mine = are_mine(&store, &outcomes)?;
+        let all = documents.iter().zip(&taken).zip(&outcomes);
+        for (number, ((document, taken), outcome)) in all.enumerate() {
+            let (outcome, withdrawn) = match outcome {
+                Ok((outcome, withdrawn)) => (outcome, withdrawn),
+                Err(refusal) => {
+                    exit = exit.worst(refusal.code.into());
+                    match self.quiet {
+                        true => self.messages.push(report::refused(taken, refusal)?),
+                        false => report::show_refused(console, document, refusal)?,
+                    }
+                    continue;
+                }
+            };
+            let learned = match outcome {
+                Outcome::Conflict { .. } => None,
+                _ => incoming.learn(&taken.admitted)?,
+            };
+            exit = exit.worst(exit_of(outcome, taken.admitted.verdict().word()));
+            let moved = self.file_with_named(&mut store, outcome)?;
+            let record = match outcome {
+                Outcome::Conflict { .. } => None,
+                Outcome::Filed { id, .. } | Outcome::Known { id, .. } => store.message(id)?,
+            };
+            let told = Told {
+                document,
+                taken,
+                outcome,
+                record: record.as_ref(),
+                learned: learned.as_deref(),
+                lines: &lines,
+                number,
+                skips_known: self.skips_known,
+                verbose: self.verbose,
+                moved: moved.as_ref(),
+                file: file.as_deref(),
+                new_id: &new_id,
+                is_all_mine,
+            };
+            match self.quiet {
+                true => self.messages.push(told.report()?),
+                false => {
+                    told.show(console, &store, self.unfold)?;
+                    consent::tell(console, withdrawn)?;
+                    if let (Some(record), false) = (&record, told.candidates().is_empty()) {
+                        let candidates = (told.candidates(), self.may_ask);
+                        pick::pick(console, &mut store, record, candidates)?;
+                    }
+                }
+            }
+            if let Outcome::Filed { .. } = outcome {
+                self.kept.extend(record);
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Files a text as the answer to a message: the envelopes in it, whatever they say that they answer, or else the text.
+    pub(crate) fn keep_answer(
         &mut self,
         console: &mut Console,
-        document: &Document<'_>,
-        way: Way,
-    ) -> Result<Taken, Failure> {
-        let at = self.at.unwrap_or_else(clock::now);
-        let lookup = &mut self.lookup;
-        let question = Question {
-            restore: true,
-            ..Question::at(at)
-        };
-        let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
-        let is_open = !matches!(verdict.word(), Word::Verified | Word::Revoked);
-        if let Some(own) = self.own_key(verdict.pkid().filter(|_| is_open))? {
-            // What one signed oneself needs nobody to vouch for it.
-            let question = Question {
-                key: Some(&own),
-                ..question
+        input: &Input,
+        reference: &str,
+    ) -> Result<Exit, Failure> {
+        let is_named = !matches!(reference, "" | lookup::LAST);
+        let (_, scan) = input.scan(Reading::Paste);
+        let from = self.from.clone();
+        let from = from.as_deref();
+        if !scan.documents.is_empty() || !scan.truncated.is_empty() {
+            let signed = match scan.documents.as_slice() {
+                [only] => Some(only.sender()),
+                _ => None,
             };
-            let again = verify(document, &self.trust, &question);
-            if again.word() == Word::Verified {
-                verdict = again;
-            }
+            let question = plain::answered_by(console, self.desk, reference, (from, signed))?;
+            self.answers = Some(question.id);
+            self.moves_known = is_named;
+            return self.keep(console, input);
         }
-        let admitted = Admitted::new(document, verdict);
-        let receipt = Receipt {
-            at,
-            way,
-            mine: &self.mine,
-            spare: ReceivedIds {
-                thread: id::new_ulid(),
-                message: id::new_ulid(),
-            },
-        };
-        let proof = self.proof(&admitted)?;
-        let said = Said::of(&admitted, proof, &self.policy, at);
-        Ok(Taken {
-            arrival: Arrival::new(&admitted, receipt),
-            admitted,
-            said,
-        })
+        self.way = Way::Filed;
+        let before = plain::filed_before(console, self.desk, input, from)?;
+        let answered =
+            plain::answered(console, self.desk, (reference, from), (input, !self.quiet))?;
+        let is_settled = !answered.as_ref().is_some_and(plain::is_open);
+        if let (Some(before), true, false) = (&before, is_settled, is_named || self.new_id) {
+            // Nothing waits for this text, and it is known.
+            return self.keep(console, &Input::of_text(&input.name, before.text.clone()));
+        }
+        let answered = answered.ok_or_else(plain::none_open)?;
+        let text = plain::envelope(console, self.desk, input, (&answered, from))?;
+        let exit = self.keep(console, &Input::of_text(&input.name, text))?;
+        if let (Some(before), false, false) = (&before, self.kept.is_empty(), self.quiet) {
+            let store = self.desk.kept(console)?;
+            let id = view::short(&store, &before.id)?;
+            console.note(&format!(
+                "the same text was filed before, as {id}; if that was a mistake, `crosstalk show {id}` shows it"
+            ))?;
+        }
+        Ok(exit)
     }
 
-    /// How sure it is who a message is from.
-    fn proof(&self, admitted: &Admitted) -> Result<Proof, Failure> {
-        let (document, verdict) = (admitted.document(), admitted.verdict());
-        let own = self.own_key(verdict.pkid())?;
-        Ok(match own {
-            Some(own) if Some(own.fingerprint()) == verdict.fingerprint() => {
-                Proof::own(verdict, self.mine.has(document.sender()))
-            }
-            _ => Proof::of(document, verdict, &self.trust, &Peer::stranger()),
-        })
-    }
-
-    /// The person's own key of this id.
-    fn own_key(&self, pkid: Option<&str>) -> Result<Option<PublicKey>, Failure> {
-        let Some(pkid) = pkid else {
+    /// A pasted answer whose sides are wrong, with those that it means.
+    fn readdressed(
+        &self,
+        store: &SqliteStore,
+        document: &Document<'_>,
+    ) -> Result<Option<Document<'static>>, Failure> {
+        let parent = document.header(CoreHeader::Parent).map(str::to_owned);
+        let Some(question) = self
+            .answers
+            .clone()
+            .or(parent)
+            .filter(|_| self.way == Way::Pasted)
+        else {
             return Ok(None);
         };
-        let mut keys = self.desk.rooms.keys.list()?.keys.into_iter();
-        Ok(keys.find(|k| k.facts.id == pkid).map(|k| k.facts.public))
+        let question = store.message(&question)?;
+        let text = question.and_then(|q| readdressed(document, &q, self.from.as_deref()));
+        Ok(text.map(|t| Document::parse(&t, Reading::Paste).into_owned()))
     }
 
-    /// Takes over what a kept message says about keys: pins one at first contact, if the settings allow it, and learns
-    /// of rotations and revocations that are proven. What it did, in a sentence.
-    pub(crate) fn learn(&mut self, admitted: &Admitted) -> Result<Option<String>, Failure> {
-        let (document, verdict) = (admitted.document(), admitted.verdict());
-        let now = clock::now();
-        let question = Question::at(now);
-        let own = self.own_key(verdict.pkid())?;
-        if own.is_some_and(|own| Some(own.fingerprint()) != verdict.fingerprint()) {
-            // Somebody else under an id of one's own teaches nothing.
-            let sentence = "Nothing was learned from it: its key id is that of a key of your own, and the key is another.";
-            return Ok(Some(sentence.to_owned()));
+    /// What to do about a message that may be cut off.
+    fn truncated_hint(&self, input: &Input) -> String {
+        let command = self.again_with("--accept-truncated", input);
+        format!(
+            "Copy the answer again, to its last line; or keep it as it is, marked as truncated, with `{command}`."
+        )
+    }
+
+    /// The command that takes the same text once more, with a flag.
+    fn again_with(&self, flag: &str, input: &Input) -> String {
+        let mut command = format!("crosstalk paste {flag}");
+        if let Some(answers) = &self.answers {
+            command.push_str(&format!(" --as-reply-to {}", escape(answers)));
         }
-        let mut trial = self.trust.clone();
-        let sentence = match (learn(document, &mut trial, &question), verdict.word()) {
-            (Ok(learned), _) => {
-                self.change(|trust| {
-                    // What others wrote meanwhile may say otherwise; then it is left as they say.
-                    let _ = learn(document, trust, &question);
-                })?;
-                Some(learned_sentence(&learned))
-            }
-            (Err(_), Word::FirstContact) if self.desk.config.pin() => match pin_of(verdict, now) {
-                Some(pin) => self.pin(pin)?,
-                None => None,
-            },
-            _ => None,
+        if let Some(file) = input.file_argument() {
+            command.push_str(&format!(" {file}"));
+        }
+        command
+    }
+
+    /// Moves a message that is here already to the one that the person says it answers.
+    fn file_with_named(
+        &self,
+        store: &mut SqliteStore,
+        outcome: &Outcome,
+    ) -> Result<Option<Moved>, Failure> {
+        let answers = self.answers.as_ref().filter(|_| self.moves_known);
+        let (Some(answers), Outcome::Known { id, .. }) = (answers, outcome) else {
+            return Ok(None);
         };
-        Ok(sentence)
+        let (Some(record), Some(answers)) = (store.message(id)?, store.message(answers)?) else {
+            return Ok(None);
+        };
+        relocate(store, &record, Some(&answers)).map(Some)
     }
 
-    fn pin(&mut self, pin: KnownKey) -> Result<Option<String>, Failure> {
-        let mut result: Result<(), PinError> = Ok(());
-        self.change(|trust| result = trust.pin(pin.clone()))?;
-        Ok(result.is_ok().then(|| {
-            format!(
-                "Pinned at first contact: {} is {} from now on. Compare it with the sender by voice; then `crosstalk show {} \
-                 --envelope | crosstalk trust pin - --compared` says so.",
-                pin.id,
-                pin.key.fingerprint(),
-                pin.by.as_deref().unwrap_or("ID")
-            )
-        }))
+    /// Hands the messages to the store: in one go, unless one says something about consent. Such a one is held against what
+    /// is on record when those before it are kept.
+    fn accept(
+        &self,
+        console: &mut Console,
+        store: &mut SqliteStore,
+        taken: &mut [Taken],
+        policy: &Policy,
+    ) -> Result<Vec<consent::Filed>, Failure> {
+        if taken.iter().all(|t| t.said.is_silent()) {
+            let arrivals: Vec<Arrival> = taken.iter().map(|t| t.arrival.clone()).collect();
+            let outcomes = store.accept(&arrivals)?.into_iter();
+            let all = outcomes.zip(taken).map(|(outcome, Taken { arrival, .. })| {
+                let again = match self.has_new_id(store, arrival, &outcome)? {
+                    true => store.accept(std::slice::from_ref(arrival))?.pop(),
+                    false => None,
+                };
+                Ok(Ok((again.unwrap_or(outcome), Withdrawn::default())))
+            });
+            return all.collect();
+        }
+        let mut all = Vec::with_capacity(taken.len());
+        for Taken { arrival, said, .. } in taken {
+            let mut one = consent::file(console, store, arrival, (said, policy))?;
+            if let Ok((outcome, _)) = &one
+                && self.has_new_id(store, arrival, outcome)?
+            {
+                one = consent::file(console, store, arrival, (said, policy))?;
+            }
+            all.push(one);
+        }
+        Ok(all)
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Trust)) -> Result<(), Failure> {
-        let after = self.desk.rooms.trust.update(|trust| {
-            change(trust);
-            Ok::<Trust, TrustStoreError>(trust.clone())
-        })?;
-        self.trust = after;
-        Ok(())
+    /// Whether a message that was not kept can be: where its id is taken and a new one is wanted, or the model wrote the id of
+    /// the question once more, the envelope keeps the id that it carries, and has another one here.
+    fn has_new_id(
+        &self,
+        store: &SqliteStore,
+        arrival: &mut Arrival,
+        outcome: &Outcome,
+    ) -> Result<bool, Failure> {
+        let Outcome::Conflict { id, .. } = outcome else {
+            return Ok(false);
+        };
+        let copied = store.message(id)?.is_some_and(|m| arrival.copies_id_of(&m));
+        if copied && arrival.answers.is_none() {
+            arrival.answers = Some(id.clone());
+        }
+        if !self.new_id && !copied {
+            return Ok(false);
+        }
+        arrival.message = None;
+        Ok(true)
+    }
+
+    /// Tells what could not be read, and what to do if there is no message at all.
+    fn refused(
+        &mut self,
+        console: &mut Console,
+        input: &Input,
+        (text, lines): (&str, &LineIndex<'_>),
+        refused: &[Diagnostic],
+    ) -> Result<Exit, Failure> {
+        let exit = Exit::of(refused);
+        if self.quiet {
+            for diagnostic in refused {
+                self.errors.push(json::value(&finding(diagnostic, lines))?);
+            }
+            return Ok(exit);
+        }
+        let name = input.shown_name();
+        let carets = Carets::new(&name, text);
+        for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
+            console.talk(&carets.draw(finding))?;
+        }
+        let mut errors = refused.iter().filter(|d| d.is_error()).peekable();
+        let has_none = errors.peek().is_some() && errors.all(|d| d.rule.id == rule::NO_ENVELOPE.id);
+        if has_none {
+            let file = input.file_argument();
+            let file = file.map_or_else(String::new, |file| format!(" {file}"));
+            if let Some(before) = plain::filed_before(console, self.desk, input, None)? {
+                let store = self.desk.kept(console)?;
+                let id = view::short(&store, &before.id)?;
+                let mut text = format!("Already filed as {id} on {}.\n", before.at);
+                if let Some(question) = plain::open_questions(&store)?.first() {
+                    let question = view::short(&store, &question.id)?;
+                    text.push_str(&format!(
+                        "If it answers {question}, too, file it with `crosstalk paste --as-reply-to {question}{file}`.\n"
+                    ));
+                }
+                return console.talk(&text).map(|()| exit);
+            }
+            console.talk(&format!(
+                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last{file}`; to a \
+                 poll, say whose it is with `--from NAME`.\n"
+            ))?;
+        }
+        Ok(exit)
     }
 }
 
-fn learned_sentence(learned: &Learned) -> String {
-    match learned {
-        Learned::Rotated(rotation) => format!(
-            "Learned: {} has a new key, {}; the old one vouched for it.",
-            rotation.new_id,
-            rotation.new.fingerprint()
-        ),
-        Learned::Revoked { id, at, .. } => {
-            format!("Learned: the key {id} is revoked from {at} on.")
+/// Whether nothing came but messages that the person sent.
+fn are_mine(store: &SqliteStore, outcomes: &[consent::Filed]) -> Result<bool, Failure> {
+    for outcome in outcomes {
+        let Ok((Outcome::Known { id, .. }, _)) = outcome else {
+            return Ok(false);
+        };
+        if store.message(id)?.is_none_or(|r| r.way != Way::Sent) {
+            return Ok(false);
         }
+    }
+    Ok(true)
+}
+
+/// The exit code for a message: what must not be acted on is loud, what is only unsigned is not.
+fn exit_of(outcome: &Outcome, verdict: Word) -> Exit {
+    match (outcome, verdict) {
+        (Outcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
+        (_, Word::Damaged | Word::NotVerified | Word::Revoked) => verdict.into(),
+        _ => Exit::SUCCESS,
     }
 }

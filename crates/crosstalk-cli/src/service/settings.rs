@@ -6,15 +6,19 @@
 //!
 //! Each value knows where it comes from. Whose name it is, is asked of git or the system only when it is needed.
 
+mod change;
 mod edit;
 mod file;
 mod identity;
 mod relay;
+mod report;
 mod setting;
 mod view;
 
+pub(crate) use change::{set, unset};
 pub(crate) use edit::{Target, put, stored, take};
 pub(crate) use relay::{RelaySetting, base_url, is_open, put_relay, take_relay};
+pub(crate) use report::{names_json, with_source};
 pub(crate) use setting::{Key, SETTINGS, Setting, Value};
 pub(crate) use view::{Ids, When};
 

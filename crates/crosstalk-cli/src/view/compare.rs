@@ -5,7 +5,7 @@ use super::{Look, party};
 use crate::console::{BOLD, DIM, styled};
 use crate::paragraph::count;
 use crate::screen::{cells, wrap_words};
-use crate::service::workspace::why_gone;
+use crate::service::lookup::why_gone;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Side, is_same_party, may_answer, rounds};
 

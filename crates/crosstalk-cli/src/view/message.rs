@@ -5,7 +5,7 @@ use crate::age::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::render;
 use crate::screen::cells;
-use crate::service::workspace::why_gone;
+use crate::service::lookup::why_gone;
 use crosstalk_envelope::canonical::is_hop_namespace;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document};

@@ -125,10 +125,10 @@ impl Export {
         });
         let messages = entries.iter().filter(|e| e.text.is_some()).count();
         let folder = self.out.join("messages");
-        make_folder(&folder).map_err(|e| at(&folder, e))?;
+        make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
         for (done, (name, text)) in (1..).zip(&files) {
             let path = self.out.join(name);
-            write_private(&path, text).map_err(|e| at(&path, e))?;
+            write_private(&path, text).map_err(|e| Failure::at(&path, e))?;
             progress.at(done, files.len() as u64);
         }
         progress.end();
@@ -154,10 +154,6 @@ fn entries_of(number: usize) -> String {
     }
 }
 
-fn at(path: &Path, fault: std::io::Error) -> Failure {
-    Failure::Io(path.to_string_lossy().into_owned(), fault)
-}
-
 /// Writes a file for its owner alone: it may hold the text of a message.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
@@ -171,7 +167,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 fn require_empty(folder: &Path) -> Result<(), Failure> {
     let mut entries = match std::fs::read_dir(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|e| at(folder, e))?,
+        entries => entries.map_err(|e| Failure::at(folder, e))?,
     };
     match entries.next() {
         Some(_) => Err(Failure::Failed(format!(
@@ -247,7 +243,7 @@ fn complete(source: &Source, entries: &mut Vec<LogEntry>, whole: &LogQuery) -> R
 
 /// The root at the size of an older checkpoint, and the proof from there.
 fn older(source: &Source, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
-    let text = std::fs::read_to_string(file).map_err(|e| at(file, e))?;
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::at(file, e))?;
     let claim = Note::parse(&text).and_then(|n| n.claim());
     let claim = claim.map_err(|e| Failure::Failed(format!("{}: {e}", file.display())))?;
     if claim.size > size {

@@ -33,8 +33,9 @@ impl Receipt {
         let receipt = source.receipt(id.as_deref().unwrap_or(&self.id))?;
         match &self.out {
             None => console.text(&receipt.to_string())?,
-            Some(file) => std::fs::write(file, receipt.to_string())
-                .map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?,
+            Some(file) => {
+                std::fs::write(file, receipt.to_string()).map_err(|e| Failure::at(file, e))?
+            }
         }
         Ok(Exit::SUCCESS)
     }

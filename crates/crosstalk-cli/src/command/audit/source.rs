@@ -2,10 +2,11 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::service::lookup;
 use crate::service::relay::data::{Data, DataArgument};
 use crate::service::relay::remote::{Remote, Through};
 use crate::service::settings::Config;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use crate::{clock, shell};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -302,15 +303,15 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
         Found::Thread(thread) => {
             let upper = text.to_ascii_uppercase();
             let begins = |id: &String| id.starts_with(text) || id.starts_with(&upper);
-            let all = workspace::whole(store, &thread)?.into_iter().map(|r| r.id);
+            let all = lookup::whole(store, &thread)?.into_iter().map(|r| r.id);
             let mut found: Vec<String> = all.filter(begins).collect();
             match found.len() {
                 0 | 1 => Ok(found.pop()),
                 _ if found.iter().any(|id| id == text) => Ok(None),
-                _ => Err(workspace::several(store, text, &found)?),
+                _ => Err(lookup::several(store, text, &found)?),
             }
         }
-        Found::Several(ids) => Err(workspace::several(store, text, &ids)?),
+        Found::Several(ids) => Err(lookup::several(store, text, &ids)?),
         Found::Nothing => Ok(None),
     }
 }
@@ -318,7 +319,7 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
 fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
         Found::Thread(id) => Ok(Some(id)),
-        Found::Several(ids) => Err(workspace::several(store, text, &ids)?),
+        Found::Several(ids) => Err(lookup::several(store, text, &ids)?),
         Found::Message(_) | Found::Nothing => Ok(None),
     }
 }

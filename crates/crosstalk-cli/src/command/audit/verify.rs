@@ -1,6 +1,5 @@
 //! `crosstalk audit verify`: a bundle or a receipt, checked without the relay.
 
-use super::folder::Folder;
 use super::key;
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -9,6 +8,7 @@ use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::{count, wrap};
 use crate::schema::AUDIT_VERIFY;
+use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -72,11 +72,11 @@ impl Verify {
     }
 
     fn bundle(&self, console: &mut Console) -> Result<Exit, Failure> {
-        let folder = Folder::at(&self.path);
+        let folder = BundleFolder::at(&self.path);
         let mut held = Vec::new();
         for file in &self.checkpoint {
             let read = std::fs::read_to_string(file);
-            held.push(read.map_err(|e| Failure::Io(file.to_string_lossy().into_owned(), e))?);
+            held.push(read.map_err(|e| Failure::at(file, e))?);
         }
         let own = folder.read(bundle::KEY).ok().flatten();
         let own = own.and_then(|b| NoteKey::parse(std::str::from_utf8(&b).ok()?.trim_end()).ok());
@@ -232,7 +232,7 @@ impl Verify {
     fn receipt(&self, console: &mut Console) -> Result<Exit, Failure> {
         let read = |path: &PathBuf| {
             let text = std::fs::read_to_string(path);
-            text.map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))
+            text.map_err(|e| Failure::at(path, e))
         };
         let text = read(&self.path)?;
         let Some(file) = &self.message else {

@@ -41,24 +41,20 @@ fn beside(file: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-fn at(path: &Path, fault: io::Error) -> Failure {
-    Failure::Io(path.to_string_lossy().into_owned(), fault)
-}
-
 /// What is in a file, if it is there.
 fn kept(path: &Path) -> Result<Option<String>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(at(path, e)),
+        Err(e) => Err(Failure::at(path, e)),
     }
 }
 
 /// Writes a file at once: whoever looks sees the old one or the new one.
 fn put(path: &Path, text: &str) -> Result<(), Failure> {
     let new = beside(path, ".new");
-    std::fs::write(&new, text).map_err(|e| at(&new, e))?;
-    std::fs::rename(&new, path).map_err(|e| at(path, e))
+    std::fs::write(&new, text).map_err(|e| Failure::at(&new, e))?;
+    std::fs::rename(&new, path).map_err(|e| Failure::at(path, e))
 }
 
 impl Watch {

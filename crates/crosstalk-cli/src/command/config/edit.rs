@@ -32,8 +32,7 @@ impl Edit {
                 let fault = format!("the editor `{}` {why}", editor.name());
                 return Err(kept(&copy, &before, Failure::Failed(fault)));
             }
-            let after = std::fs::read_to_string(&copy)
-                .map_err(|e| Failure::Io(copy.to_string_lossy().into_owned(), e))?;
+            let after = std::fs::read_to_string(&copy).map_err(|e| Failure::at(&copy, e))?;
             if after == before {
                 let _ = std::fs::remove_file(&copy);
                 console.talk("nothing was changed\n")?;

@@ -3,7 +3,7 @@
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::settings::{Config, SETTINGS, Source, Value};
+use crate::service::settings::{Config, SETTINGS, Source, Value, names_json, with_source};
 use crate::{json, schema};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -119,32 +119,7 @@ fn as_json(config: &Config) -> Json {
         "profile": config.profile(),
         "profiles": config.profiles(),
         "settings": settings.collect::<Vec<_>>(),
-        "names": names(config),
+        "names": names_json(config),
         "warnings": config.warnings(),
     })
-}
-
-/// The names of the table, with their sources.
-pub(in crate::command) fn names(config: &Config) -> Vec<Json> {
-    let names = config.names().iter();
-    let names = names.map(|(name, address)| {
-        let source = config.name_source(name);
-        with_source(json!({"name": name, "address": address}), &source)
-    });
-    names.collect()
-}
-
-fn with_source(mut value: Json, source: &Source) -> Json {
-    if let Some(map) = value.as_object_mut() {
-        map.insert("source".into(), source.as_str().into());
-        map.insert("line".into(), source.line().into());
-        let (profile, variable) = match source {
-            Source::Profile(name, _) => (Some(name.as_str()), None),
-            Source::Variable(name) => (None, Some(name.as_str())),
-            _ => (None, None),
-        };
-        map.insert("profile".into(), profile.into());
-        map.insert("variable".into(), variable.into());
-    }
-    value
 }

@@ -7,8 +7,9 @@ use crate::failure::Failure;
 use crate::service::compose::scope;
 use crate::service::consent::Renewal;
 use crate::service::deliver::Delivery;
+use crate::service::lookup;
 use crate::service::recipient::resolve_typed;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::{Builder, CoreHeader, Intent, Timestamp};
 use crosstalk_protocol::compose::session_text;
@@ -61,7 +62,7 @@ impl Grant {
         let asked = match &self.reply_to {
             Some(reference) => {
                 let store = desk.kept(console)?;
-                let asked = workspace::message(&store, reference)?;
+                let asked = lookup::message(&store, reference)?;
                 self.delivery.require_open(&store, &asked.thread)?;
                 Some(asked)
             }

@@ -1,12 +1,9 @@
 //! What a chapter tells: sentences, envelopes in short, what was checked; and the same as facts.
 
-use super::mark;
-use crate::command::poll;
-use crate::console::{BOLD, Console, DIM, styled};
+use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::paragraph::wrap_to;
-use crate::render;
 use crate::screen::{cells, clip_cells};
-use crate::view;
+use crate::{render, view};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading, Signature};
 use serde_json::{Map, Value, json};
@@ -80,12 +77,11 @@ impl Page {
                 }
                 PageBlock::Envelope { text, file } => envelope(&mut out, text, file, columns),
                 PageBlock::Checked(text) => {
-                    let (sign, style) = mark(true);
                     let text = wrap_to(columns, &escape(text), 4, 4);
-                    out.push_str(&format!("  {} {text}\n", styled(style, sign)));
+                    out.push_str(&format!("  {} {text}\n", styled(GREEN, "\u{2713}")));
                 }
                 PageBlock::Poll(collation) => {
-                    for line in poll::draw(console, collation).lines() {
+                    for line in view::poll(console, collation).lines() {
                         out.push_str(&format!("  {line}\n"));
                     }
                 }

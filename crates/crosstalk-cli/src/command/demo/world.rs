@@ -1,14 +1,18 @@
-//! Where the story happens: a folder, and a relay on a port of this machine that nobody else knows of.
+//! Where the story happens, and who takes part: a folder, a relay on a port of this machine that nobody else knows of, and
+//! three participants with an address, a key and a token each.
 
-use super::cast::{ABLE, ANN, CRITIC, Participant, SCOUT};
 use crate::clock;
-use crate::command::{serve, token};
 use crate::failure::Failure;
 use crate::service::relay::data::{Data, make_folder};
-use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
-use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
-use crosstalk_protocol::{Question, Trust, Word, verify};
+use crate::service::relay::start;
+use crate::service::relay::token::{OPERATOR, new_token};
+use crate::service::signing::sign;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
+use crosstalk_protocol::audit::NoteKey;
+use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::rotation::key_block;
+use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Word, verify};
 use crosstalk_relay::client::{Client, ClientError, Message, Receipt};
 use crosstalk_relay::config::{AgentEntry, Config};
 use crosstalk_relay::core::Relay;
@@ -27,6 +31,89 @@ pub(super) const NAME: &str = "demo.example";
 /// How long something that is about to happen is waited for: only a fault takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(25);
+
+/// The person.
+pub(super) const ANN: &str = "human://demo.example/ann";
+/// The agent that finds things out.
+pub(super) const SCOUT: &str = "agent://demo.example/scout";
+/// The agent that looks at them twice.
+pub(super) const CRITIC: &str = "agent://demo.example/critic";
+/// What the operator assigned to Critic, and a hand-off asks for.
+pub(super) const ABLE: &str = "letters";
+
+/// Somebody who takes part.
+pub(super) struct Participant {
+    pub(super) name: &'static str,
+    pub(super) address: &'static str,
+    pub(super) role: Role,
+    /// The id of the key.
+    pub(super) pkid: &'static str,
+    key: PrivateKey,
+}
+
+impl Participant {
+    fn new(
+        name: &'static str,
+        address: &'static str,
+        role: Role,
+        pkid: &'static str,
+    ) -> Result<Self, Failure> {
+        let key = PrivateKey::generate(Algorithm::Ed25519)
+            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+        Ok(Self {
+            name,
+            address,
+            role,
+            pkid,
+            key,
+        })
+    }
+
+    /// All three.
+    fn all() -> Result<[Self; 3], Failure> {
+        Ok([
+            Self::new("Ann", ANN, Role::Person, "ann@demo.example")?,
+            Self::new("Scout", SCOUT, Role::Agent, "scout@demo.example")?,
+            Self::new("Critic", CRITIC, Role::Agent, "critic@demo.example")?,
+        ])
+    }
+
+    /// The key as others know it who compared it.
+    fn known(&self) -> KnownKey {
+        KnownKey {
+            id: self.pkid.to_owned(),
+            key: self.key.public(),
+            since: clock::now(),
+            how: Origin::Manual,
+            by: None,
+            senders: vec![self.address.to_owned()],
+            standing: Standing::Active,
+            credential: None,
+        }
+    }
+
+    /// A new message, with an id of its own.
+    fn begin(&self, to: &str, thread: &str, intent: &str) -> Builder {
+        Builder::new(self.address, to)
+            .user(self.name.to_lowercase())
+            .thread(thread)
+            .message(id::new_ulid())
+            .context("a day in the hills")
+            .intent(intent)
+    }
+
+    /// The message, signed.
+    fn sign(&self, builder: &Builder) -> Result<String, Failure> {
+        let signer = Signer {
+            key: &self.key,
+            pkid: self.pkid,
+            at: clock::now(),
+            // So that whoever counts a poll from text alone can tell whose it is.
+            key_block: &key_block(self.pkid, &self.key.public(), None),
+        };
+        sign(&signer, builder)
+    }
+}
 
 /// The folder, the relay, and what chapters tell each other.
 pub(super) struct World {
@@ -53,8 +140,6 @@ pub(super) struct World {
     pub(super) held: String,
     /// When the consent of the person ends.
     pub(super) end: Timestamp,
-    /// The consent of the person, and what was made of it.
-    pub(super) consents: [String; 2],
 }
 
 /// A message that was sent, and what the relay says about it.
@@ -72,10 +157,6 @@ pub(super) enum Who {
     Ann,
     Scout,
     Critic,
-}
-
-fn at(path: &Path, fault: std::io::Error) -> Failure {
-    Failure::Io(path.to_string_lossy().into_owned(), fault)
 }
 
 /// Says what is not as it should be.
@@ -98,12 +179,12 @@ impl World {
             Some(folder) => (empty(folder)?, None),
             None => {
                 let made = tempfile::Builder::new().prefix("crosstalk-demo-").tempdir();
-                let made = made.map_err(|e| at(&std::env::temp_dir(), e))?;
+                let made = made.map_err(|e| Failure::at(&std::env::temp_dir(), e))?;
                 (made.path().to_owned(), Some(made))
             }
         };
         let envelopes = folder.join("envelopes");
-        make_folder(&envelopes).map_err(|e| at(&envelopes, e))?;
+        make_folder(&envelopes).map_err(|e| Failure::at(&envelopes, e))?;
         let data = Data::at(folder.join("relay"));
         data.make()?;
         let cast = Participant::all()?;
@@ -116,19 +197,9 @@ impl World {
         })?;
         let mut store = data.open()?;
         let mut credential = |name: &str, role: Role, addresses: &[&str]| {
-            let secret = token::secret()?;
-            let record = TokenRecord {
-                name: name.to_lowercase(),
-                hash: Digest::of(secret.as_bytes()),
-                role,
-                addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
-                created_at: clock::now(),
-                expires_at: None,
-                courier: Vec::new(),
-                revoked_at: None,
-                last_used_at: None,
-            };
-            store.add_token(&record, token::BY)?;
+            let addresses = addresses.iter().map(|a| (*a).to_owned()).collect();
+            let (token, secret) = new_token(name.to_lowercase(), role, addresses)?;
+            store.add_token(&token, OPERATOR)?;
             Ok::<String, Failure>(secret)
         };
         let mut secrets = Vec::new();
@@ -145,7 +216,7 @@ impl World {
             }],
             ..Config::default()
         };
-        let relay = serve::start(&data, config, store)?;
+        let relay = start::start(&data, config, store)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -172,11 +243,10 @@ impl World {
             cast,
             trust,
             written: 0,
-            thread: crosstalk_envelope::id::new_ulid(),
+            thread: id::new_ulid(),
             question: String::new(),
             held: String::new(),
             end: clock::days_after(clock::now(), 7),
-            consents: Default::default(),
         })
     }
 
@@ -199,8 +269,8 @@ impl World {
     }
 
     /// Begins a message of somebody in the conversation.
-    pub(super) fn letter(&self, from: Who, to: &str, intent: &str) -> Builder {
-        self.of(from).0.writes(to, &self.thread, intent)
+    pub(super) fn begin(&self, from: Who, to: &str, intent: &str) -> Builder {
+        self.of(from).0.begin(to, &self.thread, intent)
     }
 
     /// Asks the relay something, as somebody.
@@ -257,7 +327,7 @@ impl World {
     pub(super) fn write(&self, name: &str, text: &str) -> Result<String, Failure> {
         let file = format!("envelopes/{name}");
         let path = self.folder.join(&file);
-        std::fs::write(&path, text).map_err(|e| at(&path, e))?;
+        std::fs::write(&path, text).map_err(|e| Failure::at(&path, e))?;
         Ok(file)
     }
 
@@ -285,6 +355,33 @@ impl World {
         });
         relayed(acked, "it can't be acknowledged")?;
         Ok(found)
+    }
+
+    /// Waits for a message that was posted, acknowledges it, and verifies it.
+    pub(super) fn fetch_verified(
+        &self,
+        who: Who,
+        what: &str,
+        posted: &Posted,
+    ) -> Result<Message, Failure> {
+        let found = self.fetch(who, what, |m| m.id == posted.id)?;
+        self.verified(&found.envelope)?;
+        Ok(found)
+    }
+
+    /// The public key of the relay's log.
+    pub(super) fn log_key(&self) -> Result<NoteKey, Failure> {
+        relayed(
+            self.run(self.admin.log_key()),
+            "the relay does not say its key",
+        )
+    }
+
+    /// Has the relay sign its log as it is now.
+    pub(super) fn sign_log(&self) -> Result<(), Failure> {
+        let signed = self.run(self.relay.tend_log());
+        signed.map_err(|e| Failure::Failed(format!("the log can't be signed: {e}")))?;
+        Ok(())
     }
 
     /// Looks again and again until there is something.
@@ -334,9 +431,9 @@ impl World {
 
 /// A folder in which nothing is.
 fn empty(folder: &Path) -> Result<PathBuf, Failure> {
-    let folder = std::path::absolute(folder).map_err(|e| at(folder, e))?;
-    make_folder(&folder).map_err(|e| at(&folder, e))?;
-    let mut entries = std::fs::read_dir(&folder).map_err(|e| at(&folder, e))?;
+    let folder = std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?;
+    make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
+    let mut entries = std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, e))?;
     match entries.next() {
         None => Ok(folder),
         Some(_) => Err(Failure::Failed(format!(
@@ -385,4 +482,10 @@ pub(super) fn name_of(address: &str) -> &str {
         CRITIC => "Critic",
         other => other,
     }
+}
+
+/// The names of several, for a sentence.
+pub(super) fn names_of(addresses: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = addresses.iter().map(|a| name_of(a.as_ref())).collect();
+    names.join(", ")
 }

@@ -23,7 +23,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let fault = |e| Failure::Io(folder.to_string_lossy().into_owned(), e);
+        let fault = |e| Failure::at(&folder, e);
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(&folder).map_err(fault)? {
             entries.push(entry.map_err(fault)?);

@@ -1,11 +1,12 @@
 //! What waits at the relays of the settings: all are asked at once, and none for long.
 
-use super::remote::{addresses, line};
+use super::remote::line;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::relay::error::Trouble;
+use crate::service::relay::inbox::addresses;
 use crate::service::relay::remote::{Remote, Through, Waiting};
 use crate::service::workspace::Desk;
 use crate::{shell, view};

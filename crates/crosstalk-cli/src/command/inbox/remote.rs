@@ -1,19 +1,14 @@
 //! `crosstalk inbox --relay`: what waits for an address at a relay.
 
-use crate::command::paste::{Given, Keeper};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::Input;
 use crate::schema::RELAY_INBOX;
-use crate::service::dns::Look;
-use crate::service::recipient::resolve_typed;
+use crate::service::relay::inbox::{addresses, take};
 use crate::service::relay::remote::{Remote, Through, Waiting};
-use crate::service::relay::send::is_kept;
 use crate::service::workspace::Desk;
 use crate::{json, view};
 use crosstalk_envelope::{CoreHeader, Document, Reading};
-use crosstalk_protocol::store::{Store as _, Wait, Way};
 use serde_json::{Value, json};
 
 /// How many messages are fetched at once.
@@ -83,78 +78,6 @@ impl AtRelay<'_> {
         }
         Ok(exit)
     }
-}
-
-/// Whose inboxes are meant: one's own, if nobody says so.
-pub(in crate::command) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
-    if !typed.is_empty() {
-        return Ok(typed
-            .iter()
-            .map(|a| resolve_typed(&desk.config, a))
-            .collect());
-    }
-    let mut all = vec![desk.config.sender()?];
-    for one in desk.config.me() {
-        if !all.contains(&one) {
-            all.push(one);
-        }
-    }
-    Ok(all)
-}
-
-/// Keeps a message here, as one that was pasted is kept, and acknowledges it at the relay.
-pub(in crate::command) fn take(
-    console: &mut Console,
-    desk: &Desk,
-    remote: &Remote,
-    address: &str,
-    waiting: &Waiting,
-    quiet: bool,
-) -> Result<(Exit, bool), Failure> {
-    let exit = keep(console, desk, waiting, (quiet, true))?;
-    let taken = is_kept(exit);
-    if taken {
-        remote.acknowledge(address, &waiting.id)?;
-    }
-    Ok((exit, taken))
-}
-
-/// Keeps a message here, as one that was pasted is kept. What came out of an inbox is for the person who fetched it,
-/// under whatever address.
-pub(in crate::command) fn keep(
-    console: &mut Console,
-    desk: &Desk,
-    waiting: &Waiting,
-    (quiet, is_mine): (bool, bool),
-) -> Result<Exit, Failure> {
-    let look = Look::default();
-    keep_history(console, desk, &look, waiting)?;
-    let mut keeper = Keeper::new(desk, &look, false);
-    keeper.way = Way::Relayed;
-    keeper.quiet = quiet;
-    keeper.given = Given::of(waiting).map(|given| given.in_inbox(is_mine));
-    keeper.keep(console, &Input::of_text("relay", waiting.envelope.clone()))
-}
-
-/// Keeps the messages before an ESCALATE or a HANDOFF, so that they are shown with it. They wait for no answer.
-fn keep_history(
-    console: &mut Console,
-    desk: &Desk,
-    look: &Look,
-    waiting: &Waiting,
-) -> Result<(), Failure> {
-    for text in waiting.history.iter().flatten() {
-        let mut keeper = Keeper::new(desk, look, false);
-        keeper.way = Way::Relayed;
-        keeper.quiet = true;
-        // One that can't be kept is not shown, and the message itself is.
-        let _ = keeper.keep(console, &Input::of_text("relay", text.clone()))?;
-        let carried = keeper.kept.iter().filter(|r| r.wait == Wait::Carry);
-        for record in carried {
-            desk.kept(console)?.dismiss(&record.id)?;
-        }
-    }
-    Ok(())
 }
 
 /// The question that an ESCALATE or a HANDOFF goes back to, in a line.

@@ -1,11 +1,8 @@
 //! The messages that tell others about a key: it was replaced, it was revoked.
 
-use crate::command::sign::require_verified;
-use crate::failure::Failure;
-use crate::service::deliver::is_revoke_only;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Builder, Document, Reading, id};
+use crosstalk_envelope::{Builder, id};
 
 /// Who tells whom.
 #[derive(Args, Debug)]
@@ -31,25 +28,4 @@ impl Sides {
             .message(id::new_ulid())
             .context(context)
     }
-}
-
-/// The signed text; it is checked before anybody gets it.
-pub(in crate::command) fn signed(
-    signer: &Signer<'_>,
-    builder: &Builder,
-) -> Result<String, Failure> {
-    let text = match builder.build() {
-        Ok(text) => text,
-        // A REVOKE that is not signed yet.
-        Err(fault) if is_revoke_only(&fault) => fault.text,
-        Err(fault) => {
-            return Err(Failure::Usage(format!(
-                "the message can't be written: {fault}"
-            )));
-        }
-    };
-    let signed = signer.sign(&Document::parse(&text, Reading::Strict));
-    let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
-    require_verified(&signed, signer)?;
-    Ok(signed)
 }

@@ -1,6 +1,6 @@
 //! `crosstalk key revoke`: a key says that it is worth nothing any more (TRU-013).
 
-use super::announcement::{Sides, signed};
+use super::announcement::Sides;
 use crate::clock;
 use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::service::home::{Rooms, block_of};
 use crate::service::passphrase::Passphrase;
+use crate::service::signing::sign;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
@@ -55,7 +56,7 @@ impl Revoke {
             at: clock::now(),
             key_block: &block_of(&key),
         };
-        let text = signed(&signer, &self.message(&signer, &key, at, reason.as_deref()))?;
+        let text = sign(&signer, &self.message(&signer, &key, at, reason.as_deref()))?;
         let document = Document::parse(&text, Reading::Strict);
         let question = Question::at(signer.at);
         if learn(&document, &mut Trust::default(), &question).is_err() {

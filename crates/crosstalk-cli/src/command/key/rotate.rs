@@ -1,6 +1,6 @@
 //! `crosstalk key rotate`: a new key that the old one vouches for (TRU-010).
 
-use super::announcement::{Sides, signed};
+use super::announcement::Sides;
 use super::new::{Kind, generate, key_id, require_fitting};
 use crate::clock::{self, days_after};
 use crate::console::{BOLD, Console, styled};
@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::service::home::{Rooms, block_of, require_active, rotation_of};
 use crate::service::passphrase::Passphrase;
+use crate::service::signing::sign;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
@@ -77,7 +78,7 @@ impl Rotate {
             at,
             key_block: &key_block(new_id, &new.public(), Some((&rotation, &proof))),
         };
-        let text = signed(&signer, &announcement(&self.sides, &signer, &rotation))?;
+        let text = sign(&signer, &announcement(&self.sides, &signer, &rotation))?;
         let handover = Handover {
             at,
             grace_until: rotation.grace,
@@ -111,7 +112,7 @@ impl Rotate {
             at: clock::now(),
             key_block: &block_of(stored),
         };
-        let text = signed(&signer, &announcement(&self.sides, &signer, &rotation))?;
+        let text = sign(&signer, &announcement(&self.sides, &signer, &rotation))?;
         console.data(&text)?;
         advise(console, stored, &rotation)?;
         Ok(Exit::SUCCESS)

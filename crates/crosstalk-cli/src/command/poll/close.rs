@@ -1,12 +1,11 @@
 //! `crosstalk poll close`: counts a poll, keeps the result, and ends it.
 
-use super::chart;
-use super::kept::KeptPoll;
 use super::place::Place;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::deliver::arrival;
+use crate::service::poll::KeptPoll;
 use crate::service::workspace::Desk;
 use crate::{clock, json, view};
 use clap::Args;
@@ -61,7 +60,7 @@ impl Close {
         };
         match self.json {
             true => console.data(json::pretty(&shown)?)?,
-            false => console.show(&chart::draw(console, &shown))?,
+            false => console.show(&view::poll(console, &shown))?,
         }
         Ok(Exit::SUCCESS)
     }

@@ -1,12 +1,10 @@
 //! `crosstalk poll collate`: the result of a poll from text files alone.
 
-use super::chart;
-use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input};
-use crate::json;
+use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::poll::{Names, Paper, PollError, Proofs, collate_named, polls};
@@ -111,7 +109,7 @@ impl Collate {
             console.text(&envelopes.join("\n"))?;
         } else {
             let view = json::value(&collation)?;
-            console.show(&chart::draw(console, &view))?;
+            console.show(&view::poll(console, &view))?;
         }
         Ok(Exit::SUCCESS)
     }

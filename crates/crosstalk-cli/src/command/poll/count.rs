@@ -1,11 +1,12 @@
 //! `crosstalk poll count`: a person says how an answer is to be read (POL-013).
 
-use super::kept::KeptPoll;
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::deliver::Delivery;
-use crate::service::workspace::{self, Desk};
+use crate::service::lookup;
+use crate::service::poll::KeptPoll;
+use crate::service::workspace::Desk;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -121,9 +122,9 @@ impl Count {
 /// The answer that a reference means. One without an id of its own is listed by its digest.
 fn find(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
     let Some(digest) = Digest::parse(reference) else {
-        return workspace::message(store, reference);
+        return lookup::message(store, reference);
     };
-    let found = workspace::find_recent(store, |r| r.digest == digest)?;
+    let found = lookup::find_recent(store, |r| r.digest == digest)?;
     found.ok_or_else(|| {
         Failure::Failed(format!(
             "no message here has the digest {reference}: `crosstalk poll status POLL` lists the answers"

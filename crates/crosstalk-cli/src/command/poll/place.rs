@@ -1,7 +1,7 @@
 //! Where a poll is looked at or closed: at the relay that counts it, or here.
 
-use super::kept::KeptPoll;
 use crate::failure::Failure;
+use crate::service::poll::KeptPoll;
 use crate::service::relay::remote::{Remote, Through};
 use crate::service::workspace::Desk;
 use clap::Args;

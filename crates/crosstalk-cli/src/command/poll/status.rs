@@ -1,13 +1,12 @@
 //! `crosstalk poll status`: how a poll stands.
 
-use super::chart;
-use super::kept::KeptPoll;
 use super::place::Place;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
+use crate::service::poll::KeptPoll;
 use crate::service::workspace::Desk;
+use crate::{json, view};
 use clap::Args;
 use serde_json::Value;
 
@@ -48,7 +47,7 @@ impl Status {
         };
         match self.json {
             true => console.data(json::pretty(&view)?)?,
-            false => console.show(&chart::draw(console, &view))?,
+            false => console.show(&view::poll(console, &view))?,
         }
         Ok(Exit::SUCCESS)
     }

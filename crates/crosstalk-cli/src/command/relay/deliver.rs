@@ -4,11 +4,12 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::compose::attached;
+use crate::service::lookup;
 use crate::service::relay::outbox::{Due, Outbox};
 use crate::service::relay::remote::{Remote, Through};
 use crate::service::relay::send::Parcel;
 use crate::service::relay::submit::Attached;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -54,7 +55,7 @@ impl Deliver {
         let store = desk.kept(console)?;
         let mut records = Vec::new();
         for reference in &self.ids {
-            records.push(workspace::message(&store, reference)?);
+            records.push(lookup::message(&store, reference)?);
         }
         for id in outbox.all().iter().filter(|_| self.all) {
             match store.message(id)? {
@@ -66,9 +67,9 @@ impl Deliver {
         if records.is_empty() {
             console.talk("everything was handed over\n")?;
         }
-        for record in records.into_iter().map(workspace::veiled) {
+        for record in records.into_iter().map(lookup::veiled) {
             let short = view::short(&store, &record.id)?;
-            if let Err(fault) = workspace::require_text(&record) {
+            if let Err(fault) = lookup::require_text(&record) {
                 // It never will be.
                 outbox.remove(&record.id)?;
                 console.failure(&fault)?;

@@ -43,8 +43,7 @@ impl Fetch {
         let bytes = remote.blob(self.digest)?;
         match &self.out {
             Some(path) => {
-                write(path, &bytes)
-                    .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?;
+                write(path, &bytes).map_err(|e| Failure::at(path, e))?;
                 console.talk(&format!(
                     "{}: {}, as the digest says\n",
                     shown_path(&path.to_string_lossy()),

@@ -5,10 +5,11 @@
 //! the operator did to tokens and to the trust file is taken from the log and the trust file of the operator.
 
 use crate::clock;
-use crate::command::{audit, serve};
 use crate::failure::Failure;
 use crate::paragraph::count;
+use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::data::Data;
+use crate::service::relay::start::start_core;
 use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading};
 use crosstalk_protocol::audit::bundle::{self, Against, Files};
 use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
@@ -64,8 +65,7 @@ pub(super) struct Replayed {
 impl Source {
     /// Finds out what a folder is.
     pub(super) fn at(path: &Path) -> Result<Self, Failure> {
-        let folder = std::path::absolute(path)
-            .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?;
+        let folder = std::path::absolute(path).map_err(|e| Failure::at(path, e))?;
         let data = Data::at(folder.clone());
         if data.store().is_file() {
             Ok(Self::Folder(data))
@@ -219,7 +219,7 @@ impl Revocations {
         }
         let (config, _) = restored.read_config(None)?;
         // Without a key: what the relay signs, it signs when it runs.
-        let relay = serve::start_core(restored, config, restored.open()?, None)?;
+        let relay = start_core(restored, config, restored.open()?, None)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -304,7 +304,7 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
 
 /// What an audit bundle says. It has to be signed by a key of the restored relay, and to extend its log.
 fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revocations, Failure> {
-    let files = audit::Folder::at(path);
+    let files = BundleFolder::at(path);
     let unusable = |what: String| {
         Failure::Refused(
             ErrorCode::Perm,

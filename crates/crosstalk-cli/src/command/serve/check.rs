@@ -1,7 +1,7 @@
 //! `crosstalk serve --check`: whether a relay would start as it is configured. Nothing is started or changed.
 
 use super::health::Place;
-use super::{Overrides, bind, require_credentials, resolver, work_folder};
+use super::{Overrides, bind, require_credentials, work_folder};
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,6 +9,7 @@ use crate::input::shown_path;
 use crate::schema::SERVE_CHECK;
 use crate::service::relay::data::Data;
 use crate::service::relay::log;
+use crate::service::relay::start::{active, resolver};
 use crate::{clock, json};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
@@ -165,8 +166,7 @@ fn folder(data: &Data) -> Result<String, Failure> {
     let folder = data.folder();
     let there = folder.ancestors().find(|f| f.exists()).unwrap_or(folder);
     // The file has no name, and is gone with its end.
-    tempfile::tempfile_in(there)
-        .map_err(|e| Failure::Io(there.to_string_lossy().into_owned(), e))?;
+    tempfile::tempfile_in(there).map_err(|e| Failure::at(there, e))?;
     Ok(match (there == folder, data.is_running()) {
         (true, Ok(true)) => {
             "a relay runs on it now: stop that one before you start another".to_owned()
@@ -232,7 +232,7 @@ fn credentials(data: &Data, config: &Config, create: &str) -> Result<String, Fai
         ));
     }
     let tokens = match SqliteStore::open_existing(&store)? {
-        Some(store) => super::active(&store)?,
+        Some(store) => active(&store)?,
         None => 0,
     };
     require_credentials(config, tokens, create)?;

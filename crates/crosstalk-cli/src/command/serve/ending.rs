@@ -3,6 +3,7 @@
 use super::reload::{self, Reloader};
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
+use crate::service::relay::token::NARROW_TOKEN;
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::outbound::{Outbound, Roots};
@@ -76,10 +77,9 @@ pub(super) async fn run(
     match server::serve(relay.clone(), listener, options).await {
         Ok(()) => Ok(()),
         Err(ServeError::Store(fault)) => Err(fault.into()),
-        Err(ServeError::NoCredentials(listen)) => Err(super::no_credentials(
-            listen,
-            &data.command(super::NARROW_TOKEN),
-        )),
+        Err(ServeError::NoCredentials(listen)) => {
+            Err(super::no_credentials(listen, &data.command(NARROW_TOKEN)))
+        }
         Err(ServeError::Io(fault)) => Err(Failure::Io("the relay".into(), fault)),
     }
 }

@@ -4,6 +4,7 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
 use crate::service::relay::log::LogFormat;
+use crate::service::relay::token::NARROW_TOKEN;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
 use std::net::SocketAddr;
@@ -88,7 +89,7 @@ impl Greeting<'_> {
         let who = match self.tokens {
             0 => format!(
                 "Everyone on this machine is the local person; a first token changes that: `{}`.",
-                self.data.command(super::NARROW_TOKEN)
+                self.data.command(NARROW_TOKEN)
             ),
             1 => format!("One token lets people and agents in; `{list}` shows it."),
             n => format!("{n} tokens let people and agents in; `{list}` shows them."),

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(4);
 pub(super) fn run(data: &Data, console: &mut Console) -> Result<Exit, Failure> {
     let at = data.folder().display();
     let said = data.last_said();
-    let said = said.map_err(|e| Failure::Io(data.folder().to_string_lossy().into_owned(), e))?;
+    let said = said.map_err(|e| Failure::at(data.folder(), e))?;
     // Where the lock can't be asked, the relay itself is.
     if !data.is_running().unwrap_or(true) {
         return Err(Failure::Failed(not_running(data)));

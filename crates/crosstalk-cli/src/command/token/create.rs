@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::wrap;
 use crate::service::relay::data::DataArgument;
+use crate::service::relay::token::{OPERATOR, new_token};
 use clap::{Args, ValueEnum};
-use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -49,9 +49,6 @@ pub(super) struct Create {
     data: DataArgument,
 }
 
-/// Who creates and revokes tokens on the data folder, as the log names them.
-pub(in crate::command) const BY: &str = "operator";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RoleWord {
     Agent,
@@ -84,19 +81,6 @@ fn pattern(text: &str) -> Result<String, String> {
     Pattern::parse(text)
         .map(|p| p.to_string())
         .map_err(|e| e.to_string())
-}
-
-/// A new secret: 256 random bits.
-pub(in crate::command) fn secret() -> Result<String, Failure> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
-    let text = base64::encode(&bytes);
-    let text = text
-        .trim_end_matches('=')
-        .replace('+', "-")
-        .replace('/', "_");
-    Ok(format!("xt_{text}"))
 }
 
 /// A new file for its owner alone.
@@ -135,21 +119,15 @@ impl Create {
         let data = self.data.folder()?;
         let mut store = data.open()?;
         let is_first = store.tokens()?.is_empty();
-        let secret = secret()?;
         // A secret that can't be written down is no use.
         let file = self.out.as_deref().map(new_file).transpose()?;
+        let (token, secret) = new_token(self.name, role, self.addresses)?;
         let token = TokenRecord {
-            name: self.name,
-            hash: Digest::of(secret.as_bytes()),
-            role,
-            addresses: self.addresses,
             courier: self.courier,
-            created_at: clock::now(),
             expires_at: self.expires,
-            revoked_at: None,
-            last_used_at: None,
+            ..token
         };
-        if !store.add_token(&token, BY)? {
+        if !store.add_token(&token, OPERATOR)? {
             if let Some(path) = &self.out {
                 // It is empty, and was made here.
                 let _ = std::fs::remove_file(path);
@@ -163,7 +141,7 @@ impl Create {
         match (file, &self.out) {
             (Some(mut file), Some(path)) => writeln!(file, "{secret}")
                 .and_then(|()| file.sync_all())
-                .map_err(|e| Failure::Io(path.to_string_lossy().into_owned(), e))?,
+                .map_err(|e| Failure::at(path, e))?,
             _ => {
                 console.data(format!("{secret}\n"))?;
                 console.flush()?;
@@ -195,19 +173,5 @@ impl Create {
         }
         console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
         Ok(Exit::SUCCESS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_have_their_form_and_differ() {
-        let (one, other) = (secret().unwrap(), secret().unwrap());
-        assert_ne!(one, other);
-        assert_eq!(one.len(), 46);
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        assert!(one.starts_with("xt_") && one.chars().all(is_plain), "{one}");
     }
 }

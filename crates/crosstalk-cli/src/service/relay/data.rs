@@ -33,8 +33,7 @@ impl DataArgument {
     /// The folder, whether or not it is there.
     pub(crate) fn folder(&self) -> Result<Data, Failure> {
         let folder = match &self.data {
-            Some(folder) => std::path::absolute(folder)
-                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?,
+            Some(folder) => std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?,
             None => Home::from_env()?.as_ref().join("relay"),
         };
         Ok(Data::at(folder))
@@ -157,12 +156,10 @@ impl Data {
     /// Makes the folders, for their owner alone.
     pub(crate) fn make(&self) -> Result<(), Failure> {
         for folder in [self.folder.clone(), self.blobs()] {
-            make_folder(&folder)
-                .map_err(|e| Failure::Io(folder.to_string_lossy().into_owned(), e))?;
+            make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
         }
         #[cfg(unix)]
-        self.close_off()
-            .map_err(|e| Failure::Io(self.folder.to_string_lossy().into_owned(), e))?;
+        self.close_off().map_err(|e| Failure::at(&self.folder, e))?;
         Ok(())
     }
 
@@ -214,7 +211,7 @@ impl Data {
             None => return Ok((Config::default(), None)),
         };
         let shown = file.display();
-        let at = |e| Failure::Io(file.to_string_lossy().into_owned(), e);
+        let at = |e| Failure::at(file, e);
         let opened = open_regular(file).map_err(at)?;
         // Whoever can write it has programs run.
         require_own(&opened, file).map_err(Failure::Failed)?;

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::service::relay::archive::files_below;
+use crosstalk_store::SqliteStore;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -39,6 +40,19 @@ fn named(path: &Path, folder: &Path) -> Option<String> {
         .filter(|t| is_hex(t))
         .map(str::to_owned)
         .or_else(|| is_hex(&joined).then_some(joined))
+}
+
+/// A copy that is not sound is no backup.
+pub(crate) fn check_copy(copy: &Path) -> Result<(), Failure> {
+    let store = SqliteStore::open_existing(copy)?
+        .ok_or_else(|| Failure::Failed("the copy is gone".into()))?;
+    match store.check()?.as_slice() {
+        [] => Ok(()),
+        found => Err(Failure::Failed(format!(
+            "the copy of the store is damaged: {}",
+            found.join("; ")
+        ))),
+    }
 }
 
 /// Reads every attachment of a folder, and compares it with the digest in its name. `told` hears how many were read.

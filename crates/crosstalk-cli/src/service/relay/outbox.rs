@@ -76,7 +76,7 @@ impl Outbox {
     /// Remembers where a message was meant to go.
     pub(crate) fn add(&self, due: &Due) -> Result<(), Failure> {
         let place = self.place(&due.id);
-        let fault = |e: io::Error| Failure::Io(place.to_string_lossy().into_owned(), e);
+        let fault = |e: io::Error| Failure::at(&place, e);
         let text = serde_json::to_vec(due).map_err(|e| fault(e.into()))?;
         make_folder(&self.folder).map_err(fault)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(fault)?;
@@ -119,9 +119,7 @@ impl Outbox {
     pub(crate) fn remove(&self, id: &str) -> Result<(), Failure> {
         let place = self.place(id);
         match std::fs::remove_file(&place) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Failure::Io(place.to_string_lossy().into_owned(), e))
-            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Failure::at(&place, e)),
             _ => Ok(()),
         }
     }

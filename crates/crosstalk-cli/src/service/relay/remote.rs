@@ -1,9 +1,9 @@
 //! A relay over the network, as the commands use it.
 
 use crate::failure::Failure;
+use crate::service::lookup::is_long_enough;
 use crate::service::relay::error::Trouble;
 use crate::service::settings::{Config, base_url};
-use crate::service::workspace::is_long_enough;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;

@@ -20,7 +20,7 @@ pub(crate) fn of(desk: &Desk) -> Result<String, Failure> {
 /// The secret of a folder.
 pub(crate) fn in_folder(folder: &Path) -> Result<String, Failure> {
     let place = folder.join(FILE);
-    let fault = |e: io::Error| Failure::Io(place.to_string_lossy().into_owned(), e);
+    let fault = |e: io::Error| Failure::at(&place, e);
     if !place.exists() {
         let mut bytes = [0; LENGTH as usize];
         getrandom::fill(&mut bytes).map_err(|e| fault(io::Error::other(e.to_string())))?;

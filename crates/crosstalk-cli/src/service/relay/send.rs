@@ -1,11 +1,11 @@
 //! A message on its way out by a relay: which relay, what became of it, and its answer.
 
-use crate::command::paste::{Given, Keeper};
 use crate::console::{Console, DIM, GREEN, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::dns::Look;
+use crate::service::intake::{AssignedIds, Intake};
 use crate::service::relay::error::Trouble;
 use crate::service::relay::hint::Watch;
 use crate::service::relay::outbox::{Due, Outbox};
@@ -276,11 +276,11 @@ fn file_answer(
         None => entry_of(remote, &document),
     };
     let look = Look::default();
-    let mut keeper = Keeper::new(desk, &look, false);
-    keeper.way = Way::Relayed;
-    keeper.quiet = quiet;
-    keeper.given = given.as_ref().and_then(Given::of);
-    let exit = keeper.keep(console, &Input::of_text("answer", answer.to_owned()))?;
+    let mut intake = Intake::new(desk, &look, false);
+    intake.way = Way::Relayed;
+    intake.quiet = quiet;
+    intake.given = given.as_ref().and_then(AssignedIds::of);
+    let exit = intake.keep(console, &Input::of_text("answer", answer.to_owned()))?;
     let id = carried.or(given.as_ref().map(|w| w.id.as_str()));
     if let Some(id) = id.filter(|_| is_kept(exit)) {
         // It is here; that the relay shows it once more is the worst that can happen.

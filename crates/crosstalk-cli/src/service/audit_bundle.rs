@@ -1,14 +1,14 @@
-//! The files of a bundle in a folder.
+//! An audit bundle on disk: a folder of files.
 
 use crosstalk_protocol::audit::bundle::Files;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A bundle on disk.
-pub(in crate::command) struct Folder(PathBuf);
+pub(crate) struct BundleFolder(PathBuf);
 
-impl Folder {
-    pub(in crate::command) fn at(path: &Path) -> Self {
+impl BundleFolder {
+    pub(crate) fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }
@@ -26,7 +26,7 @@ fn names(folder: &Path, before: &str, found: &mut Vec<String>) {
     }
 }
 
-impl Files for Folder {
+impl Files for BundleFolder {
     fn names(&self) -> Vec<String> {
         let mut found = Vec::new();
         names(&self.0, "", &mut found);

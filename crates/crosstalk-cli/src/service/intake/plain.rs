@@ -1,13 +1,14 @@
 //! A plain answer, made into the RESPOND of a message.
 
 use super::pick;
-use crate::command::poll::KeptPoll;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::deliver::refused;
+use crate::service::lookup::{self, Reference};
+use crate::service::poll::KeptPoll;
 use crate::service::recipient::resolve_typed;
-use crate::service::workspace::{self, Desk, Reference};
+use crate::service::workspace::Desk;
 use crate::{shell, view};
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
@@ -27,7 +28,7 @@ pub(super) fn is_open(question: &Record) -> bool {
 
 /// The questions that somebody else has to answer, the latest first.
 pub(super) fn open_questions(store: &SqliteStore) -> Result<Vec<Record>, Failure> {
-    workspace::open(store, &OPEN)
+    lookup::open(store, &OPEN)
 }
 
 /// Whether a message asks somebody.
@@ -77,17 +78,17 @@ enum Scope {
 impl Scope {
     fn find(store: &SqliteStore, reference: &str) -> Result<Self, Failure> {
         let is_question = |r: &Record| r.side != Side::ToMe && r.meaning.is_some_and(Intent::asks);
-        if matches!(reference, "" | workspace::LAST) {
+        if matches!(reference, "" | lookup::LAST) {
             return Ok(Self::Questions {
                 open: open_questions(store)?,
-                all: workspace::recent(store, is_question)?,
+                all: lookup::recent(store, is_question)?,
             });
         }
-        let thread = match workspace::reference(store, reference)? {
+        let thread = match lookup::reference(store, reference)? {
             Reference::Message(record) => return Ok(Self::Message(record)),
             Reference::Thread(thread) => thread,
         };
-        let mut all = workspace::everything(store, &thread.id)?;
+        let mut all = lookup::everything(store, &thread.id)?;
         all.reverse();
         let latest = all.first().cloned();
         all.retain(is_question);
@@ -160,7 +161,7 @@ pub(super) fn answered(
         return Ok(Some(picked));
     }
     let reference = match reference {
-        "" => workspace::LAST,
+        "" => lookup::LAST,
         named => named,
     };
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
@@ -207,9 +208,8 @@ pub(super) fn filed_before(
     if body.is_empty() {
         return Ok(None);
     }
-    let from = from.map(|name| resolve_typed(&desk.config, name));
-    workspace::find_recent(&store, |r| {
-        is_filed_from(r, body) && from.as_deref().is_none_or(|f| is_same_party(&r.sender, f))
+    lookup::find_recent(&store, |r| {
+        is_filed_from(r, body) && from.is_none_or(|f| is_same_party(&r.sender, f))
     })
 }
 
@@ -226,7 +226,7 @@ pub(super) fn envelope(
     }
     let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
-    let before = workspace::everything(&desk.kept(console)?, &answered.thread)?;
+    let before = lookup::everything(&desk.kept(console)?, &answered.thread)?;
     let mut before = before
         .into_iter()
         .rev()
@@ -254,13 +254,12 @@ fn speaker(
     (answered, document): (&Record, &Document<'_>),
     from: Option<&str>,
 ) -> Result<String, Failure> {
-    let from = from.map(|name| resolve_typed(&desk.config, name));
     if answered.meaning != Some(Intent::Poll) {
         let other = match answered.side {
             Side::ToMe => &answered.sender,
             Side::Mine | Side::Between => &answered.receiver,
         };
-        return Ok(from.unwrap_or_else(|| other.clone()));
+        return Ok(from.unwrap_or(other).to_owned());
     }
     let call = Call::read(document, &answered.id, None);
     let open = KeptPoll::missing(console, desk, &answered.id)?;
@@ -269,7 +268,7 @@ fn speaker(
         false => view::names(&open),
     };
     let from = match (from, call.invited.as_slice()) {
-        (Some(from), _) => from,
+        (Some(from), _) => from.to_owned(),
         (None, [only]) => return Ok(only.clone()),
         (None, _) if console.can_ask() => {
             let line = console.ask(&format!("Who said it? One of {asked}: "))?;

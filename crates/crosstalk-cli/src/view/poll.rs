@@ -13,7 +13,7 @@ const WIDEST: usize = 40;
 const NAME: usize = 32;
 
 /// Draws a collation, from here or from a relay.
-pub(in crate::command) fn draw(console: &Console, poll: &Value) -> String {
+pub(crate) fn poll(console: &Console, poll: &Value) -> String {
     let look = Look::of(console);
     let mut out = String::new();
     let text = |key: &str| poll.get(key).and_then(Value::as_str);

@@ -2,12 +2,12 @@
 
 use crate::age::age;
 use crate::clock;
-use crate::command::relocate::{relocate, tell};
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::screen::clip_cells;
-use crate::service::workspace;
+use crate::service::lookup;
+use crate::service::relocate::{relocate, tell};
 use crate::view::{self, Look, first_line};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Store as _};
@@ -26,7 +26,7 @@ pub(super) fn pick(
 ) -> Result<(), Failure> {
     let mut questions = Vec::new();
     for id in candidates.iter().take(MOST) {
-        questions.extend(store.message(id)?.map(workspace::veiled));
+        questions.extend(store.message(id)?.map(lookup::veiled));
     }
     let sender = escape(&answer.sender).into_owned();
     console.note(&format!(

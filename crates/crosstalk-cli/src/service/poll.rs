@@ -2,7 +2,8 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::service::workspace::{self, Desk, Reference};
+use crate::service::lookup::{self, Reference};
+use crate::service::workspace::Desk;
 use crate::{clock, view};
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
@@ -11,15 +12,15 @@ use crosstalk_protocol::store::{Record, Side, Store as _, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.
-pub(in crate::command) struct KeptPoll {
-    pub(super) id: String,
-    pub(super) thread: String,
+pub(crate) struct KeptPoll {
+    pub(crate) id: String,
+    pub(crate) thread: String,
     records: Vec<Record>,
 }
 
 impl KeptPoll {
     /// The poll that a reference means: itself, or the latest of its thread. Nothing if nothing of this name is kept here.
-    pub(super) fn find(
+    pub(crate) fn find(
         console: &mut Console,
         desk: &Desk,
         reference: &str,
@@ -27,7 +28,7 @@ impl KeptPoll {
         let Some(store) = desk.messages(console)? else {
             return Ok(None);
         };
-        let found = match workspace::reference(&store, reference) {
+        let found = match lookup::reference(&store, reference) {
             Ok(found) => found,
             Err(usage @ Failure::Usage(_)) => return Err(usage),
             Err(_) => return Ok(None),
@@ -36,7 +37,7 @@ impl KeptPoll {
     }
 
     /// Who is asked by a poll that is kept here and has not answered.
-    pub(in crate::command) fn missing(
+    pub(crate) fn missing(
         console: &mut Console,
         desk: &Desk,
         id: &str,
@@ -48,7 +49,7 @@ impl KeptPoll {
     }
 
     /// Why an answer to a poll of the person does not count, and how a person says what it means; nothing if it counts.
-    pub(in crate::command) fn remark(
+    pub(crate) fn remark(
         store: &SqliteStore,
         poll: &Record,
         answer: &Record,
@@ -80,7 +81,7 @@ impl KeptPoll {
     }
 
     /// The poll itself.
-    pub(super) fn asked(&self) -> Option<&Record> {
+    pub(crate) fn asked(&self) -> Option<&Record> {
         self.records.iter().find(|r| r.id == self.id)
     }
 
@@ -92,7 +93,7 @@ impl KeptPoll {
                 (record.thread.clone(), is_poll.then(|| record.id.clone()))
             }
         };
-        let records = workspace::everything(store, &thread)?;
+        let records = lookup::everything(store, &thread)?;
         let latest = || {
             let mut polls = records
                 .iter()
@@ -115,7 +116,7 @@ impl KeptPoll {
     }
 
     /// The poll that a message answers: the one that it names, else the latest of its thread.
-    pub(super) fn asked_by(store: &SqliteStore, answer: &Record) -> Result<Self, Failure> {
+    pub(crate) fn asked_by(store: &SqliteStore, answer: &Record) -> Result<Self, Failure> {
         let named = answer.parent.as_deref().map(|p| store.message(p));
         let named = named.transpose()?.flatten();
         let named = named.filter(|r| r.meaning == Some(Intent::Poll));
@@ -124,7 +125,7 @@ impl KeptPoll {
     }
 
     /// When it was closed, here or at a relay.
-    pub(super) fn closed_at(&self) -> Option<Timestamp> {
+    pub(crate) fn closed_at(&self) -> Option<Timestamp> {
         self.records.iter().rev().find_map(|record| {
             // Made here, or fetched from a relay: anybody can write one and have it pasted.
             let is_own = matches!(record.way, Way::Sent | Way::Relayed)
@@ -137,12 +138,12 @@ impl KeptPoll {
     }
 
     /// What is counted: all that came, or what came before a time.
-    pub(super) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
+    pub(crate) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
         self.count(None, at)
     }
 
     /// What would be counted if a message came as well.
-    pub(super) fn collate_with(&self, further: &Document<'_>) -> Result<Collation, Failure> {
+    pub(crate) fn collate_with(&self, further: &Document<'_>) -> Result<Collation, Failure> {
         self.count(Some(further), None)
     }
 
@@ -163,7 +164,7 @@ impl KeptPoll {
     }
 
     /// Whether it is over: closed here, or its deadline has passed.
-    pub(super) fn is_over(&self, collation: &Collation) -> bool {
+    pub(crate) fn is_over(&self, collation: &Collation) -> bool {
         let deadline = collation.call().deadline;
         self.closed_at().is_some() || deadline.is_some_and(|end| end <= clock::now())
     }

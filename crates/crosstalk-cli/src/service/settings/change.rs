@@ -1,18 +1,14 @@
 //! A change of the file: checked before it is written, and nothing else in it is touched.
 
+use super::{Target, Value, check, names_in, put, take};
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
-use crate::service::settings::{Target, Value, check, names_in, put, take};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Schemes};
 use crosstalk_store::{ConfigFile, Home};
 
 /// Puts a value into the file.
-pub(in crate::command) fn set(
-    console: &mut Console,
-    target: &Target,
-    value: &Value,
-) -> Result<(), Failure> {
+pub(crate) fn set(console: &mut Console, target: &Target, value: &Value) -> Result<(), Failure> {
     let file = ConfigFile::new(&Home::from_env()?);
     file.update(|text| {
         if let (Some(name), Value::Text(address)) = (target.name(), value) {
@@ -46,7 +42,7 @@ fn warn_of_scheme(console: &mut Console, address: &str) -> Result<(), Failure> {
 }
 
 /// Takes a value out of the file; says whether it was there.
-pub(in crate::command) fn unset(target: &Target) -> Result<bool, Failure> {
+pub(crate) fn unset(target: &Target) -> Result<bool, Failure> {
     let file = ConfigFile::new(&Home::from_env()?);
     file.update(|text| {
         let after = take(text, target)?;

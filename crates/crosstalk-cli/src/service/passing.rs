@@ -5,8 +5,9 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::deliver::Delivery;
+use crate::service::lookup;
 use crate::service::recipient::resolve_typed;
-use crate::service::workspace::{self, Desk};
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::{Builder, Timestamp};
 use crosstalk_protocol::bundle::{Bundle, BundleError, DEFAULT_LIMIT};
@@ -14,7 +15,7 @@ use crosstalk_protocol::store::Record;
 
 /// What is passed on.
 #[derive(Args, Debug)]
-pub(super) struct Passing {
+pub(crate) struct Passing {
     /// The thread, one of its messages, or `last`
     #[arg(value_name = "THREAD")]
     thread: String,
@@ -40,7 +41,7 @@ pub(super) struct Passing {
 
 /// What was found for it.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// All messages of the thread: what they say about consent counts, even if it is over.
     all: Vec<Record>,
     /// Those with a text.
@@ -56,7 +57,7 @@ pub(super) struct Passed {
 
 impl Passing {
     /// Looks up the conversation and the two sides.
-    pub(super) fn look_up(
+    pub(crate) fn look_up(
         &self,
         console: &mut Console,
         desk: &Desk,
@@ -64,17 +65,17 @@ impl Passing {
     ) -> Result<Passed, Failure> {
         delivery.require_key(desk)?;
         let store = desk.kept(console)?;
-        let thread = workspace::thread(&store, &self.thread)?;
+        let thread = lookup::thread(&store, &self.thread)?;
         delivery.require_open(&store, &thread.id)?;
         let sender = match &self.from {
             Some(from) => resolve_typed(&desk.config, from),
             None => desk.config.sender()?,
         };
-        let all = workspace::whole(&store, &thread.id)?;
-        let records = workspace::everything(&store, &thread.id)?.into_iter();
+        let all = lookup::whole(&store, &thread.id)?;
+        let records = lookup::everything(&store, &thread.id)?.into_iter();
         Ok(Passed {
             records: records.filter(|r| !r.text.is_empty()).collect(),
-            elsewhere: workspace::elsewhere(&store, &all)?,
+            elsewhere: lookup::elsewhere(&store, &all)?,
             all,
             sender,
             receiver: resolve_typed(&desk.config, &self.to),
@@ -85,7 +86,7 @@ impl Passing {
     }
 
     /// Writes the envelope. Nothing is passed on whose consent does not hold, and no text whose consent is over.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         console: &mut Console,
         passed: &Passed,
@@ -97,7 +98,7 @@ impl Passing {
             return Ok(whole);
         }
         if let ([first, ..], []) = (passed.all.as_slice(), passed.records.as_slice()) {
-            workspace::require_text(&workspace::veiled(first.clone()))?;
+            lookup::require_text(&lookup::veiled(first.clone()))?;
         }
         let what = count(left_out, "message");
         console.note(&format!(
@@ -107,7 +108,7 @@ impl Passing {
     }
 
     /// The two together, as the library takes them.
-    pub(super) fn bundle<'a>(&'a self, passed: &'a Passed) -> Bundle<'a> {
+    pub(crate) fn bundle<'a>(&'a self, passed: &'a Passed) -> Bundle<'a> {
         Bundle {
             sender: &passed.sender,
             receiver: &passed.receiver,

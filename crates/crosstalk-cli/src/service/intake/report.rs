@@ -1,16 +1,15 @@
 //! What is told about a message that was pasted.
 
 use super::plain;
-use crate::command::poll::KeptPoll;
-use crate::command::relocate;
-use crate::command::show::show_before;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::paragraph::{lines, wrap};
 use crate::report::Message;
 use crate::screen::clip_cells;
 use crate::service::intake::Taken;
-use crate::service::{consent, workspace};
+use crate::service::lookup::show_before;
+use crate::service::poll::KeptPoll;
+use crate::service::{consent, lookup, relocate};
 use crate::view::{self, Look};
 use crate::{json, render, shell};
 use crosstalk_envelope::json::finding;
@@ -376,7 +375,7 @@ impl Told<'_> {
 /// The command that files an answer with the latest other question to its sender, as the end of a sentence; nothing if there
 /// is none.
 fn other_question(store: &SqliteStore, answer: &Record) -> Result<String, Failure> {
-    let other = workspace::find_recent(store, |r| {
+    let other = lookup::find_recent(store, |r| {
         r.meaning.is_some_and(Intent::asks)
             && r.id != answer.id
             && answer.parent.as_ref() != Some(&r.id)

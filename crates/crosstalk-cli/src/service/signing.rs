@@ -1,0 +1,41 @@
+//! Signed texts: each is checked before anybody gets it.
+
+use crate::failure::Failure;
+use crate::service::deliver::is_revoke_only;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Builder, Document, Reading, authenticate};
+
+/// The signed text; it is checked before anybody gets it.
+pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {
+    let text = match builder.build() {
+        Ok(text) => text,
+        // A REVOKE that is not signed yet.
+        Err(fault) if is_revoke_only(&fault) => fault.text,
+        Err(fault) => {
+            return Err(Failure::Usage(format!(
+                "the message can't be written: {fault}"
+            )));
+        }
+    };
+    let signed = signer.sign(&Document::parse(&text, Reading::Strict));
+    let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
+    require_verified(&signed, signer)?;
+    Ok(signed)
+}
+
+/// What was signed has to pass the strict reading, and to verify.
+pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
+    let mut document = Document::parse(text, Reading::Strict);
+    document.check();
+    if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
+        let what = format!("the signed message would be refused: {}", fault.message);
+        return Err(Failure::of_rule(fault.rule, &what));
+    }
+    let authentic = authenticate(&document, &signer.key.public()).ok();
+    match authentic.is_some_and(|a| a.verified().is_some()) {
+        true => Ok(()),
+        false => Err(Failure::Failed(
+            "the signed message does not verify, so it is not given out: this is a fault of the program".into(),
+        )),
+    }
+}
