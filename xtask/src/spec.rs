@@ -18,13 +18,14 @@ const RULES: &str = "spec/registry/rules.toml";
 const SOURCES: &[(&str, &[&str])] = &[
     ("crates", &["rs"]),
     ("conformance/runner", &["rs"]),
+    ("conformance/http", &["toml"]),
     ("js", &["rs", "js", "mjs", "ts", "json", "html", "toml"]),
     ("fuzz", &["rs", "toml"]),
     ("bench", &["rs", "toml"]),
 ];
 
-/// Suites whose cases are code, and where it stands: each case names its rule as `&rule::NAME`.
-const SUITES: &[(&str, &str)] = &[("relay", "crates/crosstalk-conform/src/relay/case")];
+/// Suites with several cases in a file, and where these stand: each case names its rule as `rule = "ID"`.
+const SUITES: &[(&str, &str)] = &[("relay", "conformance/http")];
 
 /// What the checks found.
 #[derive(Default)]
@@ -199,7 +200,7 @@ fn cases(root: &Path, known: &BTreeSet<&str>, report: &mut Report) -> io::Result
     Ok(covered)
 }
 
-/// Reads the suites that are code: a rule of one has a case there.
+/// Reads the suites with several cases in a file: a rule of one has a case there.
 fn suites(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
     for rule in rules {
         let Some(suite) = &rule.suite else { continue };
@@ -210,18 +211,16 @@ fn suites(root: &Path, rules: &[Rule], report: &mut Report) -> io::Result<()> {
             ));
             continue;
         };
-        let name = format!("&rule::{}", rule.name.as_deref().unwrap_or("NAME"));
+        let line = format!("rule = \"{id}\"");
         let mut number = 0;
         for path in tree::files(&root.join(folder))? {
             let text = tree::text(&path)?;
-            let ends = |rest: &str| !rest.starts_with(id::is_word);
-            let named = text.split(&name).skip(1);
-            number += named.filter(|rest| ends(rest)).count();
+            number += text.lines().filter(|l| *l == line).count();
         }
         if number == 0 {
             report
                 .problems
-                .push(format!("{id} has no case with `{name}` in {folder}"));
+                .push(format!("{id} has no case with `{line}` in {folder}"));
         }
         *report.cases.entry(id::prefix(id).to_owned()).or_default() += number;
     }

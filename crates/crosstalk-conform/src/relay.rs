@@ -6,8 +6,10 @@
 //! for them is settled.
 
 mod case;
+mod play;
 mod probe;
 mod report;
+mod script;
 mod settle;
 mod wire;
 
@@ -16,6 +18,7 @@ pub use wire::Base;
 
 use crosstalk_envelope::registry::Rule;
 use probe::{Probe, Step, Stop};
+use script::Play;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,7 +42,7 @@ pub struct Case {
     pub title: &'static str,
     /// Whether it takes long or loads the relay, and runs only on request.
     pub is_heavy: bool,
-    run: Run,
+    run: Play,
 }
 
 impl Case {
@@ -57,12 +60,7 @@ impl Case {
 /// assert!(cases.len() > 100 && cases.iter().all(|c| ["HTP", "CON"].contains(&&c.rule.id[..3])));
 /// ```
 pub fn cases() -> Vec<Case> {
-    let mut all: Vec<Case> = case::ALL
-        .iter()
-        .flat_map(|list| list.iter().copied())
-        .collect();
-    all.sort_by_key(|c| c.rule.id);
-    all
+    script::CASES.clone()
 }
 
 /// What is run against which relay.
@@ -152,7 +150,7 @@ async fn run(case: Case, probe: &Probe, flood: bool) -> CaseResult {
     let began = Instant::now();
     let outcome = match case.is_heavy && !flood {
         true => Outcome::Skipped("it takes long or loads the relay: it runs with --flood".into()),
-        false => match (case.run)(probe).await {
+        false => match case.run.run(probe).await {
             Ok(()) => Outcome::Passed,
             Err(Stop::Skipped(reason)) => Outcome::Skipped(reason),
             Err(Stop::Failed { expected, got }) => Outcome::Failed { expected, got },

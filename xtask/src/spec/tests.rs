@@ -111,7 +111,7 @@ fn a_rule_without_case() {
 }
 
 #[test]
-fn a_rule_whose_cases_are_code() {
+fn a_rule_of_a_suite() {
     let rule = |suite: &str| {
         format!(
             "{REGISTRY}[[rule]]\nid = \"HTP-001\"\nname = \"HTTP_RECEIVE\"\nsuite = \"{suite}\"\ntitle = \"x\"\n"
@@ -121,14 +121,14 @@ fn a_rule_whose_cases_are_code() {
     tree.write("spec/http.md", "**HTP-001** x");
     tree.write("spec/registry/rules.toml", rule("relay"));
     let problems = |tree: &Scratch| check(tree.path()).unwrap().problems;
-    let folder = "crates/crosstalk-conform/src/relay/case";
-    let missing = format!("HTP-001 has no case with `&rule::HTTP_RECEIVE` in {folder}");
+    let folder = "conformance/http";
+    let missing = format!("HTP-001 has no case with `rule = \"HTP-001\"` in {folder}");
     assert_eq!(problems(&tree), std::slice::from_ref(&missing));
-    tree.write(&format!("{folder}/a.rs"), "case(&rule::HTTP_RECEIVE_ALL)");
+    tree.write(&format!("{folder}/a.toml"), "about = \"HTP-001\"\n");
     assert_eq!(problems(&tree), [missing]);
     tree.write(
-        &format!("{folder}/a.rs"),
-        "case(&rule::HTTP_RECEIVE), case(&rule::HTTP_RECEIVE)",
+        &format!("{folder}/a.toml"),
+        "rule = \"HTP-001\"\n\n[[case]]\nrule = \"HTP-001\"\n",
     );
     let report = check(tree.path()).unwrap();
     assert_eq!(

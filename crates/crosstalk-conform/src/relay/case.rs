@@ -1,60 +1,37 @@
-//! The cases, by what they are about. Each names its rule as `&rule::NAME`.
+//! The cases that need code: raw sockets, several requests at once, signatures, exact sizes. Their names, rules and titles
+//! stand in `conformance/http/` with all others.
 
-mod batch;
 mod blob;
 mod consent;
-mod delivery;
-mod hold;
+mod expiry;
 mod hop;
-mod inbox;
-mod intent;
-mod lookup;
-mod party;
-mod poll;
-mod receipt;
-mod receive;
-mod refusal;
-mod state;
-mod who;
+mod load;
+mod message;
+mod wait;
 
-use super::Case;
+use super::Run;
 
-/// All cases.
-pub(super) const ALL: &[&[Case]] = &[
-    receive::CASES,
-    refusal::CASES,
-    receipt::CASES,
-    batch::CASES,
-    intent::CASES,
-    party::CASES,
-    inbox::CASES,
-    state::CASES,
-    lookup::CASES,
-    delivery::CASES,
-    blob::CASES,
-    who::CASES,
-    hop::CASES,
-    hold::CASES,
-    consent::CASES,
-    poll::CASES,
+/// The functions of the cases, by the names of these.
+pub(super) const ALL: &[&[(&str, Run)]] = &[
+    message::CODE,
+    wait::CODE,
+    expiry::CODE,
+    blob::CODE,
+    load::CODE,
+    hop::CODE,
+    consent::CODE,
 ];
 
-/// A case from its name, its rule, what it shows and the function that runs it.
-macro_rules! case {
-    ($id:literal, $rule:expr, $title:literal, $run:ident) => {
-        $crate::relay::Case {
-            id: $id,
-            rule: $rule,
-            title: $title,
-            is_heavy: false,
-            run: |probe| Box::pin($run(probe)),
-        }
-    };
-    (heavy $id:literal, $rule:expr, $title:literal, $run:ident) => {
-        $crate::relay::Case {
-            is_heavy: true,
-            ..case!($id, $rule, $title, $run)
-        }
+/// The function of a case.
+pub(super) fn find(id: &str) -> Option<Run> {
+    let mut all = ALL.iter().flat_map(|list| list.iter());
+    all.find(|(name, _)| *name == id).map(|(_, run)| *run)
+}
+
+/// The name of a case and the function that runs it.
+macro_rules! code {
+    ($id:literal, $run:ident) => {
+        ($id, |probe| Box::pin($run(probe)))
     };
 }
-use case;
+use code;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 /// How many seconds ahead a time is that the suite lets pass, one try after the other: a slow network or a busy machine is
 /// no fault of the relay.
-pub(super) const AHEAD_SECONDS: [i64; 3] = [2, 10, 50];
+const AHEAD_SECONDS: [i64; 3] = [2, 10, 50];
 /// How often a request waits for its turn.
 const PATIENT: usize = 3;
 
@@ -202,30 +202,6 @@ impl Probe {
         self.json(Request::new("POST", "/crosstalk/ack").json(&said))
             .await
     }
-
-    /// The delivery of a message to an address, as its sender sees it.
-    pub(super) async fn delivery(&self, id: &str, to: &str) -> Step<Value> {
-        let path = format!("/crosstalk/messages/{}/status", encoded(id));
-        let status = self.json(Request::get(path)).await?;
-        let list = status.get("deliveries").and_then(Value::as_array);
-        let mut list = list.into_iter().flatten();
-        match list.find(|d| d.get("to").and_then(Value::as_str) == Some(to)) {
-            Some(delivery) => Ok(delivery.clone()),
-            None => failed(format!("a delivery to {to}"), status.to_string()),
-        }
-    }
-
-    /// Compares the state of a delivery.
-    pub(super) async fn need_state(&self, id: &str, to: &str, wanted: &str) -> Step<Value> {
-        let delivery = self.delivery(id, to).await?;
-        let state = word(&delivery, "state");
-        need(
-            state == wanted,
-            format!("the delivery to {to} is {wanted}"),
-            format!("it is {state}: {delivery}"),
-        )?;
-        Ok(delivery)
-    }
 }
 
 /// Waits if an answer says so.
@@ -264,6 +240,22 @@ pub(super) fn encoded(text: &str) -> String {
         }
     }
     out
+}
+
+/// Makes an attempt that has to come before a time, which it is told with the seconds that are left; one that came too late
+/// is made again with more time. What it gave, and the time.
+pub(super) async fn in_time<T, A: Future<Output = Step<T>>>(
+    attempt: impl Fn(i64, Timestamp) -> A,
+) -> Step<(T, Timestamp)> {
+    let mut tries = AHEAD_SECONDS.iter();
+    loop {
+        let seconds = tries.next().copied().unwrap_or_default();
+        let end = from_now(seconds);
+        let came = attempt(seconds, end).await;
+        if came.is_ok() || !is_over(end) || tries.len() == 0 {
+            return Ok((came?, end));
+        }
+    }
 }
 
 /// Waits until a time has passed, and a second more: clocks differ.

@@ -97,7 +97,7 @@ pub(super) enum Credential {
 /// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    method: &'static str,
+    method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -105,9 +105,9 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn new(method: &'static str, path: impl Into<String>) -> Self {
+    pub(super) fn new(method: &str, path: impl Into<String>) -> Self {
         Self {
-            method,
+            method: method.to_owned(),
             path: path.into(),
             headers: Vec::new(),
             body: Bytes::new(),
@@ -280,7 +280,7 @@ impl Wire {
             .map_err(|e| failed(&e))?;
         tokio::spawn(connection);
         let mut built = http::Request::builder()
-            .method(request.method)
+            .method(request.method.as_str())
             .uri(format!("{}{}", self.base.path, request.path));
         let has_host = request.headers.iter().any(|(n, _)| n == "Host");
         if !has_host {

@@ -1,21 +1,21 @@
 //! Attachments (HTP-050, HTP-051).
 
-use super::case;
-use crate::relay::Case;
+use super::code;
+use crate::relay::Run;
+use crate::relay::play::make_token;
 use crate::relay::probe::{Probe, Step, by, need, object, receive, refused, same, word};
 use crate::relay::wire::Request;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_envelope::registry::ErrorCode;
 
-#[rustfmt::skip]
-pub(super) const CASES: &[Case] = &[
-    case!("blob-new", &rule::HTTP_BLOB_PUT, "bytes with the right digest are taken: 201, known or not", put),
-    case!("blob-wrong", &rule::HTTP_BLOB_PUT, "bytes with another digest are E-FORMAT, and not kept", wrong),
-    case!("blob-name", &rule::HTTP_BLOB_PUT, "a name that is no digest is refused", name),
-    case!("blob-bytes", &rule::HTTP_BLOB_GET, "an attachment is given out as it came", bytes),
-    case!("blob-harmless", &rule::HTTP_BLOB_GET, "a browser only saves it, whatever it is", harmless),
-    case!("blob-named", &rule::HTTP_BLOB_GET, "naming a digest does not grant access to the attachment", named),
-    case!("blob-head", &rule::HTTP_BLOB_GET, "HEAD says whether it is there", head),
+pub(super) const CODE: &[(&str, Run)] = &[
+    code!("blob-new", put),
+    code!("blob-wrong", wrong),
+    code!("blob-name", name),
+    code!("blob-bytes", bytes),
+    code!("blob-harmless", harmless),
+    code!("blob-named", named),
+    code!("blob-head", head),
 ];
 
 /// Bytes that nobody else has, and where they go. They look like a page with a script.
@@ -126,7 +126,7 @@ async fn harmless(p: &Probe) -> Step {
 async fn named(p: &Probe) -> Step {
     let (bytes, path) = fresh(p);
     let own = p.address("a");
-    let (name, token) = super::who::make(p, "blob", "agent", &own).await?;
+    let (name, token) = make_token(p, "blob", "agent", std::slice::from_ref(&own)).await?;
     object(&p.send(upload(&path, &bytes)).await?, 201)?;
     let letter = p.letter("NOTE", &own, &own, |b| {
         let value = format!("text/plain;name=a.txt;digest={}", Digest::of(&bytes));

@@ -1,25 +1,21 @@
-//! Consents on record, and their end (HTP-048, CON-030, CON-032, CON-034).
+//! Consents that a signed REVOKE ends (CON-030, CON-032, CON-034).
 
-use super::{case, who};
-use crate::relay::Case;
+use super::code;
+use crate::relay::Run;
 use crate::relay::probe::{
-    Letter, Probe, Step, by, encoded, failed, from_now, need, object, refused, same, skipped, word,
+    Letter, Probe, Step, encoded, failed, from_now, need, object, refused, same, skipped, word,
     words,
 };
 use crate::relay::wire::{Answer, Request};
-use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use serde_json::Value;
 
-#[rustfmt::skip]
-pub(super) const CASES: &[Case] = &[
-    case!("consent-listed", &rule::HTTP_CONSENTS, "who gave a consent finds it in the list, as it was given", listed),
-    case!("consent-shown", &rule::HTTP_CONSENTS, "a consent has the messages under it; one that nobody gave is 404", shown),
-    case!("consent-unseen", &rule::HTTP_CONSENTS, "who neither gave nor got a consent does not see it", unseen),
-    case!("revoke-other", &rule::CONSENT_REVOKE_BY, "a REVOKE by somebody else is E-PERM, and the consent holds", other),
-    case!("revoke-ends", &rule::CONSENT_ERASED, "a REVOKE ends the consent, erases and cancels before it is acknowledged", ends),
-    case!("revoke-after", &rule::CONSENT_WITHDRAWN, "after a REVOKE nothing is taken under the consent", after),
+pub(super) const CODE: &[(&str, Run)] = &[
+    code!("revoke-other", other),
+    code!("revoke-ends", ends),
+    code!("revoke-after", after),
 ];
 
 fn path(id: &str) -> String {
@@ -38,16 +34,6 @@ fn granted(p: &Probe, name: &str) -> Step<Letter> {
 async fn get(p: &Probe, id: &str) -> Step<Answer> {
     p.send(Request::get(path(id)).accept("application/json"))
         .await
-}
-
-/// The consents that somebody gave, by name.
-async fn list(p: &Probe) -> Step<Vec<Value>> {
-    let path = format!("/crosstalk/consents?by={}", encoded(&p.person("a")));
-    let all = p.json(Request::get(path)).await?;
-    match all.get("consents").and_then(Value::as_array) {
-        Some(list) => Ok(list.clone()),
-        None => failed("an object with `consents`", all.to_string()),
-    }
 }
 
 fn need_holds(consent: &Value, name: &str, letter: &Letter, p: &Probe) -> Step {
@@ -71,44 +57,6 @@ fn texts(consent: &Value) -> Vec<(String, bool)> {
         (word(m, "id").to_owned(), has_text.unwrap_or(false))
     };
     all.map_or(Vec::new(), |all| all.iter().map(one).collect())
-}
-
-async fn listed(p: &Probe) -> Step {
-    let name = p.word("listed");
-    let letter = granted(p, &name)?;
-    p.take(&letter).await?;
-    match list(p).await?.as_slice() {
-        [one] => need_holds(one, &name, &letter, p),
-        others => failed("one consent", format!("{others:?}")),
-    }
-}
-
-async fn shown(p: &Probe) -> Step {
-    let name = p.word("shown");
-    let letter = granted(p, &name)?;
-    p.take(&letter).await?;
-    let consent = object(&get(p, &name).await?, 200)?;
-    need_holds(&consent, &name, &letter, p)?;
-    need(
-        texts(&consent) == [(letter.id.clone(), true)],
-        "the message under it, with its text",
-        consent.to_string(),
-    )?;
-    let answer = get(p, &p.word("nobody")).await?;
-    need(answer.status == 404, "404", answer.shown())
-}
-
-async fn unseen(p: &Probe) -> Step {
-    let name = p.word("unseen");
-    p.take(&granted(p, &name)?).await?;
-    let (_, own) = who::make(p, "got", "agent", &p.address("b")).await?;
-    let (_, other) = who::make(p, "stranger", "agent", &p.address("c")).await?;
-    for (token, status) in [(own, 200), (other, 404)] {
-        let request = Request::get(path(&name)).accept("application/json");
-        let answer = p.send(by(&token, request)).await?;
-        need(answer.status == status, status.to_string(), answer.shown())?;
-    }
-    Ok(())
 }
 
 /// A REVOKE of a consent, which is to be signed.

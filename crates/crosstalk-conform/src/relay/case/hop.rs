@@ -1,26 +1,21 @@
 //! Hops: what is handed out, and where it ends (HTP-071 to HTP-073).
 
-use super::case;
-use crate::relay::Case;
-use crate::relay::probe::{
-    Probe, Step, acked, failed, from_now, need, refused, same, strict, word,
-};
+use super::code;
+use crate::relay::Run;
+use crate::relay::probe::{Probe, Step, acked, failed, from_now, refused, same, strict, word};
 use crosstalk_envelope::Document;
 use crosstalk_envelope::limit::HEADERS;
-use crosstalk_envelope::registry::{ErrorCode, rule};
+use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{HOPS, add_hop, hops_of};
 
-#[rustfmt::skip]
-pub(super) const CASES: &[Case] = &[
-    case!("handed-out-form", &rule::HTTP_HANDED_OUT, "what is handed out has the canonical form of what came", form),
-    case!("handed-out-bytes", &rule::HTTP_HANDED_OUT, "besides the hop no byte is changed", unchanged),
-    case!("handed-out-hop", &rule::HTTP_HANDED_OUT, "the last hop is that of the relay, and its digest is right", hop),
-    case!("handed-out-chain", &rule::HTTP_HANDED_OUT, "the hop follows the one before", chain),
-    case!("handed-out-full", &rule::HTTP_HANDED_OUT, "an envelope that has no room for a hop is handed out as it came", full),
-    case!("route-extended", &rule::HTTP_ROUTE_EXTENDED, "the relay stands at the end of X-Route", route),
-    case!("route-not-made", &rule::HTTP_ROUTE_EXTENDED, "where there is no X-Route, there is none after", no_route),
-    case!("hop-limit", &rule::HTTP_HOP_LIMIT, "25 hops are E-ROUTE", limit),
-    case!("hop-last", &rule::HTTP_HOP_LIMIT, "24 hops are taken", last),
+pub(super) const CODE: &[(&str, Run)] = &[
+    code!("handed-out-bytes", unchanged),
+    code!("handed-out-hop", hop),
+    code!("handed-out-chain", chain),
+    code!("handed-out-full", full),
+    code!("hop-limit", limit),
+    code!("hop-last", last),
+    code!("replay-hops", over_hops),
 ];
 
 fn with_hops(text: &str, number: usize) -> Step<String> {
@@ -59,17 +54,6 @@ async fn through(p: &Probe, text: &str, id: &str) -> Step<(Document<'static>, St
 fn digest(text: &str) -> Step<String> {
     let document = strict(text)?;
     Ok(document.digest().map(|d| d.to_string()).unwrap_or_default())
-}
-
-async fn form(p: &Probe) -> Step {
-    let (text, id) = rich(p)?;
-    let (ack, out) = through(p, &text, &id).await?;
-    same("digest", &digest(&text)?, &digest(&out)?)?;
-    same(
-        "Digest of the receipt",
-        &digest(&text)?,
-        ack.meta("receipt", "Digest").unwrap_or("none"),
-    )
 }
 
 /// The lines without those of audit blocks, and without blank ones above the body.
@@ -152,28 +136,6 @@ async fn chain(p: &Probe) -> Step {
     need_hop(&ack, &out, 3)
 }
 
-async fn route(p: &Probe) -> Step {
-    let way = format!("{} → human://relay.invalid", p.address("a"));
-    let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
-        b.meta("routing", "X-Route", &way)
-    })?;
-    let (ack, out) = through(p, &letter.text, &letter.id).await?;
-    let by = ack.meta("receipt", "Received-By").unwrap_or("none");
-    let document = strict(&out)?;
-    same(
-        "X-Route",
-        &format!("{way} → {by}"),
-        document.meta("routing", "X-Route").unwrap_or("none"),
-    )
-}
-
-async fn no_route(p: &Probe) -> Step {
-    let (text, id) = rich(p)?;
-    let (_, out) = through(p, &text, &id).await?;
-    let came = strict(&out)?.meta("routing", "X-Route").map(str::to_owned);
-    need(came.is_none(), "no X-Route", format!("{came:?}"))
-}
-
 /// A message with so many hops that say nothing but their number: whole ones would be too many lines.
 fn far_travelled(p: &Probe, hops: usize) -> Step<String> {
     let mut text = p.request(&p.address("a"), &p.address("b"))?.text;
@@ -202,4 +164,14 @@ async fn full(p: &Probe) -> Step {
     })?;
     let (_, out) = through(p, &letter.text, &letter.id).await?;
     same("digest", &digest(&letter.text)?, &digest(&out)?)
+}
+
+async fn over_hops(p: &Probe) -> Step {
+    let to = p.address("b");
+    let letter = p.request(&p.address("a"), &to)?;
+    let first = p.post(letter.text.clone()).await?;
+    acked(&first)?;
+    let other = with_hops(&letter.text, 1)?;
+    super::wait::same_answer(&first, &p.post(other).await?)?;
+    super::wait::once(p, &to, &letter.id).await
 }
