@@ -265,7 +265,7 @@ mod tests {
     fn a_case_with_a_fault_is_named() {
         let fault = |text: &str| read(text).unwrap_err();
         let head = "[[case]]\nid = \"x\"\ntitle = \"t\"\n";
-        assert!(fault(&format!("{head}rule = \"HTP-999\"\n")).contains("no rule HTP-999"));
+        assert!(fault(&format!("{head}rule = \"none\"\n")).contains("no rule none"));
         let code = format!("{head}rule = \"HTP-001\"\ncode = \"why\"\n");
         assert!(fault(&code).contains("x: no function"));
         let wrong = format!("{head}rule = \"HTP-001\"\nsteps = [{{ sned = \"REQUEST\" }}]\n");

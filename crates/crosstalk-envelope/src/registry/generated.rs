@@ -2510,173 +2510,11 @@ pub mod rule {
     /// RED-023: A program does not redact a signed envelope unless it may drop the signature.
     pub const REDACTION_SIGNED: Rule = TABLE[210];
 
-    /// HTP-001: A relay accepts an envelope by POST /crosstalk/receive and answers with one.
-    pub const HTTP_RECEIVE: Rule = TABLE[212];
-
-    /// HTP-002: A request body has the right type, charset utf-8 and no encoding.
-    pub const HTTP_MEDIA_TYPE: Rule = TABLE[213];
-
-    /// HTP-003: A request body is one envelope, read strictly, within the limits.
-    pub const HTTP_ONE_ENVELOPE: Rule = TABLE[214];
-
-    /// HTP-004: A rejection is an ERROR envelope, or a JSON object if the client asks for JSON.
-    pub const HTTP_REFUSAL: Rule = TABLE[215];
-
-    /// HTP-005: A rejection has the status of its code.
-    pub const HTTP_STATUS: Rule = TABLE[216];
-
-    /// HTP-006: The ERROR is from SYSTEM if the envelope could not be read, else from its receiver.
-    pub const HTTP_SYSTEM_ANSWERS: Rule = TABLE[217];
-
-    /// HTP-007: A relay that accepts JSON treats it like the envelope that it describes, and answers in JSON if asked to.
-    pub const HTTP_JSON: Rule = TABLE[218];
-
-    /// HTP-010: A relay answers an accepted message with an ACK that has a receipt.
-    pub const HTTP_RECEIPT: Rule = TABLE[219];
-
-    /// HTP-011: A relay keeps an acknowledged message, and it can be found at once.
-    pub const HTTP_DURABLE: Rule = TABLE[220];
-
     /// HTP-012: The same message again gets the first answer, and is not delivered again.
     pub const HTTP_REPLAY: Rule = TABLE[221];
 
-    /// HTP-013: A relay rejects other content under an id that it has.
-    pub const HTTP_ID_TAKEN: Rule = TABLE[222];
-
-    /// HTP-014: Prefer: wait holds the answer until the RESPOND comes.
-    pub const HTTP_PREFER_WAIT: Rule = TABLE[223];
-
-    /// HTP-015: A batch gets one answer for each of its pieces.
-    pub const HTTP_BATCH: Rule = TABLE[224];
-
-    /// HTP-016: A relay keeps ids as they are, and finds messages under their spelling.
-    pub const HTTP_IDS: Rule = TABLE[225];
-
-    /// HTP-020: A relay applies the consent rules before it accepts a message.
-    pub const HTTP_NO_CONSENT: Rule = TABLE[226];
-
-    /// HTP-021: A relay rejects a REVOKE that is not verified.
-    pub const HTTP_REVOKE_UNVERIFIED: Rule = TABLE[227];
-
-    /// HTP-022: A relay rejects a message after its deadline, and reports a deadline that passes.
-    pub const HTTP_DEADLINE: Rule = TABLE[228];
-
-    /// HTP-023: A closed conversation accepts only ACK, ERROR and REVOKE.
-    pub const HTTP_CLOSED: Rule = TABLE[229];
-
-    /// HTP-024: Only a party closes a conversation.
-    pub const HTTP_CLOSE_BY_PARTY: Rule = TABLE[230];
-
-    /// HTP-025: A relay rejects an answer to a BROADCAST.
-    pub const HTTP_BROADCAST_ANSWER: Rule = TABLE[231];
-
-    /// HTP-026: A POLL or BROADCAST goes to each of its Targets once, at most 256.
-    pub const HTTP_TARGETS: Rule = TABLE[232];
-
-    /// HTP-027: An ESCALATE goes to a person, with the thread so far.
-    pub const HTTP_ESCALATE_TO_PERSON: Rule = TABLE[233];
-
-    /// HTP-028: A HANDOFF goes to a receiver with the required capabilities, which becomes the steward.
-    pub const HTTP_HANDOFF_CAPABLE: Rule = TABLE[234];
-
-    /// HTP-029: ACK and NACK of a recipient change the state of the delivery.
-    pub const HTTP_ACK_STATE: Rule = TABLE[235];
-
     /// HTP-030: Only the relay sends as SYSTEM, and no sender looks like a known one.
     pub const HTTP_SYSTEM_SENDER: Rule = TABLE[236];
-
-    /// HTP-031: Any address has an inbox, which lists unacknowledged messages as JSON.
-    pub const HTTP_INBOX: Rule = TABLE[237];
-
-    /// HTP-032: An inbox is a file of envelopes unless the client asks for JSON.
-    pub const HTTP_INBOX_TEXT: Rule = TABLE[238];
-
-    /// HTP-033: An inbox is a stream of events if the client asks for one.
-    pub const HTTP_INBOX_STREAM: Rule = TABLE[239];
-
-    /// HTP-034: Reading an inbox consumes nothing, and a cursor skips nothing.
-    pub const HTTP_INBOX_CURSOR: Rule = TABLE[240];
-
-    /// HTP-035: With wait, a relay holds the answer until a message comes.
-    pub const HTTP_INBOX_WAIT: Rule = TABLE[241];
-
-    /// HTP-036: POST /crosstalk/ack says which messages were read or acknowledged.
-    pub const HTTP_ACK: Rule = TABLE[242];
-
-    /// HTP-037: The state of a delivery only moves forward, and the sender sees it.
-    pub const HTTP_STATES: Rule = TABLE[243];
-
-    /// HTP-038: A relay rejects parameters and bodies of another form.
-    pub const HTTP_PARAMETERS: Rule = TABLE[244];
-
-    /// HTP-040: A message is found by its id.
-    pub const HTTP_MESSAGE: Rule = TABLE[245];
-
-    /// HTP-041: A thread is found by its id: as a tree, as a file, for people.
-    pub const HTTP_THREAD: Rule = TABLE[246];
-
-    /// HTP-042: A relay finds messages by their words.
-    pub const HTTP_SEARCH: Rule = TABLE[247];
-
-    /// HTP-043: A relay says which address a name stands for.
-    pub const HTTP_RESOLVE: Rule = TABLE[248];
-
-    /// HTP-044: An agent has the capabilities that the operator assigned to it and that it offers.
-    pub const HTTP_AGENTS: Rule = TABLE[249];
-
-    /// HTP-045: Messages that a person has to carry wait in the courier's queue.
-    pub const HTTP_COURIER: Rule = TABLE[250];
-
-    /// HTP-046: A relay rejects a way of delivery that it does not have, and never replaces it.
-    pub const HTTP_DELIVERY_WAY: Rule = TABLE[251];
-
-    /// HTP-047: A relay lists dead letters, and an administrator can queue them again.
-    pub const HTTP_DEAD_LETTERS: Rule = TABLE[252];
-
-    /// HTP-048: Only the granter and the recipients of a consent find it on record.
-    pub const HTTP_CONSENTS: Rule = TABLE[253];
-
-    /// HTP-049: A relay counts a poll for its parties; the initiator closes it once.
-    pub const HTTP_POLLS: Rule = TABLE[254];
-
-    /// HTP-050: A relay accepts an attachment if its digest is right, and answers alike whether it had it or not.
-    pub const HTTP_BLOB_PUT: Rule = TABLE[255];
-
-    /// HTP-051: A relay gives an attachment out as bytes, to callers who have access to it.
-    pub const HTTP_BLOB_GET: Rule = TABLE[256];
-
-    /// HTP-060: A relay answers 401 without a valid credential where one is needed.
-    pub const HTTP_CREDENTIAL: Rule = TABLE[257];
-
-    /// HTP-061: A credential sends and reads for its own addresses, and an agent's never for a person.
-    pub const HTTP_SPEAKS_FOR: Rule = TABLE[258];
-
-    /// HTP-062: A relay rejects a request with an unknown Host or Origin.
-    pub const HTTP_HOST_ORIGIN: Rule = TABLE[259];
-
-    /// HTP-063: An administrator creates, lists and revokes tokens; the secret is shown once.
-    pub const HTTP_TOKENS: Rule = TABLE[260];
-
-    /// HTP-064: A relay answers too many requests with 429 and Retry-After.
-    pub const HTTP_RATE: Rule = TABLE[261];
-
-    /// HTP-065: A relay answers 503 with Retry-After if it cannot accept a message for now.
-    pub const HTTP_FOR_NOW: Rule = TABLE[262];
-
-    /// HTP-066: A relay ends a request that comes too slowly.
-    pub const HTTP_SLOW: Rule = TABLE[263];
-
-    /// HTP-067: A monitor reads the metrics and nothing else; others but an administrator do not read them.
-    pub const HTTP_METRICS: Rule = TABLE[264];
-
-    /// HTP-071: A relay hands out the canonical form that it accepted, with its own hop.
-    pub const HTTP_HANDED_OUT: Rule = TABLE[266];
-
-    /// HTP-072: A relay adds itself to X-Route where there is one.
-    pub const HTTP_ROUTE_EXTENDED: Rule = TABLE[267];
-
-    /// HTP-073: A relay rejects an envelope with 25 hops.
-    pub const HTTP_HOP_LIMIT: Rule = TABLE[268];
 
     /// HTP-074: The last hop proves which relay passed an envelope on.
     pub const HTTP_HOP_PROOF: Rule = TABLE[269];
@@ -2750,35 +2588,8 @@ pub mod rule {
     /// CON-033: A permission is a token, by its name.
     pub const CONSENT_PERMISSION: Rule = TABLE[296];
 
-    /// CON-034: A REVOKE erases and cancels; a relay passes it on and confirms it.
-    pub const CONSENT_ERASED: Rule = TABLE[297];
-
     /// CON-014: A message names at most 64 consents.
     pub const CONSENT_MANY: Rule = TABLE[299];
-
-    /// CON-060: Recipients do not see a held message.
-    pub const HOLD_UNSEEN: Rule = TABLE[300];
-
-    /// CON-061: The ACK of a held message says so, and stays the same.
-    pub const HOLD_RECEIPT: Rule = TABLE[301];
-
-    /// CON-062: Only a person decides, with a token of their own, and not about their own message.
-    pub const HOLD_PEOPLE: Rule = TABLE[302];
-
-    /// CON-063: A relay lists held messages exactly as received, with their digests.
-    pub const HOLD_LISTED: Rule = TABLE[303];
-
-    /// CON-064: A relay accepts an approved message in the transaction that records the decision.
-    pub const HOLD_DECIDED: Rule = TABLE[304];
-
-    /// CON-065: A decision is about exactly one message and is made once.
-    pub const HOLD_ONCE: Rule = TABLE[305];
-
-    /// CON-066: The sender of a refused message gets the reason.
-    pub const HOLD_REFUSED: Rule = TABLE[306];
-
-    /// CON-067: An expired message cannot be approved.
-    pub const HOLD_ENDED: Rule = TABLE[307];
 
     /// POL-001: meta: poll says how a POLL is counted.
     pub const POLL_KEYS: Rule = TABLE[308];
