@@ -245,8 +245,8 @@ fn a_message_is_written_and_answered_in_an_editor() {
     );
     paste(&home, &envelope("Which host?"));
     terminal.type_text("clear; crosstalk reply\n");
-    let editor = terminal.wait_for("Which host?");
-    assert!(editor.contains(">8"), "{editor}");
+    let editor = terminal.wait_for(">8");
+    assert!(editor.contains("Which host?"), "{editor}");
     terminal.type_text("ilocalhost");
     terminal.send_keys(&["Escape"]);
     terminal.type_text(":wq\n");
