@@ -104,8 +104,8 @@ pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failur
         }
     }
     if let Reference::Thread(thread) = reference(store, text)? {
-        let records = everything(store, &thread.id)?.into_iter();
-        if let Some(waiting) = records.filter(|r| r.wait == Wait::Me).last() {
+        let mut records = everything(store, &thread.id)?.into_iter();
+        if let Some(waiting) = records.rfind(|r| r.wait == Wait::Me) {
             return Ok(waiting);
         }
     }
