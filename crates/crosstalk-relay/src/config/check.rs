@@ -58,6 +58,7 @@ impl Config {
                 "`escalate_to` is `{person}`, which is not the address of a person: write human://…"
             )));
         }
+        self.check_retention()?;
         for route in &self.routes {
             self.check_route(route)?;
         }
@@ -79,6 +80,28 @@ impl Config {
                 .map_err(|e| ConfigError::new(format!("`{address}` is no address: {e}")))?;
         }
         Ok(())
+    }
+
+    /// Elsewhere in the file, 0 is "no limit". Here it would erase everything at the next look.
+    fn check_retention(&self) -> Result<(), ConfigError> {
+        let kept = &self.retention;
+        if kept.days == Some(0) {
+            return Err(ConfigError::new(
+                "`days = 0` of [retention] would erase every message at once: leave `days` out to keep messages, or write 1 or more",
+            ));
+        }
+        let hours = [
+            ("sensitive_hours", kept.sensitive_hours),
+            ("unused_blob_hours", kept.unused_blob_hours),
+        ];
+        hours
+            .into_iter()
+            .find(|(_, hours)| *hours == 0)
+            .map_or(Ok(()), |(key, _)| {
+                Err(ConfigError::new(format!(
+                    "`{key} = 0` of [retention] would erase at once: write 1 or more hours, or leave it out for 24"
+                )))
+            })
     }
 
     fn check_route(&self, route: &super::RouteEntry) -> Result<(), ConfigError> {
@@ -198,4 +221,20 @@ impl super::Consent {
 
 pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
     Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retention_of_zero_is_rejected() {
+        for key in ["days", "sensitive_hours", "unused_blob_hours"] {
+            let read = |n: u32| Config::parse(&format!("[retention]\n{key} = {n}\n"));
+            let fault = read(0).unwrap_err().to_string();
+            assert!(fault.contains(&format!("`{key} = 0`")), "{fault}");
+            assert!(fault.contains("write 1 or more"), "{fault}");
+            assert!(read(1).is_ok(), "{key}");
+        }
+    }
 }
