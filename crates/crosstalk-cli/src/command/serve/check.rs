@@ -246,7 +246,15 @@ fn key(data: &Data, config: &Config) -> Result<String, Failure> {
     let name = escape(&config.name);
     Ok(match data.find_key(&config.name)? {
         Some(_) => format!("the relay signs as {name}"),
-        None => format!("there is none for {name}; one is made at the start"),
+        None => {
+            let store = data.store();
+            if !SqliteStore::is_older(&store)?
+                && let Some(store) = SqliteStore::open_existing(&store)?
+            {
+                data.require_log_key(&config.name, &store)?;
+            }
+            format!("there is none for {name}; one is made at the start")
+        }
     })
 }
 
