@@ -178,13 +178,14 @@ impl Serve {
         overrides: Overrides,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
+        // The configuration may have to be warned about.
+        let format = LogFormat::or_fitting(self.log_format);
+        log::start(format, &self.log)?;
         let digest = reload::config_digest(&overrides, data);
         let config = overrides.config(data)?;
         let read = Contents::new(digest, config.tls.as_ref());
         data.make()?;
         let mut running = data.claim().map_err(|fault| not_alone(data, fault))?;
-        let format = LogFormat::or_fitting(self.log_format);
-        log::start(format, &self.log)?;
         if let Some(change) = overrides.change(data, &config.name) {
             match tracing::enabled!(tracing::Level::WARN) {
                 true => tracing::warn!("{change}"),

@@ -117,6 +117,7 @@ impl Create {
             ));
         }
         let data = self.data.folder()?;
+        let is_new = !data.store().exists();
         let mut store = data.open()?;
         let is_first = store.tokens()?.is_empty();
         // A secret that can't be written down is no use.
@@ -170,6 +171,12 @@ impl Create {
         );
         if is_first {
             text.push_str(" It is the first token: from now on, nobody comes in without one.");
+        }
+        if is_new {
+            let folder = data.shown();
+            text.push_str(&format!(
+                " There was no relay in {folder} yet: its store was made there."
+            ));
         }
         console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
         Ok(Exit::SUCCESS)
