@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::service::home::{Rooms, block_of};
 use crate::service::passphrase::Passphrase;
+use crate::service::settings::Config;
 use crate::service::signing::sign;
 use clap::Args;
 use crosstalk_envelope::signing::Signer;
@@ -41,7 +42,8 @@ pub(super) struct Revoke {
 }
 
 impl Revoke {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
+        self.sides = self.sides.or_configured(&Config::open(console)?);
         let rooms = Rooms::open()?;
         let key = self.key(&rooms)?;
         let opened = rooms.unlock(&key, &self.ask)?;
@@ -72,7 +74,9 @@ impl Revoke {
         console.data(&text)?;
         let advice = format!(
             "Send this message to everybody, by every way you have, and take the key out of DNS. Then make a new one, \
-             under a new id, and let people compare its fingerprint. Nothing takes the revocation of {} back.",
+             under a new id, and let people compare its fingerprint. A relay takes this message from {}: --from names another \
+             sender, for which your credential there speaks. Nothing takes the revocation of {} back.",
+            document.sender(),
             self.id
         );
         let word = styled(RED, "revoked");

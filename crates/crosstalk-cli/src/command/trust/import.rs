@@ -74,7 +74,11 @@ fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result
     for (id, fault) in &refused {
         let offered = other.active(id);
         let text = match offered {
-            Some(pin) => view::refusal(pin, fault),
+            Some(pin) => view::refusal(
+                pin,
+                fault,
+                "`crosstalk trust pin ID --key FILE --replace` takes it",
+            ),
             None => format!("{id} is left out"),
         };
         let word = styled(YELLOW, "left out");

@@ -132,7 +132,10 @@ impl Pin {
         if let Err(fault) = result {
             return Err(Failure::Refused(
                 ErrorCode::Perm,
-                format!("nothing is pinned: {}", view::refusal(&pin, &fault)),
+                format!(
+                    "nothing is pinned: {}",
+                    view::refusal(&pin, &fault, "run the same command with --replace")
+                ),
             ));
         }
         console.show(&format!(

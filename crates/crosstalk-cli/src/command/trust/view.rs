@@ -168,27 +168,28 @@ fn remark_object(remark: &Remark) -> Value {
 }
 
 /// Why a key is not pinned, with both fingerprints if there are two.
-pub(super) fn refusal(pin: &KnownKey, fault: &PinError) -> String {
+/// `replace` is how to pin it all the same.
+pub(super) fn refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
     let id = &pin.id;
     match fault {
         PinError::NoRoom => format!("there is no room for another first contact like {id}"),
         PinError::Denied(reason) => format!("the key of {id} counts for nobody: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\
-             compare both with the sender by voice; if the other one is theirs, `crosstalk trust pin FILE --replace` takes it",
+             compare both with the sender by voice; if the other one is theirs, {replace}",
             known.fingerprint(),
             pin.key.fingerprint()
         ),
         PinError::SenderChanged(ids) => format!(
             "{} has signed as {} so far, and not as {id}\n  other key  {}\n\
-             ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` takes it",
+             ask the sender by another way; if {id} is theirs, {replace}",
             pin.senders.join(", "),
             ids.join(" or "),
             pin.key.fingerprint()
         ),
         PinError::LooksLike(name, like) => format!(
             "{name} looks like {like}, who signs with another key\n  other key  {}\n\
-             compare the names letter by letter; if {name} is somebody else, `crosstalk trust pin FILE --replace` takes it",
+             compare the names letter by letter; if {name} is somebody else, {replace}",
             pin.key.fingerprint()
         ),
         PinError::Refused(standing) => format!(

@@ -73,6 +73,12 @@ impl Config {
         Ok(sender)
     }
 
+    /// The sender that is configured, if it can be used.
+    pub(crate) fn named_sender(&self) -> Option<String> {
+        self.text(Key::Sender)
+            .filter(|sender| direction(sender).is_ok())
+    }
+
     /// Further names and addresses of the same person.
     pub(crate) fn me(&self) -> Vec<String> {
         self.list(Key::Me)
