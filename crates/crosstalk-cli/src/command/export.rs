@@ -95,6 +95,12 @@ impl Export {
             ));
         };
         let shown = folder.to_string_lossy().into_owned();
+        if folder.is_file() {
+            return Err(Failure::Usage(format!(
+                "{} is a file: name a folder with --out",
+                shown_path(&shown)
+            )));
+        }
         std::fs::create_dir_all(folder).map_err(|e| Failure::Io(shown.clone(), e))?;
         for (number, record) in records.iter().enumerate() {
             let path = folder.join(archive::file_name(record, number + 1));

@@ -26,7 +26,7 @@ use std::path::Path;
     after_help = "Examples:\n  crosstalk forward last --to claude \"Do you agree?\"\n  crosstalk forward 01K74V8Q --to claude,gemini \"What is missing here?\"\n  crosstalk forward last --to claude --thread \"Where do we stand?\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, over, or\nnot approved to be transferred (--approve-transfer)."
 )]
 pub(crate) struct Forward {
-    /// The message: its id or the beginning of it, or `last`; of a thread, the latest one
+    /// The message: its id or the beginning of it, or `last`, the latest of somebody else; of a thread, the latest one
     #[arg(value_name = "MESSAGE")]
     message: String,
     /// Words of your own, before what is forwarded; `-` is stdin
@@ -59,7 +59,7 @@ impl Forward {
         let desk = Desk::open(console)?;
         self.delivery.require_key(&desk)?;
         let store = desk.kept(console)?;
-        let message = lookup::message(&store, &self.message)?;
+        let message = lookup::others_message(&store, &self.message)?;
         self.delivery.require_open(&store, &message.thread)?;
         // What they say about consent counts, even of those whose text is gone.
         let thread = lookup::whole(&store, &message.thread)?;

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::report::Message;
 use crate::schema::INBOX;
+use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
 use crate::service::relay::remote::Through;
 use crate::service::workspace::Desk;
@@ -56,7 +57,7 @@ impl Inbox {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         if !self.done.is_empty() {
-            return self.finish(console, &desk);
+            return dismiss(console, &desk, &self.done, Awaited::OfMe);
         }
         if let Some(url) = &self.relay {
             let at_relay = remote::AtRelay {
@@ -112,23 +113,6 @@ impl Inbox {
         }
         for relay in &relays {
             relay.show(console)?;
-        }
-        Ok(exit)
-    }
-
-    fn finish(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
-        let mut store = desk.kept(console)?;
-        let mut exit = Exit::SUCCESS;
-        for reference in &self.done {
-            let record = lookup::message(&store, reference)?;
-            let word = match store.dismiss(&record.id)? {
-                true => "done",
-                false => {
-                    exit = exit.worst(Exit::FAILURE);
-                    "did not wait for you"
-                }
-            };
-            console.talk(&format!("{}: {word}\n", view::short(&store, &record.id)?))?;
         }
         Ok(exit)
     }

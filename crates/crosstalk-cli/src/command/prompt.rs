@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::workspace::Desk;
 use clap::{Args, ValueEnum};
-use crosstalk_protocol::{Assistant, primer};
+use crosstalk_protocol::{Assistant, primer_of};
 
 /// Print the text that teaches another AI to answer in envelopes
 ///
@@ -32,12 +32,17 @@ enum PrimerReader {
 
 impl Prompt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let text = primer(match self.reader {
+        // The text is of use also where the settings can't be read.
+        let desk = Desk::open(console);
+        let me = desk.and_then(|desk| desk.config.sender());
+        let me = me.unwrap_or_else(|_| "KALLE".to_owned());
+        let assistant = match self.reader {
             PrimerReader::Claude => Assistant::Claude,
             PrimerReader::Chatgpt => Assistant::Chatgpt,
             PrimerReader::Gemini => Assistant::Gemini,
             PrimerReader::Any => Assistant::Any,
-        });
+        };
+        let text = primer_of(assistant, &me);
         console.data(&text)?;
         if self.copy {
             let copied = Desk::open(console)?.clipboard()?.write(&text)?;

@@ -3,26 +3,32 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::json;
 use crate::report::Message;
 use crate::schema::MOVE;
+use crate::service::dns::Look;
+use crate::service::intake::Intake;
 use crate::service::lookup;
+use crate::service::recipient::resolve_typed;
 use crate::service::relocate::{relocate, tell};
 use crate::service::workspace::Desk;
 use clap::Args;
-use crosstalk_protocol::store::{Moved, Record, Store as _};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::store::{Moved, Record, Side, Store as _};
 use crosstalk_store::SqliteStore;
 use serde_json::json;
 
 /// Move a message that was filed with the wrong question
 ///
 /// The message is filed with another one from now on: its thread, what it answers and what it settles follow. Its answers
-/// go along. Nothing in the message changes, and a signature stays what it is: where a message is filed is known here
-/// only.
+/// go along. It is the answer then, whatever its intent says. Nothing in the message changes, and a signature stays what it
+/// is: where a message is filed is known here only. An answer that is not signed can be filed as that of somebody else with
+/// --from.
 #[derive(Args, Debug)]
 #[command(
     name = "move",
-    after_help = "Examples:\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074\n  crosstalk move last --answers 01K74V6R0074\n  crosstalk move 01K74V8QF857 --back      # where it was filed first\n\nExit codes: 0 moved, or there already; 1 not found; 2 it would answer itself."
+    after_help = "Examples:\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074\n  crosstalk move last --answers 01K74V6R0074\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074 --from chatgpt   # ChatGPT said it\n  crosstalk move 01K74V8QF857 --back      # where it was filed first\n\nExit codes: 0 moved, or there already; 1 not found; 2 it would answer itself."
 )]
 pub(crate) struct Move {
     /// The message: its id, the beginning of it, or `last`
@@ -31,6 +37,9 @@ pub(crate) struct Move {
     /// The message that it answers
     #[arg(long, value_name = "ID", required_unless_present = "back")]
     answers: Option<String>,
+    /// Who said it, if the message names somebody who was not asked
+    #[arg(long, value_name = "NAME", requires = "answers")]
+    from: Option<String>,
     /// Put it where it was filed first
     #[arg(long, conflicts_with = "answers")]
     back: bool,
@@ -46,6 +55,10 @@ impl Move {
         let record = lookup::message(&store, &self.message)?;
         let answers = self.answers.as_deref();
         let answers = answers.map(|id| lookup::message(&store, id)).transpose()?;
+        if let (Some(from), Some(answers)) = (&self.from, &answers) {
+            drop(store);
+            return self.file_as(console, &desk, &record, (from, answers));
+        }
         let moved = relocate(&mut store, &record, answers.as_ref())?;
         if self.json {
             return report(console, &store, &record, &moved);
@@ -56,6 +69,45 @@ impl Move {
             _ => console.talk("It answers that message already.\n")?,
         }
         Ok(Exit::SUCCESS)
+    }
+}
+
+impl Move {
+    /// Files a message as the answer of somebody else than it names.
+    fn file_as(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        record: &Record,
+        (from, answers): (&str, &Record),
+    ) -> Result<Exit, Failure> {
+        lookup::require_text(record)?;
+        if record.verdict != Word::Unsigned || record.side == Side::Mine {
+            return Err(Failure::Usage(
+                "the sender of a message that is signed, or that you sent, stays what it is: leave out --from".into(),
+            ));
+        }
+        let look = Look::default();
+        let mut intake = Intake::new(desk, &look, false);
+        intake.from = Some(resolve_typed(&desk.config, from));
+        intake.quiet = self.json;
+        let text = Input::of_text("message", record.text.clone());
+        let exit = intake.keep_answer(console, &text, &answers.id)?;
+        if self.json {
+            let messages = intake.messages;
+            let message = messages.first();
+            let answer = json!({
+                "schema": MOVE,
+                "moved": message.is_some(),
+                "from": record.thread,
+                "message": message.map(|m| &m["message"]),
+                "along": 0,
+                "settles": message.map(|m| &m["settles"]),
+                "reopens": null,
+            });
+            console.data(json::pretty(&answer)?)?;
+        }
+        Ok(exit)
     }
 }
 

@@ -19,7 +19,7 @@ const LISTED: usize = 9;
 
 /// Answer a message
 ///
-/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of all if none does. Thread, parent, session and context are taken over, and the
+/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of somebody else if none does. Thread, parent, session and context are taken over, and the
 /// answer goes to whoever asked; to a POLL it is a ballot. Without a text, your editor opens with the message below. A text
 /// that is nothing but thanks for an answer waits for nothing; --intent REQUEST asks for an answer.
 #[derive(Args, Debug)]
@@ -50,7 +50,9 @@ impl Reply {
             .is_some_and(|id| !id.eq_ignore_ascii_case(LAST));
         let answered = match &self.id {
             // A thanks is for the answer that came last, and not for a question that waits.
-            Some(reference) if self.content.asks_nothing() => lookup::message(&store, reference)?,
+            Some(reference) if self.content.asks_nothing() => {
+                lookup::others_message(&store, reference)?
+            }
             Some(reference) => lookup::question(&store, reference)?,
             None => waiting(&store, self.content.has_text())?,
         };

@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
 use crate::service::lookup;
-use crate::service::recipient::Ask;
+use crate::service::recipient::{Ask, meant_by};
 use crate::service::workspace::Desk;
+use crate::view;
 use clap::Args;
 
 /// Write a message, keep it, and put it on the clipboard
@@ -38,6 +39,15 @@ impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
+        for receiver in &receivers {
+            if let Some(meant) = meant_by(&desk, console, receiver)? {
+                console.note(&format!(
+                    "nobody here is called {}: did you mean {}?",
+                    view::line(receiver),
+                    view::line(&meant)
+                ))?;
+            }
+        }
         let answered = match &self.reply_to {
             Some(reference) => Some(lookup::message(&desk.kept(console)?, reference)?),
             None => None,

@@ -9,7 +9,7 @@ use crate::schema::THREADS;
 use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
-use crosstalk_protocol::store::{Store as _, ThreadFilter};
+use crosstalk_protocol::store::{Page, Store as _, ThreadFilter};
 use serde_json::json;
 
 /// List the conversations, the latest first
@@ -59,9 +59,17 @@ impl Threads {
             return Ok(Exit::SUCCESS);
         };
         if items.is_empty() {
-            console.talk(match self.waiting {
-                true => "nothing waits for you\n",
-                false => "there is no such conversation\n",
+            let is_filtered = self.open || self.with.is_some() || self.paging.page().skip > 0;
+            let asked = match self.waiting {
+                true => store.asked(Page::first(1))?.items.len(),
+                false => 0,
+            };
+            console.talk(&match (self.waiting, asked) {
+                (true, 0) => "nothing waits for you\n".to_owned(),
+                (true, _) => "nothing waits for you; `crosstalk waiting` lists what you wait for\n"
+                    .to_owned(),
+                (false, _) if is_filtered => "there is no such conversation\n".to_owned(),
+                (false, _) => format!("{NOTHING}\n"),
             })?;
         }
         let short = view::shortener(&store);

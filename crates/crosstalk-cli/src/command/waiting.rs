@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::report::Message;
 use crate::schema::WAITING;
+use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
 use crate::service::relay::reach::Reach;
 use crate::service::workspace::{Desk, NOTHING};
@@ -22,9 +23,12 @@ use std::collections::HashMap;
 /// the others are.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing."
+    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
 pub(crate) struct Waiting {
+    /// Wait for no answer to this message any more; may be given again
+    #[arg(long, value_name = "ID", conflicts_with = "skip")]
+    done: Vec<String>,
     /// Ask no relay how far the messages are
     #[arg(long)]
     local: bool,
@@ -38,6 +42,9 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
+        if !self.done.is_empty() {
+            return dismiss(console, &desk, &self.done, Awaited::OfOthers);
+        }
         let store = desk.messages(console)?;
         let listing = match &store {
             Some(store) => Some(store.asked(self.paging.page())?),
@@ -72,8 +79,12 @@ impl Waiting {
         };
         console.show(&view::asked(&items, (&short, notes), &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
-        let hint = "`crosstalk paste` keeps an answer that you copied.";
-        console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        // An answer that comes by a relay is fetched, and not copied.
+        let is_carried = |r: &Record| desk.config.relay_for(&r.receiver).is_none();
+        if items.iter().any(|asked| is_carried(&asked.record)) {
+            let hint = "`crosstalk paste` keeps an answer that you copied.";
+            console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        }
         Ok(Exit::SUCCESS)
     }
 }

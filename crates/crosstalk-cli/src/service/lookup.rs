@@ -85,8 +85,18 @@ pub(crate) fn several(store: &SqliteStore, text: &str, ids: &[String]) -> Result
     Ok(Failure::Usage(rows))
 }
 
+/// The message that a reference means where somebody else's is meant: `last` is the latest one that the person did not write,
+/// or the latest of all if there is none.
+pub(crate) fn others_message(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
+    let latest = match text.eq_ignore_ascii_case(LAST) {
+        true => recent(store, |r| r.side != Side::Mine)?.into_iter().next(),
+        false => None,
+    };
+    latest.map_or_else(|| message(store, text), Ok)
+}
+
 /// The message that a reference means where a question is meant: `last` is the latest one that waits for the person, or the
-/// latest of all if none does; of several ids that begin alike, the only one that waits; of a thread, the latest one that
+/// latest of somebody else if none does; of several ids that begin alike, the only one that waits; of a thread, the latest one that
 /// waits.
 pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
     if text.eq_ignore_ascii_case(LAST)
@@ -109,7 +119,7 @@ pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failur
             return Ok(waiting);
         }
     }
-    message(store, text)
+    others_message(store, text)
 }
 
 /// The latest message that was sent from here.
@@ -166,8 +176,8 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
     Err(Failure::Refused(
         ErrorCode::Perm,
         format!(
-            "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or go on with `crosstalk reply {} \
-             --reopen`",
+            "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in \
+             `crosstalk reply {} --reopen`",
             view::short(store, &last)?
         ),
     ))

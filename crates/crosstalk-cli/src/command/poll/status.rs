@@ -4,6 +4,7 @@ use super::place::Place;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::lookup::LAST;
 use crate::service::poll::KeptPoll;
 use crate::service::workspace::Desk;
 use crate::{json, view};
@@ -37,10 +38,15 @@ impl Status {
             Some((relay, id)) => relay.poll(&id)?,
             None => {
                 let none = || {
-                    Failure::Failed(format!(
-                        "no poll here begins with `{}`: --remote asks the relay",
-                        self.poll
-                    ))
+                    Failure::Failed(match self.poll.eq_ignore_ascii_case(LAST) {
+                        true => {
+                            "there is no poll here: begin one with `crosstalk poll new \"When?\" --target claude --target gemini`".to_owned()
+                        }
+                        false => format!(
+                            "no poll here begins with `{}`: --remote asks the relay",
+                            self.poll
+                        ),
+                    })
                 };
                 here(&kept.ok_or_else(none)?)?
             }

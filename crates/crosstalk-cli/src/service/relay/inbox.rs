@@ -14,6 +14,11 @@ use crosstalk_protocol::store::{Store as _, Wait, Way};
 
 /// Whose inboxes are meant: one's own, if nobody says so.
 pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
+    if let Some(pattern) = typed.iter().find(|a| a.contains('*')) {
+        return Err(Failure::Usage(format!(
+            "`{pattern}` is a pattern, and an inbox belongs to one address: name each address that you read for"
+        )));
+    }
     if !typed.is_empty() {
         return Ok(typed
             .iter()

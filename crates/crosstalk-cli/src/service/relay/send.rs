@@ -8,6 +8,7 @@ use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::relay::error::Trouble;
 use crate::service::relay::hint::Watch;
+use crate::service::relay::inbox::take;
 use crate::service::relay::outbox::{Due, Outbox};
 use crate::service::relay::remote::{Remote, Through, Waiting};
 use crate::service::relay::submit::{Attached, Handed, upload};
@@ -202,6 +203,13 @@ impl Parcel<'_> {
                     None => Exit::SUCCESS,
                 })
             }
+            (None, Some(_)) if take_question_back(console, desk, remote, &document)? => {
+                console.talk(&format!(
+                    "No answer yet: {} asks back first.\n",
+                    escape(document.receiver())
+                ))?;
+                Ok(ErrorCode::Timeout.into())
+            }
             (None, Some(_)) => {
                 watch.tell(console, &desk.config, remote, known)?;
                 console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
@@ -259,6 +267,33 @@ impl Parcel<'_> {
         });
         Ok((value, exit))
     }
+}
+
+/// Shows and keeps what the receiver of a message asks back, with how to answer it. False if nothing was asked.
+fn take_question_back(
+    console: &mut Console,
+    desk: &Desk,
+    remote: &Remote,
+    sent: &Document<'_>,
+) -> Result<bool, Failure> {
+    let Some(id) = sent.header(CoreHeader::Message) else {
+        return Ok(false);
+    };
+    // A relay that does not let its caller read the inbox has nothing to show.
+    let Ok(page) = remote.inbox(sent.sender(), None, PAGE, 0) else {
+        return Ok(false);
+    };
+    let asks_back = |waiting: &&Waiting| {
+        let document = Document::parse(&waiting.envelope, Reading::Strict);
+        let asks = document.envelope().meaning().is_some_and(Intent::asks);
+        asks && document.header(CoreHeader::Parent) == Some(id)
+    };
+    let mut found = false;
+    for waiting in page.messages.iter().filter(asks_back) {
+        let (_, is_taken) = take(console, desk, remote, sent.sender(), waiting, false)?;
+        found = found || is_taken;
+    }
+    Ok(found)
 }
 
 /// Keeps an answer here, as one that was pasted is kept, and acknowledges it. How it ends, and why, if it is a refusal.
