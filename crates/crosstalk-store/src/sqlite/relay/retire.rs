@@ -117,6 +117,30 @@ fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> 
     erase_texts(db, chosen)
 }
 
+/// Erases messages because the operator says so. Their ids and digests stay, so that the same messages are not accepted again.
+/// How many had a text. Only inside of a transaction.
+pub(in crate::sqlite) fn erase_on_request(
+    db: &Connection,
+    ids: &[String],
+    at: Timestamp,
+) -> Step<u64> {
+    progress::file_rest(db)?;
+    let mut chosen = Vec::new();
+    for id in ids {
+        let seq: Option<i64> = db
+            .prepare_cached("SELECT seq FROM intake WHERE id = ?1 AND octet_length(text) > 0")?
+            .query_row(params![id], |row| row.get(0))
+            .optional()?;
+        chosen.extend(seq);
+    }
+    for seq in &chosen {
+        keep::let_go(db, *seq)?;
+    }
+    erase(db, &chosen, at, "the operator erased it")?;
+    tidy(db)?;
+    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+}
+
 /// Erases the texts of messages and everything that is derived from them, filed or not. Those that have none are left: the
 /// index of words takes a row out once.
 pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()> {
