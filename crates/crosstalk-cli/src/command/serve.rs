@@ -259,6 +259,9 @@ fn work_folder(data: &Data) -> PathBuf {
 
 /// Logs what routes need and is not there now. The relay runs without it, and tries again for each message.
 fn warn_about_routes(config: &Config, data: &Data) {
+    for doubt in config.doubts() {
+        tracing::warn!("relay.toml: {doubt}");
+    }
     for missing in delivery::missing(config, &work_folder(data)) {
         tracing::warn!(reason = %missing.reason, "{} {}: messages can't go this way now", missing.what, missing.name);
     }

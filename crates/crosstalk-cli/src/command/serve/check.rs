@@ -156,6 +156,12 @@ fn checks(given: &Given<'_>) -> Vec<Check> {
     }
     checks.push(trust(data));
     if let Some(config) = &config {
+        checks.extend(config.doubts().into_iter().map(|doubt| Check {
+            what: "configuration",
+            file: Some(file.to_string_lossy().into_owned()),
+            is_needed: false,
+            result: Err(Failure::Failed(escape(&doubt).into_owned())),
+        }));
         checks.extend(routes(data, config));
     }
     checks
