@@ -254,8 +254,9 @@ fn key(data: &Data, config: &Config) -> Result<String, Failure> {
         Some(_) => format!("the relay signs as {name}"),
         None => {
             let store = data.store();
-            if !SqliteStore::is_older(&store)?
-                && let Some(store) = SqliteStore::open_existing(&store)?
+            // A store that can't be opened is named elsewhere.
+            if !SqliteStore::is_older(&store).unwrap_or(true)
+                && let Ok(Some(store)) = SqliteStore::open_existing(&store)
             {
                 data.require_log_key(&config.name, &store)?;
             }
