@@ -11,7 +11,7 @@ use crate::service::dns::Look;
 use crate::service::intake::Intake;
 use crate::service::lookup;
 use crate::service::recipient::resolve_typed;
-use crate::service::relocate::{relocate, tell};
+use crate::service::relocate::{relocate, tell, tell_waiting};
 use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_protocol::Word;
@@ -66,7 +66,12 @@ impl Move {
         match moved {
             Moved::Done { .. } => tell(console, &store, &record, &moved)?,
             _ if self.back => console.talk("It was never moved.\n")?,
-            _ => console.talk("It answers that message already.\n")?,
+            _ => {
+                console.talk("It answers that message already.\n")?;
+                if let Some(answers) = &answers {
+                    tell_waiting(console, &store, &record, &answers.id)?;
+                }
+            }
         }
         Ok(Exit::SUCCESS)
     }

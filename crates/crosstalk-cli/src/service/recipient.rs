@@ -8,7 +8,7 @@ use crate::service::settings::Config;
 use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::Address;
-use crosstalk_envelope::registry::{SCHEMES, rule};
+use crosstalk_envelope::registry::{SCHEMES, SchemeKind, rule};
 use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_protocol::store::{Page, Store as _, ThreadFilter, is_same_party};
 use crosstalk_protocol::{edit_distance, name_to_ask, resolve, split_receivers};
@@ -161,7 +161,7 @@ pub(crate) fn meant_by(
 ) -> Result<Option<String>, Failure> {
     const LETTERS: usize = 2;
     let address = Address::split(receiver);
-    if let (Some(scheme), None) = (address.scheme(), address.kind()) {
+    if let (Some(scheme), Some(SchemeKind::Custom)) = (address.scheme(), address.kind()) {
         let known = SCHEMES.iter().map(|s| s.name);
         let near = known.map(|name| (edit_distance(scheme, name), name)).min();
         let near = near.filter(|(letters, _)| *letters == 1);

@@ -67,8 +67,20 @@ pub(crate) fn tell(
     }
     let word = styled(GREEN, "Moved");
     console.talk(&format!("{word} {}\n", wrap(&text, 6, 0)))?;
-    let question = to.answers.as_deref().filter(|_| settled.is_none());
-    let question = question.map(|id| store.message(id)).transpose()?.flatten();
+    match to.answers.as_deref().filter(|_| settled.is_none()) {
+        Some(question) => tell_waiting(console, store, record, question),
+        None => Ok(()),
+    }
+}
+
+/// Tells that a question still waits, though a message is filed with it.
+pub(crate) fn tell_waiting(
+    console: &mut Console,
+    store: &SqliteStore,
+    record: &Record,
+    question: &str,
+) -> Result<(), Failure> {
+    let question = store.message(question)?;
     match question.filter(|q| matches!(q.wait, Wait::Them | Wait::Carry)) {
         Some(question) => console.note(&still_waits(store, record, &question)?),
         None => Ok(()),

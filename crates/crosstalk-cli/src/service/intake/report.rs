@@ -231,13 +231,16 @@ impl Told<'_> {
         } else if let Some(named) = named.filter(|_| is_elsewhere) {
             let filed = question.as_ref().map(|q| short(&q.id)).unwrap_or_default();
             remarks.push(match store.message(named)? {
-                Some(answered) => format!(
-                    "{} has answered {} already: it was filed with {filed}, which waits; `crosstalk move {id} --answers {}` \
-                     files it there",
-                    view::line(&record.sender),
-                    short(&answered.id),
-                    short(&answered.id)
-                ),
+                Some(answered) => {
+                    let (sender, other) = (view::line(&record.sender), short(&answered.id));
+                    let why = match plain::asks(&answered, &record.sender) {
+                        true => format!("{sender} has answered {other} already"),
+                        false => format!("{other} does not ask {sender}"),
+                    };
+                    format!(
+                        "{why}: it was filed with {filed}, which waits; `crosstalk move {id} --answers {other}` files it there"
+                    )
+                }
                 None => format!(
                     "the message that it says it answers is not here: it was filed with {filed}, which waits{}",
                     other_question(store, record)?
