@@ -1,5 +1,6 @@
 //! The relay without its network: it takes messages in, keeps them, and hands them out.
 
+pub(crate) mod access;
 mod courier;
 mod decide;
 #[cfg(debug_assertions)]
@@ -18,6 +19,7 @@ mod waiting;
 mod withdrawal;
 mod writer;
 
+pub(crate) use access::Access;
 pub use decide::Wish;
 pub use poll::Standing;
 pub use readers::Open;

@@ -31,10 +31,9 @@ mod poll;
 mod probe;
 mod query;
 mod receive;
+mod router;
 mod seat;
-pub(crate) mod sight;
 mod stream;
-mod surface;
 mod thread;
 mod tls;
 mod token;
@@ -240,7 +239,7 @@ pub async fn serve<F: Future<Output = ()>>(
         rates: Rates::new(),
         blobs: Blobs::open(&options.data)?,
         tls: options.tls,
-        request_seconds: RequestSeconds::new(surface::endpoints()),
+        request_seconds: RequestSeconds::new(router::endpoints()),
         measured: operation::Gauges::default(),
         ready_at: filing.through + filing.left,
         closing: watch::Sender::new(false),
@@ -268,6 +267,7 @@ async fn accept<F: Future<Output = ()>>(
     let limits = &config.limits;
     let most = descriptor::connections(limits.connections, descriptor::raise());
     let seats = Seats::new(most, limits.connections_per_peer);
+    let router = router::router(Arc::clone(site));
     let mut stopped = site.relay.stopped();
     tokio::pin!(shutdown);
     let ended = loop {
@@ -278,7 +278,9 @@ async fn accept<F: Future<Output = ()>>(
         };
         match accepted {
             Ok((stream, from)) => match seats.take(from.ip(), site) {
-                Some(seat) => connection::spawn(Arc::clone(site), stream, from, seat),
+                Some(seat) => {
+                    connection::spawn(Arc::clone(site), router.clone(), stream, from, seat)
+                }
                 None => {
                     Metrics::count(&site.relay.metrics().turned_away);
                     match site.tls.is_some() {

@@ -1,12 +1,12 @@
 //! One envelope in, one answer out.
 
+use super::access::{Access, REFERENCES};
 use super::judge::Judged;
 use super::waiting::{Asked, Waiter};
 use super::writer::{Answer, Job};
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
-use crate::server::sight::{Access, REFERENCES};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};

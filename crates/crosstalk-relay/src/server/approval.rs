@@ -1,14 +1,16 @@
 //! Messages that wait for a person: what they are, and what was decided (CON-063 to CON-066).
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::query::{self, TEXT};
-use super::sight::Sight;
-use super::surface::Call;
+use super::Site;
+use super::answer::{Fault, Json};
+use super::query::{self, Query, TEXT};
+use super::router::{Accepts, Call, Segment};
 use super::view::approval_of;
 use crate::core::Wish;
-use crosstalk_api::approval::{Approvals, Decision};
+use crate::core::access::Access;
+use crosstalk_api::approval::{Approval, Approvals, Decision};
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
 
@@ -17,46 +19,82 @@ const BYTES: usize = 4 << 20;
 /// How many are looked at for somebody who does not decide about all of them.
 const LOOKED_AT: usize = 5_000;
 
-/// Whether a caller sees what waits: those who decide, and the operator.
-fn sees(sight: &Sight, held: &HeldMessage) -> bool {
-    sight.is_admin() || sight.may_decide(held).is_ok()
+impl Site {
+    /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
+    pub(super) fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
+        access.is_sender_of(held) || self.check_decider(access, held).is_ok()
+    }
+
+    /// Checks that a caller may decide about a message that waits (CON-062).
+    fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Refusal> {
+        let (record, routes) = (&held.record, &access.rules().routes);
+        let trust = self.relay.trust();
+        let pkid = record.pkid.iter();
+        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
+        // Without a look at the tokens, nobody decides.
+        let people = self.credentials.addresses_of(&held.peer);
+        let mut people = people.map_err(|error| {
+            tracing::error!(reason = %error, "the tokens can't be read");
+            Refusal::new(
+                ErrorCode::Rate,
+                "The store of the relay can't be used.",
+                "try again later.",
+            )
+        })?;
+        people.push(record.sender.clone());
+        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
+        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
+        held.may_be_decided_by(access.peer(), &own)
+    }
 }
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
+impl Call {
+    /// Whether the caller sees what waits: those who decide, and the operator.
+    fn sees(&self, held: &HeldMessage) -> bool {
+        let access = self.access();
+        access.is_admin() || self.site.check_decider(&access, held).is_ok()
+    }
+}
+
+pub(super) async fn list(call: Call, _: Accepts, query: Query) -> Result<Json<Approvals>, Fault> {
+    let limit = query.limit()?;
     let relay = &call.site.relay;
     let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
-    let (sight, now) = (Sight::of(call), relay.now());
-    for held in waiting.iter().filter(|h| sees(&sight, h)) {
+    let now = relay.now();
+    for held in waiting.iter().filter(|h| call.sees(h)) {
         if approvals.len() == limit || bytes > BYTES {
             break;
         }
         bytes += held.record.text.len();
         approvals.push(approval_of(held, now));
     }
-    Ok(answer::json(&Approvals { approvals }))
+    Ok(Json(Approvals { approvals }))
 }
 
-pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let held = find(call).await?;
-    Ok(answer::json(&approval_of(&held, call.site.relay.now())))
+pub(super) async fn show(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<Approval>, Fault> {
+    let held = find(&call, id).await?;
+    Ok(Json(approval_of(&held, call.site.relay.now())))
 }
 
 /// The message that the path names, if whoever asks sees it.
-async fn find(call: &Call<'_>) -> Result<HeldMessage, Fault> {
-    let id = call.name()?;
+async fn find(call: &Call, id: String) -> Result<HeldMessage, Fault> {
     let ask = move |store: &dyn RelayStore| store.held(&id);
     let found = call.site.relay.read(ask).await?;
     found
-        .filter(|held| sees(&Sight::of(call), held))
+        .filter(|held| call.sees(held))
         .ok_or_else(|| Fault::missing("message that waits for you to decide"))
 }
 
-pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wish: Decision = read_json(call).await?;
+pub(super) async fn decide(
+    call: Call,
+    Segment(id): Segment,
+    Json(wish): Json<Decision>,
+) -> Result<Json<Approval>, Fault> {
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
             Fault::format(
@@ -87,9 +125,9 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
             ));
         }
     };
-    let held = find(call).await?;
+    let held = find(&call, id).await?;
     let peer = &call.caller.peer;
-    Sight::of(call).may_decide(&held)?;
+    call.site.check_decider(&call.access(), &held)?;
     let wish = Wish {
         digests,
         is_approved,
@@ -99,7 +137,8 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
     match call.site.relay.decide(&held, wish).await? {
         Ruling::Done(_) => {
             tracing::info!(id = %held.record.id, by = %peer.name, approved = is_approved, "a person decided about a message");
-            show(call).await
+            let held = find(&call, held.record.id).await?;
+            Ok(Json(approval_of(&held, call.site.relay.now())))
         }
         Ruling::Before(decided) => Err(before(&decided)),
         Ruling::Other => Err(conflict(

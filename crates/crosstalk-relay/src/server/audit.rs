@@ -1,10 +1,10 @@
 //! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for the operator.
 
-use super::answer::{self, Answer, Fault};
+use super::answer::{self, Answer, Fault, Json};
 use super::housekeeping;
 use super::message;
 use super::query::Query;
-use super::surface::Call;
+use super::router::{Accepts, Call, Segment};
 use crosstalk_api::Parameter;
 use crosstalk_api::audit::{
     FROM, INDEX, KIND, LogEntries, MESSAGE, NEWER, NEWEST, OLDER, SINCE, SIZE, TEXTS, THREAD, TO,
@@ -19,19 +19,17 @@ use crosstalk_protocol::relay::RelayStore;
 const BYTES: usize = 4 << 20;
 
 /// The latest checkpoint. One is signed at once if there is none yet.
-pub(super) async fn checkpoint(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    Ok(answer::text(sealed(call).await?.note))
+pub(super) async fn checkpoint(call: Call, _: Accepts) -> Result<Answer, Fault> {
+    Ok(answer::text(sealed(&call).await?.note))
 }
 
 /// The public key that checkpoints are signed with.
-pub(super) fn key(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
+pub(super) async fn key(call: Call, _: Accepts) -> Result<Answer, Fault> {
     let key = call.site.relay.log_key().map_err(|_| unsigned())?;
     Ok(answer::text(format!("{key}\n")))
 }
 
-async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
+async fn sealed(call: &Call) -> Result<Sealed, Fault> {
     let relay = &call.site.relay;
     let latest = relay.read(|store| store.checkpoint()).await?;
     let sealed = match latest {
@@ -63,11 +61,9 @@ fn path(hashes: &[Hash]) -> Answer {
 }
 
 /// The way from an entry to the root.
-pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
+pub(super) async fn inclusion(call: Call, _: Accepts, query: Query) -> Result<Answer, Fault> {
     let index = query.needed_number(&INDEX)?;
-    let latest = sealed(call).await?.size;
+    let latest = sealed(&call).await?.size;
     let size = query.number(&SIZE)?.unwrap_or(latest);
     if size > latest || index >= size {
         return Err(beyond(latest));
@@ -78,11 +74,9 @@ pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// That a log is the beginning of another.
-pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
+pub(super) async fn consistency(call: Call, _: Accepts, query: Query) -> Result<Answer, Fault> {
     let from = query.needed_number(&OLDER)?;
-    let latest = sealed(call).await?.size;
+    let latest = sealed(&call).await?.size;
     let to = query.number(&NEWER)?.unwrap_or(latest);
     if to > latest || from > to {
         return Err(beyond(latest));
@@ -93,12 +87,15 @@ pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// Entries of the log, with what is kept beside them.
-pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let asked = asked(&call.query()?, call.site.relay.now())?;
+pub(super) async fn entries(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<LogEntries>, Fault> {
+    let asked = asked(&query, call.site.relay.now())?;
     if asked.texts.is_some() {
         // What is over is not shown: that it is erased has to be in the log, too.
-        housekeeping::expire(call.site).await?;
+        housekeeping::expire(&call.site).await?;
     }
     let ask = move |store: &dyn RelayStore| {
         let entries = store.log_entries(&LogQuery {
@@ -128,7 +125,7 @@ pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let (size, entries) = call.site.relay.read(ask).await?;
     let entries = entries.into_iter().map(Into::into).collect();
-    Ok(answer::json(&LogEntries { size, entries }))
+    Ok(Json(LogEntries { size, entries }))
 }
 
 fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
@@ -168,9 +165,8 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
 }
 
 /// The signed receipt of a message, for whoever sees the message.
-pub(super) async fn receipt(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (record, _) = message::find(call).await?;
+pub(super) async fn receipt(call: Call, _: Accepts, Segment(id): Segment) -> Result<Answer, Fault> {
+    let (record, _) = message::find(&call, id).await?;
     let index = record.entry.ok_or_else(|| Fault::missing("such receipt"))?;
     let relay = &call.site.relay;
     relay.log_key().map_err(|_| unsigned())?;

@@ -3,14 +3,12 @@
 use super::answer::{self, Answer, Fault};
 use super::body::{Body, Bounds, Reader};
 use super::media::Media;
-use super::surface::Call;
+use super::router::Call;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
-use http::StatusCode;
-use http::header::CONNECTION;
 use std::time::Duration;
 
 /// How many envelopes a batch may have.
@@ -20,12 +18,12 @@ const AT_ONCE: usize = 512;
 /// The line that ends an envelope.
 const END: &[u8] = b"[[END]]";
 
-pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answer, Fault> {
+pub(super) async fn receive(call: &Call, body: Body, time: Duration) -> Result<Answer, Fault> {
     let bounds = Bounds {
         bytes: limit::PASTE_BYTES as u64,
         time,
     };
-    let (site, caller) = (call.site, &call.caller);
+    let (site, caller) = (&call.site, &call.caller);
     let prepare = |piece: Bytes| async move {
         // Its credential may have been revoked while the batch came.
         if let Err(fault) = site.allow(caller).and_then(|()| site.still(caller)) {
@@ -45,7 +43,7 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
     };
     let mut pieces = Pieces::default();
     let mut line = Line::new(accept);
-    let mut reader = Reader::new(call.body, bounds)?;
+    let mut reader = Reader::new(body, bounds)?;
     let mut is_full = false;
     // The messages go on while the body is waited for: one that nobody drives would keep what others wait for.
     let broken = loop {
@@ -82,30 +80,16 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
         Fault::new(ErrorCode::TooLarge, what, help)
     };
     let broken = broken.or_else(|| is_full.then(too_many));
-    let mut answers = line.finish().await;
+    let answers = line.finish().await;
     match broken {
         None if answers.is_empty() => Err(Fault::format(
             "There is no envelope in the batch.",
             "send at least one.",
         )),
-        None => Ok(answer::of(Media::Batch, Body::Full(answers.into()))),
+        None => Ok(answer::of(Media::Batch, answers.into())),
         Some(fault) if answers.is_empty() => Err(fault),
         // What came before was taken: its answers come first, then why the rest was not.
-        Some(fault) => {
-            let refused = fault.answer(false);
-            let (parts, body) = refused.into_parts();
-            if let Body::Full(error) = body {
-                answers.push('\n');
-                answers.push_str(&String::from_utf8_lossy(&error));
-            }
-            let mut answer = answer::of(Media::Batch, Body::Full(answers.into()));
-            *answer.status_mut() = parts.status;
-            if let Some(closes) = parts.headers.get(CONNECTION) {
-                answer.headers_mut().insert(CONNECTION, closes.clone());
-            }
-            debug_assert_ne!(parts.status, StatusCode::OK);
-            Ok(answer)
-        }
+        Some(fault) => Ok(fault.answer_after(answers)),
     }
 }
 

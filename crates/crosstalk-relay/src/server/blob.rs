@@ -1,11 +1,13 @@
 //! Attachments: files under the data folder, named by their digest.
 
-use super::answer::{self, Answer, Fault};
-use super::body::{Body, Bounds, Reader};
+use super::Site;
+use super::answer::{self, Answer, Fault, Json};
+use super::body::{self, Bounds, Reader};
 use super::media::{self, Media};
-use super::sight::{PORTION, REFERENCES, Sight};
-use super::surface::Call;
+use super::router::{Call, Segment};
 use crate::core::Relay;
+use crate::core::access::{Access, PORTION, REFERENCES};
+use axum::extract::{FromRequestParts, Request};
 use bytes::{Bytes, BytesMut};
 use crosstalk_api::blob::Blob;
 use crosstalk_envelope::meta::Digest;
@@ -13,6 +15,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{BLOB_BYTES_LEAST, HeldMessage, Peer, RelayStore, Upload};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
+use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
 use std::io;
@@ -136,17 +139,20 @@ impl Drop for Fresh {
     }
 }
 
-pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    media::not_encoded(&call.parts.headers)?;
-    let digest = digest_of(call)?;
-    let site = call.site;
+pub(super) async fn put(
+    call: Call,
+    Name(digest): Name,
+    request: Request,
+) -> Result<(StatusCode, Json<Blob>), Fault> {
+    media::not_encoded(request.headers())?;
+    let site = &call.site;
     let config = site.relay.config();
     let limits = &config.limits;
     let bounds = Bounds {
         bytes: limits.blob_bytes,
         time: Duration::from_secs(limits.body_seconds.max(1)),
     };
-    let mut reader = Reader::new(call.body, bounds)?;
+    let mut reader = Reader::new(request.into_body(), bounds)?;
     let blobs = &site.blobs;
     blobs.has_room(limits.free_bytes)?;
     let quota = Quota {
@@ -204,12 +210,8 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     site.relay.write(add).await?;
     // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
-    let mut answer = answer::json(&Blob {
-        digest: digest.to_string(),
-        size,
-    });
-    *answer.status_mut() = StatusCode::CREATED;
-    Ok(answer)
+    let digest = digest.to_string();
+    Ok((StatusCode::CREATED, Json(Blob { digest, size })))
 }
 
 /// How much one credential may upload besides what it has here.
@@ -250,11 +252,10 @@ impl Quota {
     }
 }
 
-pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let digest = digest_of(call)?;
+pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Result<Answer, Fault> {
     let asking = Asking {
-        relay: call.site.relay.clone(),
-        sight: Sight::of(call),
+        site: Arc::clone(&call.site),
+        access: call.access(),
         digest,
     };
     call.site.settle().await;
@@ -270,7 +271,7 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let size = file.metadata().await.map_err(trouble)?.len();
     let etag = format!("\"{digest}\"");
-    let known = call.parts.headers.get(IF_NONE_MATCH);
+    let known = request.headers().get(IF_NONE_MATCH);
     let known = known.and_then(|v| v.to_str().ok());
     let is_known = known.is_some_and(|k| {
         k.split(',')
@@ -279,8 +280,8 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let mut answer = if is_known {
         answer::nothing(StatusCode::NOT_MODIFIED)
     } else {
-        let (send, body) = Body::stream(&call.line.pace, Some(size));
-        if call.parts.method != Method::HEAD {
+        let (send, body) = body::stream(&call.line.pace, Some(size));
+        if request.method() != Method::HEAD {
             tokio::spawn(async move {
                 let (mut file, mut is_first) = (file, true);
                 loop {
@@ -317,37 +318,46 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
 
 /// Somebody who asks for an attachment.
 struct Asking {
-    relay: Relay,
-    sight: Sight,
+    site: Arc<Site>,
+    access: Access,
     digest: Digest,
 }
 
 impl Asking {
     /// Whether they may have it (HTP-051).
     async fn may_have(&self) -> Result<bool, StoreError> {
-        let (sight, digest, now) = (self.sight.clone(), self.digest, self.relay.now());
+        let (site, access, digest) = (Arc::clone(&self.site), self.access.clone(), self.digest);
+        let now = site.relay.now();
         let ask = move |store: &dyn RelayStore| {
-            if sight.can_read_blob(store, digest, now, REFERENCES)? {
+            if access.can_read_blob(store, digest, now, REFERENCES)? {
                 return Ok(true);
             }
             // Who decides about a message that waits sees what is attached to it.
             let held = store.held_referring(digest, REFERENCES / PORTION)?;
-            let is_shown = |h: &HeldMessage| h.text(now).is_some() && sight.sees_held(h);
+            let is_shown =
+                |h: &HeldMessage| h.text(now).is_some() && site.can_read_held(&access, h);
             Ok(held.iter().any(is_shown))
         };
-        self.relay.read(ask).await
+        self.site.relay.read(ask).await
     }
 }
 
-fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {
-    let name = call.name()?;
-    let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
-    digest.ok_or_else(|| {
+/// The digest in the path.
+pub(super) struct Name(Digest);
+
+impl FromRequestParts<Arc<Site>> for Name {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Fault> {
+        let Segment(name) = Segment::from_request_parts(parts, site).await?;
+        let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
+        digest.map(Self).ok_or_else(|| {
         Fault::format(
             "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.",
             "use the digest of its bytes.",
         )
     })
+    }
 }
 
 /// Trouble with the disk.

@@ -2,62 +2,78 @@
 
 use super::answer::Fault;
 use super::pace::{Pace, Streaming};
+pub(super) use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::registry::ErrorCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Whoever sends less than this many bytes a second, after the deadline that everybody has, is too slow.
-const SLOWEST: u64 = 16 << 10;
+/// A client that sends fewer bytes a second, after the deadline of every body, is too slow.
+const MIN_BYTES_PER_SECOND: u64 = 16 << 10;
 
-/// The body of an answer.
-pub(super) enum Body {
-    /// All of it.
-    Full(Bytes),
-    /// It comes in parts.
-    Stream {
-        parts: mpsc::Receiver<Bytes>,
-        /// How much is left, where it is known.
-        left: Option<u64>,
-        /// The connection is not idle before it has ended.
-        _streaming: Streaming,
-    },
-}
+/// The body of a request. The code around the router keeps a clone of it, to read what the handler left.
+#[derive(Clone)]
+pub(super) struct RequestBody(Arc<Mutex<Incoming>>);
 
-impl Body {
-    /// Whether nothing of it has still to come from elsewhere.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Self::Full(_))
+impl RequestBody {
+    pub(super) fn new(body: Incoming) -> Self {
+        Self(Arc::new(Mutex::new(body)))
     }
 
-    /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
-    pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Self) {
-        // What is not on the line can still be taken back.
-        let (send, parts) = mpsc::channel(1);
-        let body = Self::Stream {
-            parts,
-            left: length,
-            _streaming: Streaming(pace.clone()),
-        };
-        (send, body)
-    }
-
-    /// How many bytes it has, where that is known.
-    pub(super) fn len(&self) -> Option<u64> {
-        match self {
-            Self::Full(bytes) => u64::try_from(bytes.len()).ok(),
-            Self::Stream { left, .. } => *left,
-        }
+    fn lock(&self) -> MutexGuard<'_, Incoming> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut *self.lock()).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.lock().is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.lock().size_hint()
+    }
+}
+
+/// The body of an answer that comes in parts.
+struct StreamedBody {
+    parts: mpsc::Receiver<Bytes>,
+    /// How much is left, where it is known.
+    left: Option<u64>,
+    /// The connection is not idle before it has ended.
+    _streaming: Streaming,
+}
+
+/// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
+pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Body) {
+    // What is not on the line can still be taken back.
+    let (send, parts) = mpsc::channel(1);
+    let body = StreamedBody {
+        parts,
+        left: length,
+        _streaming: pace.stream(),
+    };
+    (send, Body::new(body))
+}
+
+impl hyper::body::Body for StreamedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -65,30 +81,20 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut *self {
-            Self::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Self::Stream { parts, left, .. } => parts.poll_recv(cx).map(|part| {
-                let part = part?;
-                if let Some(left) = left {
-                    *left = left.saturating_sub(u64::try_from(part.len()).unwrap_or(u64::MAX));
-                }
-                Some(Ok(Frame::data(part)))
-            }),
-        }
+        self.parts.poll_recv(cx).map(|part| {
+            let part = part?;
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            self.left = self.left.map(|left| left.saturating_sub(length));
+            Some(Ok(Frame::data(part)))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Full(bytes) => bytes.is_empty(),
-            Self::Stream { left, .. } => *left == Some(0),
-        }
+        self.left == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.len()
+        self.left
             .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
@@ -103,16 +109,16 @@ pub(super) struct Bounds {
 }
 
 /// Reads a body part by part.
-pub(super) struct Reader<'b> {
-    body: &'b mut Incoming,
+pub(super) struct Reader {
+    body: Body,
     bounds: Bounds,
     began: Instant,
     came: u64,
 }
 
-impl<'b> Reader<'b> {
+impl Reader {
     /// Reads a body, unless it says beforehand that it is too large.
-    pub(super) fn new(body: &'b mut Incoming, bounds: Bounds) -> Result<Self, Fault> {
+    pub(super) fn new(body: Body, bounds: Bounds) -> Result<Self, Fault> {
         match body.size_hint().lower() > bounds.bytes {
             true => Err(too_large(bounds.bytes)),
             false => Ok(Self {
@@ -127,7 +133,7 @@ impl<'b> Reader<'b> {
     /// The next part; nothing at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
         loop {
-            let slack = Duration::from_secs(self.came / SLOWEST);
+            let slack = Duration::from_secs(self.came / MIN_BYTES_PER_SECOND);
             let until = self.began + self.bounds.time + slack;
             let frame = tokio::time::timeout_at(until, self.body.frame()).await;
             let Some(frame) = frame.map_err(|_| too_slow())? else {
@@ -147,7 +153,7 @@ impl<'b> Reader<'b> {
 }
 
 /// All of a body. If it came in one piece, as it came.
-pub(super) async fn collect(body: &mut Incoming, bounds: Bounds) -> Result<Bytes, Fault> {
+pub(super) async fn collect(body: Body, bounds: Bounds) -> Result<Bytes, Fault> {
     let expected = body.size_hint().exact();
     let mut reader = Reader::new(body, bounds)?;
     let Some(first) = reader.next().await? else {
@@ -167,7 +173,7 @@ pub(super) async fn collect(body: &mut Incoming, bounds: Bounds) -> Result<Bytes
 
 /// Reads what is left of a body that nobody wants, so that the other side gets to read the answer: a connection that is
 /// closed while something is still coming loses what was sent.
-pub(super) async fn drain(body: &mut Incoming) {
+pub(super) async fn drain(mut body: RequestBody) {
     const MOST: usize = 4 << 20;
     let mut came = 0;
     let until = Instant::now() + Duration::from_secs(1);
@@ -197,7 +203,7 @@ fn too_slow() -> Fault {
         .closing()
 }
 
-fn broken(error: &hyper::Error) -> Fault {
+fn broken(error: &axum::Error) -> Fault {
     let (what, help) = (
         format!("The body of the request could not be read: {error}."),
         "send it again.",

@@ -4,7 +4,8 @@ use super::answer::Fault;
 use super::gate::Gate;
 use super::pace::{Deadlines, Pace, Paced};
 use super::seat::Seat;
-use super::{Site, surface};
+use super::{Site, router};
+use axum::Router;
 use crosstalk_envelope::registry::ErrorCode;
 use http::HeaderValue;
 use http::header::{HOST, ORIGIN};
@@ -12,6 +13,7 @@ use http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -64,14 +66,20 @@ impl Line {
 ///
 /// It is a plain function so that the code of a connection is compiled once, in this crate. The compiler puts the code of an
 /// `async fn` into each crate that awaits it.
-pub(super) fn spawn(site: Arc<Site>, stream: TcpStream, from: SocketAddr, seat: Seat) {
+pub(super) fn spawn(
+    site: Arc<Site>,
+    router: Router,
+    stream: TcpStream,
+    from: SocketAddr,
+    seat: Seat,
+) {
     tokio::spawn(async move {
-        serve(site, stream, from).await;
+        serve(site, router, stream, from).await;
         drop(seat);
     });
 }
 
-async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
+async fn serve(site: Arc<Site>, router: Router, stream: TcpStream, from: SocketAddr) {
     // Answers are short, and somebody waits for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {
@@ -113,14 +121,13 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
     });
     let stream = TokioIo::new(Paced::new(stream, pace.clone(), deadlines));
     let until = Arc::clone(&site);
+    let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
         line.pace.busy();
-        let (site, line) = (Arc::clone(&site), Arc::clone(&line));
+        let (site, router, line) = (Arc::clone(&site), router.clone(), Arc::clone(&line));
         async move {
-            let answer = surface::answer(&site, &line, request).await;
-            if answer.body().is_whole() {
-                line.pace.idle();
-            }
+            let answer = router::answer(&site, &router, &line, request).await;
+            line.pace.answered();
             Ok::<_, Infallible>(answer)
         }
     });

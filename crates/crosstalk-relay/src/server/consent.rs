@@ -1,9 +1,10 @@
 //! Consents on record, for those who gave or got them.
 
-use super::answer::{self, Answer, Fault};
-use super::sight::Sight;
-use super::surface::Call;
+use super::answer::{Fault, Json};
+use super::query::Query;
+use super::router::{Accepts, Call, Segment};
 use super::view::delivery_of;
+use crate::core::access::Access;
 use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
@@ -12,38 +13,41 @@ use crosstalk_protocol::relay::RelayStore;
 const LOOKED_AT: usize = 5_000;
 
 /// Whether a caller sees a consent: who gave it, who got it, and the operator.
-fn sees(sight: &Sight, grant: &Grant) -> bool {
-    sight.is_admin() || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
+fn sees(access: &Access, grant: &Grant) -> bool {
+    access.is_admin()
+        || access.reads_for(&grant.granter)
+        || grant.to.iter().any(|to| access.reads_for(to))
 }
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let (limit, sight) = (query.limit()?, Sight::of(call));
+pub(super) async fn list(call: Call, _: Accepts, query: Query) -> Result<Json<Consents>, Fault> {
+    let (limit, access) = (query.limit()?, call.access());
     let now = call.site.relay.now();
     let filter = GrantFilter {
         granter: query.text(&BY)?.map(str::to_owned),
         holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
-        most: match sight.is_admin() {
+        most: match access.is_admin() {
             true => limit,
             false => LOOKED_AT,
         },
     };
     let ask = move |store: &dyn RelayStore| store.grants(&filter);
     let grants = call.site.relay.read(ask).await?;
-    let seen = grants.iter().filter(|g| sees(&sight, g)).take(limit);
+    let seen = grants.iter().filter(|g| sees(&access, g)).take(limit);
     let consents = seen.map(|g| Consent::of(g, now)).collect();
-    Ok(answer::json(&Consents { consents }))
+    Ok(Json(Consents { consents }))
 }
 
-pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
+pub(super) async fn show(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<ConsentRecord>, Fault> {
+    let (access, now) = (call.access(), call.site.relay.now());
     let ask = move |store: &dyn RelayStore| {
-        let Some(grant) = store.grant(&id)?.filter(|g| sees(&sight, g)) else {
+        let Some(grant) = store.grant(&id)?.filter(|g| sees(&access, g)) else {
             return Ok(None);
         };
-        let is_own = sight.is_admin() || sight.reads(&grant.granter);
+        let is_own = access.is_admin() || access.reads_for(&grant.granter);
         let mut messages = Vec::new();
         for (id, has_text) in store.under(&id)? {
             // Who got the consent sees what is their own.
@@ -52,7 +56,7 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
                 false => store.taken_as(&id)?,
             };
             let is_seen = match &record {
-                Some(record) => sight.sees(store, record)?,
+                Some(record) => access.can_read(store, record)?,
                 None => is_own,
             };
             if is_seen {
@@ -63,7 +67,7 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
             Some(revoked) => store.deliveries(&revoked.message)?,
             None => Vec::new(),
         };
-        told.retain(|d| is_own || sight.reads(&d.to));
+        told.retain(|d| is_own || access.reads_for(&d.to));
         Ok(Some((Consent::of(&grant, now), messages, told)))
     };
     let found = call.site.relay.read(ask).await?;
@@ -71,7 +75,7 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
     let told = told.into_iter();
     let told = told.map(|d| delivery_of(d, is_operator)).collect();
-    Ok(answer::json(&ConsentRecord {
+    Ok(Json(ConsentRecord {
         consent,
         messages,
         told,

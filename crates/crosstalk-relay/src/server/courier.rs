@@ -1,13 +1,13 @@
 //! What a person has to carry, and what was given up.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::message::status_view;
-use super::query::{self, TEXT};
-use super::surface::Call;
-use super::view::{inbox_message, leaving_message, letter_of};
+use super::answer::{Fault, Json};
+use super::message::status_of;
+use super::query::{self, Query, TEXT};
+use super::router::{Accepts, Call, Segment};
+use super::view::{delivery_of, inbox_message, leaving_message, letter_of};
 use crosstalk_api::delivery::{Carried, DeadLetters, Requeued};
 use crosstalk_api::inbox::Inbox;
+use crosstalk_api::message::Status;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{
@@ -21,9 +21,8 @@ const BYTES: usize = 4 << 20;
 /// Why a message could not be carried, as its sender is told in the name of its receiver: nothing that the courier wrote.
 const NOT_CARRIED: &str = "the person who carries messages could not bring it there";
 
-pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
+pub(super) async fn waiting(call: Call, _: Accepts, query: Query) -> Result<Json<Inbox>, Fault> {
+    let limit = query.limit()?;
     call.site.settle().await;
     let relay = &call.site.relay;
     let (rules, peer) = (relay.rules(), Arc::clone(&call.caller.peer));
@@ -44,15 +43,17 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
     }
     let last = waiting.iter().map(|c| c.record.seq).max().unwrap_or(0);
-    Ok(answer::json(&Inbox {
+    Ok(Json(Inbox {
         messages,
         cursor: last.to_string(),
     }))
 }
 
-pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let id = call.name()?;
-    let carried: Carried = read_json(call).await?;
+pub(super) async fn carried(
+    call: Call,
+    Segment(id): Segment,
+    Json(carried): Json<Carried>,
+) -> Result<Json<Status>, Fault> {
     query::checked("to", &carried.to, TEXT)?;
     let caller = Arc::clone(&call.caller.peer);
     let reason = match carried.reason.as_deref().unwrap_or("") {
@@ -106,19 +107,18 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let (record, delivery) =
         found.ok_or_else(|| Fault::missing("message that waits for you to carry it there"))?;
     relay.say_owed().await?;
-    Ok(status_view(&record, vec![delivery], is_operator))
+    let deliveries = std::iter::once(delivery_of(delivery, is_operator));
+    Ok(Json(status_of(&record, deliveries)))
 }
 
-pub(super) async fn dead(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
+pub(super) async fn dead(call: Call, _: Accepts, query: Query) -> Result<Json<DeadLetters>, Fault> {
+    let limit = query.limit()?;
     let letters = call.site.relay.read(move |store| store.dead(limit)).await?;
     let letters = letters.into_iter().map(letter_of).collect();
-    Ok(answer::json(&DeadLetters { letters }))
+    Ok(Json(DeadLetters { letters }))
 }
 
-pub(super) async fn requeue(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let id = call.name()?;
+pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Requeued>, Fault> {
     let relay = &call.site.relay;
     let at = relay.now();
     let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
@@ -126,7 +126,7 @@ pub(super) async fn requeue(call: &mut Call<'_>) -> Result<Answer, Fault> {
         0 => Err(Fault::missing("such dead letter")),
         count => {
             relay.wake();
-            Ok(answer::json(&Requeued { requeued: count }))
+            Ok(Json(Requeued { requeued: count }))
         }
     }
 }

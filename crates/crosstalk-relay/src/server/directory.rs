@@ -1,9 +1,8 @@
 //! Names and where they lead, agents and what they can do.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::query::{self, TEXT};
-use super::surface::Call;
+use super::answer::{Fault, Json};
+use super::query::{self, Query, TEXT};
+use super::router::{Accepts, Call};
 use crate::core::Relay;
 use crosstalk_api::directory::{
     AgentInfo, Agents, MAX_CAPABILITIES, MAX_CAPABILITY_CHARS, NAME, Resolved,
@@ -23,9 +22,7 @@ const DNS: Duration = Duration::from_secs(10);
 /// How many agents there may be for which one credential speaks.
 const AGENTS: usize = 512;
 
-pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
+pub(super) async fn resolve(call: Call, _: Accepts, query: Query) -> Result<Json<Resolved>, Fault> {
     let name = query.needed(&NAME)?;
     let relay = &call.site.relay;
     let mut names = Names::default();
@@ -59,7 +56,7 @@ pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
             (by, address) = ("directory", Some(only.clone()));
         }
     }
-    Ok(answer::json(&Resolved {
+    Ok(Json(Resolved {
         name: name.to_owned(),
         address,
         by: by.to_owned(),
@@ -113,11 +110,10 @@ fn step(step: &Step) -> Value {
     }
 }
 
-pub(super) fn agents(call: &Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
+pub(super) async fn agents(call: Call, _: Accepts) -> Json<Agents> {
     let rules = call.site.relay.rules();
     let agents = rules.directory.agents().map(info_of).collect();
-    Ok(answer::json(&Agents { agents }))
+    Json(Agents { agents })
 }
 
 fn info_of(agent: Agent) -> AgentInfo {
@@ -128,8 +124,10 @@ fn info_of(agent: Agent) -> AgentInfo {
 }
 
 /// Notes what an agent offers. The answer says what it can do now: what was assigned to it, as far as it offers it.
-pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let view: AgentInfo = read_json(call).await?;
+pub(super) async fn declare(
+    call: Call,
+    Json(view): Json<AgentInfo>,
+) -> Result<Json<AgentInfo>, Fault> {
     query::checked("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
         return Err(Fault::format(
@@ -191,7 +189,7 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         .await?;
     relay.change_rules(|rules| rules.directory.declare(agent));
     let agent = relay.rules().directory.get(&view.address);
-    Ok(answer::json(&agent.map_or(
+    Ok(Json(agent.map_or(
         AgentInfo {
             capabilities: Vec::new(),
             ..view

@@ -1,17 +1,18 @@
 //! `GET /crosstalk/inbox` and `POST /crosstalk/ack`: what an address got, and what it says about it.
 
-use super::answer::{self, Answer, Fault};
-use super::body::{self, Bounds};
+use super::answer::{self, Answer, Fault, Json};
 use super::credential::Caller;
 use super::history::Trails;
-use super::media::{self, Media};
-use super::query::{self, ID, TEXT};
-use super::sight::{self, Sight};
-use super::surface::Call;
+use super::media::Media;
+use super::query::{self, ID, Query, TEXT};
+use super::router::{Accepts, Call};
 use super::view::{inbox_message, leaving_message, text_bytes};
 use super::{Site, stream};
+use crate::core::access::{self, Access};
 use crate::core::follow_up;
 use crate::delivery::report;
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
 use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, Inbox, MAX_ACK_IDS, WAIT};
 use crosstalk_api::message::Message;
 use crosstalk_envelope::{ErrorCode, Timestamp};
@@ -21,7 +22,6 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,30 +30,31 @@ use tokio::time::Instant;
 const BYTES: usize = 4 << 20;
 /// How many messages are looked for first, before it is known how large they are.
 const FIRST: usize = 16;
-/// The largest JSON that is taken.
-const JSON: u64 = 1 << 20;
 
-pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let query = call.query()?;
+pub(super) async fn inbox(
+    call: Call,
+    Accepts(media): Accepts,
+    query: Query,
+    request: Request,
+) -> Result<Answer, Fault> {
     let address = query.needed(&FOR)?;
     let mut after = query.text(&AFTER)?.map(cursor).transpose()?;
     let limit = query.limit()?;
     let wait = query.number(&WAIT)?.unwrap_or(0);
-    may_read(&call.caller, call.site, address)?;
+    may_read(&call, address)?;
     if media == Media::Events {
-        let last = call.parts.headers.get("last-event-id");
+        let last = request.headers().get("last-event-id");
         let last = last.map(|v| v.to_str().map_err(|_| no_cursor()));
         if let Some(last) = last.transpose()?.filter(|l| !l.is_empty()) {
             after = Some(cursor(last)?);
         }
     }
-    given_out(call.site, after).await?;
+    given_out(&call.site, after).await?;
     call.site.relay.note_reader(&call.caller.peer, address);
     let mut reading = Reading {
-        site: Arc::clone(call.site),
+        site: Arc::clone(&call.site),
         caller: call.caller.clone(),
-        sight: Sight::of(call),
+        access: call.access(),
         trails: Trails::default(),
         address: address.to_owned(),
         after,
@@ -65,7 +66,7 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
     if media == Media::Json {
         let messages = reading.views(&entries).await?;
         let cursor = reading.after.unwrap_or(0).to_string();
-        return Ok(answer::json(&Inbox { messages, cursor }));
+        return Ok(Json(Inbox { messages, cursor }).into_response());
     }
     let place = reading.after.unwrap_or(0).to_string();
     let relay = &call.site.relay;
@@ -86,7 +87,7 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
 pub(super) struct Reading {
     pub(super) site: Arc<Site>,
     pub(super) caller: Caller,
-    sight: Sight,
+    access: Access,
     trails: Trails,
     address: String,
     pub(super) after: Option<u64>,
@@ -142,7 +143,7 @@ impl Reading {
     /// what a person carries only to the one it is for.
     pub(super) fn handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
         let peer = &self.caller.peer;
-        let rules = self.sight.rules();
+        let rules = self.access.rules();
         let is_here = |e: &&Entry| {
             let is_inbox = e.by == Handler::Inbox || rules.routes.is_bound(&e.to);
             let counts = match e.by {
@@ -211,15 +212,15 @@ impl Reading {
         let relay = self.site.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
-        if sight::passes_on(&record) {
+        if access::is_handover(&record) {
             self.site.settle().await;
-            let (sight, mut trails) = (self.sight.clone(), std::mem::take(&mut self.trails));
+            let (access, mut trails) = (self.access.clone(), std::mem::take(&mut self.trails));
             let ask = move |store: &dyn RelayStore| {
                 // Once it is filed, it is known to which thread it belongs.
                 let Some(record) = store.taken(&[record.seq])?.pop() else {
                     return Ok((None, trails));
                 };
-                let earlier = trails.before(&record, store, &sight)?;
+                let earlier = trails.before(&record, store, &access)?;
                 Ok((Some((record, earlier)), trails))
             };
             let found;
@@ -237,13 +238,13 @@ impl Reading {
 }
 
 /// Checks that somebody may read what an address gets.
-pub(super) fn may_read(caller: &Caller, site: &Site, address: &str) -> Result<(), Fault> {
-    match site.relay.rules().lets_read(&caller.peer, address) {
+pub(super) fn may_read(call: &Call, address: &str) -> Result<(), Fault> {
+    match call.access().reads_for(address) {
         true => Ok(()),
         false => Err(Fault::forbidden(
             format!(
                 "The credential `{}` does not read for {}.",
-                caller.peer.name,
+                call.caller.peer.name,
                 crosstalk_envelope::unicode::escape(address)
             ),
             "use one that is bound to this address.",
@@ -296,8 +297,7 @@ fn no_cursor() -> Fault {
     )
 }
 
-pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let ack: Ack = read_json(call).await?;
+pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>, Fault> {
     query::checked("for", &ack.r#for, TEXT)?;
     if ack.ids.is_empty() || ack.ids.len() > MAX_ACK_IDS {
         return Err(Fault::format(
@@ -311,8 +311,8 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let state = match ack.state.as_deref() {
         None | Some("acknowledged") => State::Acknowledged,
         Some("read") => State::Read,
-        Some("retrying") => return failure(call, ack, false).await,
-        Some("failed") => return failure(call, ack, true).await,
+        Some("retrying") => return failure(&call, ack, false).await,
+        Some("failed") => return failure(&call, ack, true).await,
         Some(_) => {
             return Err(Fault::format(
                 "`state` is none of `read`, `acknowledged`, `retrying` and `failed`.",
@@ -320,7 +320,7 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
             ));
         }
     };
-    may_read(&call.caller, call.site, &ack.r#for)?;
+    may_read(&call, &ack.r#for)?;
     let relay = &call.site.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let change = move |store: &mut dyn RelayStore| {
@@ -341,16 +341,16 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// Which messages changed, and which are not on their way to the address.
-fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Answer {
+fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Json<Acked> {
     ids.retain(|id| !changed.contains(id));
     let unknown = ids;
-    answer::json(&Acked { changed, unknown })
+    Json(Acked { changed, unknown })
 }
 
 /// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
 /// before the deliveries change: after a crash in between it is said again, under the same id.
-async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fault> {
-    may_read(&call.caller, call.site, &ack.r#for)?;
+async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, Fault> {
+    may_read(&call, &ack.r#for)?;
     let relay = &call.site.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let address = rules.routes.named(&ack.r#for).to_owned();
@@ -421,20 +421,4 @@ fn settle_notices(
     asked
         .iter()
         .try_for_each(|asked| report::settle_retried(store, rules, asked, since, at))
-}
-
-/// The JSON of a request.
-pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Result<T, Fault> {
-    media::json(&call.parts.headers)?;
-    let time = Duration::from_secs(call.site.relay.config().limits.body_seconds.max(1));
-    let bytes = body::collect(call.body, Bounds { bytes: JSON, time }).await?;
-    // The credential may have been revoked while the body came.
-    call.site.still(&call.caller)?;
-    serde_json::from_slice(&bytes).map_err(|e| {
-        let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
-        Fault::format(
-            format!("The body is not the JSON that it should be: {reason}."),
-            "see /openapi.json.",
-        )
-    })
 }

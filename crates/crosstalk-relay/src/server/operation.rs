@@ -1,17 +1,17 @@
 //! What the operator looks at: is the relay up, is it ready, what has it done, what is it.
 
 use super::answer::{self, Answer, Fault};
-use super::body::Body;
 use super::media::{self, Media};
-use super::surface::Call;
+use super::router::Call;
 use super::{ServerTls, Site};
 use crate::metrics::{Exposition, Measured};
+use axum::extract::Request;
 use bytes::Bytes;
 use crosstalk_envelope::base64;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use http::header::CONTENT_SECURITY_POLICY;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, Instant};
 
 /// How long what was measured is told again.
@@ -25,9 +25,14 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;mar
     code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
     :root{color-scheme:light dark}";
 
+/// Whether the process runs.
+pub(super) async fn healthy() -> Answer {
+    answer::text("ok\n".into())
+}
+
 /// Whether requests are served: not before what was taken before the start is filed, and not at the end.
-pub(super) fn ready(call: &Call<'_>) -> Result<Answer, Fault> {
-    let site = call.site;
+pub(super) async fn ready(call: Call) -> Result<Answer, Fault> {
+    let site = &call.site;
     let filing = *site.relay.filing().borrow();
     if site.is_closing() || site.relay.is_stopping() {
         Err(Fault::later("The relay is shutting down"))
@@ -71,27 +76,27 @@ async fn measure(site: &Site) -> Measured {
 }
 
 /// What was counted and measured.
-pub(super) async fn metrics(call: &Call<'_>) -> Answer {
-    let site = call.site;
+pub(super) async fn metrics(call: Call) -> Answer {
+    let site = &call.site;
     let mut out = Exposition::default();
     site.relay.metrics().write(&mut out);
     site.request_seconds.write(&mut out);
     let measured = site.measured.now(site).await;
     measured.write(site.relay.now(), &mut out);
-    answer::of(Media::Metrics, Body::Full(out.into_text().into()))
+    answer::of(Media::Metrics, out.into_text().into())
 }
 
 /// The description of every path.
-pub(super) fn openapi() -> Answer {
+pub(super) async fn openapi() -> Answer {
     let text = Bytes::from_static(crosstalk_api::openapi::text().as_bytes());
-    answer::of(Media::Json, Body::Full(text))
+    answer::of(Media::Json, text.into())
 }
 
 /// A page for people: text for a caller who prefers it, else HTML.
-pub(super) fn page(call: &Call<'_>) -> Answer {
+pub(super) async fn page(call: Call, request: Request) -> Answer {
     let name = call.site.relay.config().name.clone();
-    let url = base(call);
-    let wanted = media::choose(&call.parts.headers, &[Media::Html, Media::Text]);
+    let url = base(&call.site, request.headers());
+    let wanted = media::choose(request.headers(), &[Media::Html, Media::Text]);
     if wanted.is_ok_and(|media| media == Media::Text) {
         let (name, url) = (escape(&name), escape(&url));
         return answer::text(format!(
@@ -126,7 +131,7 @@ envelopes, keeps them, and delivers them to their recipients.</p>
 </html>
 "#
     );
-    let mut answer = answer::of(Media::Html, Body::Full(page.into()));
+    let mut answer = answer::of(Media::Html, page.into());
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         base64::encode(&Digest::of(STYLE.as_bytes()).0)
@@ -141,13 +146,9 @@ envelopes, keeps them, and delivers them to their recipients.</p>
 }
 
 /// Where the relay is, as who asks sees it.
-fn base(call: &Call<'_>) -> String {
-    let scheme = if call.site.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
-    let host = call.parts.headers.get(http::header::HOST);
+fn base(site: &Site, headers: &HeaderMap) -> String {
+    let scheme = if site.tls.is_some() { "https" } else { "http" };
+    let host = headers.get(http::header::HOST);
     let host = host.and_then(|h| h.to_str().ok()).unwrap_or("localhost");
     format!("{scheme}://{host}/")
 }

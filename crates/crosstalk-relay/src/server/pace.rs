@@ -18,6 +18,8 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 /// A request is worked on; how fast its body comes is watched by who reads it.
 const BUSY: u8 = 2;
+/// Its answer is a stream that has not ended.
+const STREAMING: u8 = 3;
 
 /// How far a connection is with its request. Whoever answers and the stream below both know it.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +31,16 @@ impl Pace {
         self.0.store(BUSY, Ordering::Relaxed);
     }
 
-    /// The answer is made.
-    pub(super) fn idle(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+    /// The answer is made, and a stream goes on by itself.
+    pub(super) fn answered(&self) {
+        let (order, other) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(BUSY, IDLE, order, other);
+    }
+
+    /// The answer is a stream.
+    pub(super) fn stream(&self) -> Streaming {
+        self.0.store(STREAMING, Ordering::Relaxed);
+        Streaming(self.clone())
     }
 
     /// Whether a request began and its head is not complete.
@@ -41,11 +50,11 @@ impl Pace {
 }
 
 /// The connection is idle again when this is dropped: an answer that is a stream has come to its end.
-pub(super) struct Streaming(pub(super) Pace);
+pub(super) struct Streaming(Pace);
 
 impl Drop for Streaming {
     fn drop(&mut self) {
-        self.0.idle();
+        self.0.0.store(IDLE, Ordering::Relaxed);
     }
 }
 
@@ -104,7 +113,7 @@ impl<S> Paced<S> {
 
     fn read_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let phase = self.pace.0.load(Ordering::Relaxed);
-        if phase == BUSY || self.writing.is_some() {
+        if matches!(phase, BUSY | STREAMING) || self.writing.is_some() {
             self.reading.0 = BUSY;
             return Poll::Pending;
         }

@@ -4,14 +4,16 @@
 //! choice was written to who asked, and is seen by nobody else.
 
 use super::Site;
-use super::answer::{self, Answer, Fault, json_text};
-use super::body::Body;
+use super::answer::{self, Answer, Fault, Json, json_text};
+use super::body;
 use super::credential::Caller;
 use super::media::Media;
-use super::sight::{self, Sight};
-use super::surface::Call;
+use super::query::Query;
+use super::router::{Accepts, Call, Segment};
 use crate::core::Standing;
+use crate::core::access::{self, Access};
 use crate::core::poll::initiator;
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::poll::{Poll, PollSummary, Polls, Quorum};
 use crosstalk_envelope::Timestamp;
@@ -26,21 +28,20 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How many polls are looked at for somebody who does not see all of them.
 const LOOKED_AT: usize = 2_000;
 
-pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (limit, sight) = (call.query()?.limit()?, Sight::of(call));
+pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, Fault> {
+    let (limit, access) = (query.limit()?, call.access());
     call.site.settle().await;
     let relay = call.site.relay.clone();
     let (mut seen, mut skip) = (Vec::new(), 0);
     while seen.len() < limit && skip < LOOKED_AT {
         let page = Page {
-            limit: sight::PORTION,
+            limit: access::PORTION,
             skip,
         };
         let (records, more) = relay.polls(page).await?;
-        skip += sight::PORTION;
+        skip += access::PORTION;
         for record in records {
-            if seen.len() < limit && sees(call.site, &sight, &record).await? {
+            if seen.len() < limit && sees(&call.site, &access, &record).await? {
                 seen.push(record);
             }
         }
@@ -69,22 +70,23 @@ pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
             });
         }
     }
-    Ok(answer::json(&Polls { polls }))
+    Ok(Json(Polls { polls }))
 }
 
 /// Whether somebody sees a poll.
-async fn sees(site: &Site, sight: &Sight, record: &Record) -> Result<bool, Fault> {
-    let (sight, record, now) = (sight.clone(), record.clone(), site.relay.now());
-    let ask =
-        move |store: &dyn RelayStore| Ok(!record.has_run_out(now) && sight.sees(store, &record)?);
+async fn sees(site: &Site, access: &Access, record: &Record) -> Result<bool, Fault> {
+    let (access, record, now) = (access.clone(), record.clone(), site.relay.now());
+    let ask = move |store: &dyn RelayStore| {
+        Ok(!record.has_run_out(now) && access.can_read(store, &record)?)
+    };
     Ok(site.relay.read(ask).await?)
 }
 
 /// The poll with an id, if whoever asks sees it.
-async fn find(site: &Site, sight: &Sight, id: &str) -> Result<Standing, Fault> {
+async fn find(site: &Site, access: &Access, id: &str) -> Result<Standing, Fault> {
     let found = site.relay.poll(id).await?;
     let standing = found.ok_or_else(missing)?;
-    match sees(site, sight, &standing.record).await? {
+    match sees(site, access, &standing.record).await? {
         true => Ok(standing),
         false => Err(missing()),
     }
@@ -95,9 +97,9 @@ fn missing() -> Fault {
 }
 
 /// How a poll stands, as somebody sees it.
-fn view(standing: &Standing, sight: &Sight) -> Poll {
+fn view(standing: &Standing, access: &Access) -> Poll {
     let mut collation = standing.shown();
-    if !sight.is_admin() && !sight.reads(initiator(standing)) {
+    if !access.is_admin() && !access.reads_for(initiator(standing)) {
         for ballot in &mut collation.counted {
             (ballot.answer, ballot.confidence) = (String::new(), None);
         }
@@ -124,20 +126,23 @@ fn view(standing: &Standing, sight: &Sight) -> Poll {
     }
 }
 
-pub(super) async fn poll(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    let standing = find(call.site, &sight, &id).await?;
+pub(super) async fn poll(
+    call: Call,
+    Accepts(media): Accepts,
+    Segment(id): Segment,
+) -> Result<Answer, Fault> {
+    let access = call.access();
+    let standing = find(&call.site, &access, &id).await?;
     if media == Media::Json {
-        return Ok(answer::json(&view(&standing, &sight)));
+        return Ok(Json(view(&standing, &access)).into_response());
     }
     let reading = Reading {
-        site: Arc::clone(call.site),
+        site: Arc::clone(&call.site),
         caller: call.caller.clone(),
-        sight,
+        access,
         id,
     };
-    let (send, body) = Body::stream(&call.line.pace, None);
+    let (send, body) = body::stream(&call.line.pace, None);
     tokio::spawn(async move {
         // If nobody listens any more, nothing is left to do.
         let _ = reading.tell(send).await;
@@ -149,7 +154,7 @@ pub(super) async fn poll(call: &mut Call<'_>) -> Result<Answer, Fault> {
 struct Reading {
     site: Arc<Site>,
     caller: Caller,
-    sight: Sight,
+    access: Access,
     id: String,
 }
 
@@ -157,7 +162,7 @@ impl Reading {
     /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
     async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
         let relay = &self.site.relay;
-        let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
+        let standing = find(&self.site, &self.access, &self.id).await.ok()?;
         let mut changes = relay.watch_poll(&standing);
         let say = |text: String| async { send.send(text.into()).await.ok() };
         say("retry: 2000\n: crosstalk\n\n".into()).await?;
@@ -166,8 +171,8 @@ impl Reading {
             changes.mark_unchanged();
             // Whoever waited may have lost the right to it meanwhile.
             self.site.still(&self.caller).ok()?;
-            let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
-            let data = json_text(&view(&standing, &self.sight));
+            let standing = find(&self.site, &self.access, &self.id).await.ok()?;
+            let data = json_text(&view(&standing, &self.access));
             if data != last {
                 number += 1;
                 say(format!("event: tally\nid: {number}\ndata: {data}\n\n")).await?;
@@ -187,11 +192,14 @@ impl Reading {
     }
 }
 
-pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    let standing = find(call.site, &sight, &id).await?;
-    if !sight.is_admin() && !sight.reads(initiator(&standing)) {
+pub(super) async fn close(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<Poll>, Fault> {
+    let access = call.access();
+    let standing = find(&call.site, &access, &id).await?;
+    if !access.is_admin() && !access.reads_for(initiator(&standing)) {
         return Err(Fault::forbidden(
             "Only whoever asked closes a poll, or the relay operator.",
             "use the credential of whoever asked, or wait for the deadline.",
@@ -205,7 +213,7 @@ pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
             .await?
             .ok_or_else(missing)?,
     };
-    Ok(answer::json(&view(&standing, &sight)))
+    Ok(Json(view(&standing, &access)))
 }
 
 /// The next moment: what came in this one counts.

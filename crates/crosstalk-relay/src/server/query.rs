@@ -1,15 +1,27 @@
 //! Parameters: in the query of a URL, and in its path.
 
+use super::Site;
 use super::answer::Fault;
+use axum::extract::FromRequestParts;
 use crosstalk_api::inbox::LIMIT;
 pub(super) use crosstalk_api::schema::{MAX_ID_CHARS as ID, MAX_TEXT_CHARS as TEXT};
 use crosstalk_api::{Kind, Parameter};
 use crosstalk_envelope::has_whole_escapes;
+use http::request::Parts;
 use percent_encoding::percent_decode_str;
+use std::sync::Arc;
 
 /// The parameters of a query.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
+
+impl FromRequestParts<Arc<Site>> for Query {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+        Self::parse(parts.uri.query())
+    }
+}
 
 impl Query {
     /// Reads the part of a URL behind its `?`.

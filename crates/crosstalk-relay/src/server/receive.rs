@@ -4,7 +4,8 @@ use super::answer::{self, Answer, Fault};
 use super::batch;
 use super::body::{self, Bounds};
 use super::media::{self, Brought};
-use super::surface::Call;
+use super::router::Call;
+use axum::extract::Request;
 use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
@@ -17,23 +18,24 @@ use tokio::time::Instant;
 /// The longest wait for an answer, in seconds.
 const WAIT: u64 = 60;
 
-pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let headers = &call.parts.headers;
+pub(super) async fn receive(call: Call, request: Request) -> Result<Answer, Fault> {
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
     let relay = &call.site.relay;
     let time = Duration::from_secs(relay.config().limits.body_seconds.max(1));
     let brought = media::envelopes(headers)?;
     if brought == Brought::Batch {
-        return Box::pin(batch::receive(call, time)).await;
+        return Box::pin(batch::receive(&call, body, time)).await;
     }
     let bounds = Bounds {
         bytes: limit::ENVELOPE_BYTES as u64,
         time,
     };
-    let mut bytes = body::collect(call.body, bounds).await?;
+    let mut bytes = body::collect(body, bounds).await?;
     if brought == Brought::Json {
         bytes = envelope_of(&bytes)?.into();
     }
-    let (site, caller) = (call.site, &call.caller);
+    let (site, caller) = (&call.site, &call.caller);
     let peer = &caller.peer;
     // The credential may have been revoked while the message came.
     site.still(caller)?;

@@ -1,7 +1,7 @@
 //! An inbox as a stream of server-sent events.
 
 use super::answer::{self, Answer, json_text};
-use super::body::Body;
+use super::body;
 use super::inbox::Reading;
 use super::media::Media;
 use super::pace::Pace;
@@ -19,7 +19,7 @@ const PART: usize = 64 << 10;
 
 /// What an address gets, from now on.
 pub(super) fn events(mut reading: Reading, pace: &Pace) -> Answer {
-    let (send, body) = Body::stream(pace, None);
+    let (send, body) = body::stream(pace, None);
     tokio::spawn(async move {
         // The line is open, and whoever lost it waits a little before the next attempt.
         if send

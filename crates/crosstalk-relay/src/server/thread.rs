@@ -1,12 +1,14 @@
 //! Conversations: a list of them, and one as a tree, as a file, or for people.
 
-use super::answer::{self, Answer, Fault};
-use super::body::Body;
+use super::answer::{self, Answer, Fault, Json};
+use super::body;
 use super::inbox::file;
 use super::media::Media;
-use super::sight::{PORTION, Shown, Sight};
-use super::surface::Call;
+use super::query::Query;
+use super::router::{Accepts, Call, Segment};
 use super::view::{leaving_message, thread_of};
+use crate::core::access::{Access, Handovers, PORTION};
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::thread::{Node, OPEN, SKIP, ThreadTree, Threads, WITH};
 use crosstalk_envelope::Timestamp;
@@ -27,14 +29,12 @@ const PART: usize = 64 << 10;
 /// How deep a tree goes. What answers something deeper stands beside it.
 const DEEP: usize = 48;
 
-pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
+pub(super) async fn threads(call: Call, _: Accepts, query: Query) -> Result<Json<Threads>, Fault> {
     let with = query.text(&WITH)?.map(str::to_owned);
     let (open, limit) = (query.flag(&OPEN)?, query.limit()?);
     let skip = query.number(&SKIP)?.unwrap_or(0);
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    let sight = Sight::of(call);
+    let access = call.access();
     call.site.settle().await;
     let now = call.site.relay.now();
     let ask = move |store: &dyn RelayStore| {
@@ -45,10 +45,10 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         let fits = |t: &Thread| {
             let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
-            is_wanted && (sight.is_admin() || t.parties.iter().any(|p| sight.reads(p)))
+            is_wanted && (access.is_admin() || t.parties.iter().any(|p| access.reads_for(p)))
         };
         let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
-        if sight.is_admin() && open != Some(false) {
+        if access.is_admin() && open != Some(false) {
             (skipped, looked) = (skip, skip);
         }
         let last = looked + LOOKED_AT;
@@ -67,7 +67,7 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
                     skipped += 1;
                     continue;
                 }
-                views.push(thread_of(as_seen(store, &sight, thread, now)?));
+                views.push(thread_of(as_seen(store, &access, thread, now)?));
                 if views.len() == limit {
                     return Ok(views);
                 }
@@ -79,33 +79,36 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
         Ok(views)
     };
     let threads = call.site.relay.read(ask).await?;
-    Ok(answer::json(&Threads { threads }))
+    Ok(Json(Threads { threads }))
 }
 
 /// A thread as somebody sees it: who came in later does not learn what it began with.
 fn as_seen(
     store: &dyn RelayStore,
-    sight: &Sight,
+    access: &Access,
     mut thread: Thread,
     now: Timestamp,
 ) -> Result<Thread, StoreError> {
     let first = store.messages(&thread.id, None, 1)?.items;
     let (began, is_over) = match first.first() {
-        Some(first) => (sight.sees(store, first)?, first.has_run_out(now)),
-        None => (sight.is_admin(), false),
+        Some(first) => (access.can_read(store, first)?, first.has_run_out(now)),
+        None => (access.is_admin(), false),
     };
     if !began || is_over {
         (thread.context, thread.session) = (None, None);
     }
     if !began {
-        thread.parties.retain(|p| sight.reads(p));
+        thread.parties.retain(|p| access.reads_for(p));
     }
     Ok(thread)
 }
 
-pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
+pub(super) async fn thread(
+    call: Call,
+    Accepts(media): Accepts,
+    Segment(id): Segment,
+) -> Result<Answer, Fault> {
+    let access = call.access();
     call.site.settle().await;
     let relay = call.site.relay.clone();
     let now = relay.now();
@@ -113,17 +116,17 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
         let Some(thread) = store.thread(&id)? else {
             return Ok(None);
         };
-        let shown = sight.shown(store, &id)?;
-        let reader = Reader { sight, id, shown };
+        let shown = access.handovers_in(store, &id)?;
+        let reader = Reader { access, id, shown };
         let part = reader.read(store, None, BYTES, now)?;
-        let thread = as_seen(store, &reader.sight, thread, now)?;
+        let thread = as_seen(store, &reader.access, thread, now)?;
         Ok(Some((thread, part, reader)))
     };
     let found = relay.read(ask).await?;
     let found = found.filter(|(_, part, _)| !part.records.is_empty());
     let (mut thread, part, reader) = found.ok_or_else(|| Fault::missing("such thread"))?;
     match media {
-        Media::Text => Ok(export(call, part, reader)),
+        Media::Text => Ok(export(&call, part, reader)),
         Media::Markdown if part.more => Err(Fault::new(
             ErrorCode::TooLarge,
             "The thread is too long for one document.",
@@ -135,7 +138,7 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
                 (thread.first_at, thread.last_at) = (first.at, last.at);
             }
             let text = archive::to_markdown(&thread, &part.records);
-            Ok(answer::of(Media::Markdown, Body::Full(text.into())))
+            Ok(answer::of(Media::Markdown, text.into()))
         }
         _ => {
             let node = |record: &Record| {
@@ -147,20 +150,21 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
             let seen = |record: Record| Some((node(&record)?, record));
             let (nodes, records): (Vec<_>, Vec<_>) =
                 part.records.into_iter().filter_map(seen).unzip();
-            Ok(answer::json(&ThreadTree {
+            Ok(Json(ThreadTree {
                 thread: thread_of(thread),
                 messages: tree(nodes, &records),
                 more: part.more,
-            }))
+            })
+            .into_response())
         }
     }
 }
 
 /// Who reads a thread.
 struct Reader {
-    sight: Sight,
+    access: Access,
     id: String,
-    shown: Shown,
+    shown: Handovers,
 }
 
 /// A part of a thread, as far as it is seen.
@@ -194,7 +198,9 @@ impl Reader {
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
             listing.items.retain(|r| !r.has_run_out(now));
-            let seen = self.sight.filter(store, listing.items, &self.shown)?;
+            let seen = self
+                .access
+                .filter_readable(store, listing.items, &self.shown)?;
             bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
             part.records.extend(seen);
             if !part.more {
@@ -206,7 +212,7 @@ impl Reader {
 }
 
 /// A thread as a file, however long it is.
-fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
+fn export(call: &Call, first: Part, reader: Reader) -> Answer {
     let relay = call.site.relay.clone();
     let as_file = move |relay: &crate::core::Relay, part: &Part| {
         file(part.records.iter().filter_map(|r| relay.leaving(r)))
@@ -216,7 +222,7 @@ fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
     }
     // It is read again in small parts, each when there is room for it on the line.
     drop(first);
-    let (send, body) = Body::stream(&call.line.pace, None);
+    let (send, body) = body::stream(&call.line.pace, None);
     let reader = Arc::new(reader);
     tokio::spawn(async move {
         let mut after = None;

@@ -1,26 +1,26 @@
 //! Tokens: the operator creates, lists and revokes them.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
+use super::answer::{self, Answer, Fault, Json};
 use super::query::{self, TEXT};
-use super::surface::Call;
+use super::router::{Accepts, Call, Segment};
 use super::view::token_of;
 use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
-use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Tokens};
+use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Token, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
 use http::StatusCode;
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
+pub(super) async fn list(call: Call, _: Accepts) -> Result<Json<Tokens>, Fault> {
     let tokens = call.site.relay.read(|store| store.tokens()).await?;
     let tokens = tokens.into_iter().map(token_of).collect();
-    Ok(answer::json(&Tokens { tokens }))
+    Ok(Json(Tokens { tokens }))
 }
 
-pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wanted: NewToken = read_json(call).await?;
+pub(super) async fn make(
+    call: Call,
+    Json(wanted): Json<NewToken>,
+) -> Result<(StatusCode, Json<Token>), Fault> {
     let now = call.site.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;
@@ -34,13 +34,11 @@ pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
     }
     let mut made = token_of(token);
     made.token = Some(secret);
-    let mut answer = answer::json(&made);
-    *answer.status_mut() = StatusCode::CREATED;
-    Ok(answer)
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
-pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let (name, at) = (call.name()?, call.site.relay.now());
+pub(super) async fn end(call: Call, Segment(name): Segment) -> Result<Answer, Fault> {
+    let at = call.site.relay.now();
     let by = call.caller.peer.name.clone();
     let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, &by, at);
     if !call.site.relay.write(revoke).await? {

@@ -1,0 +1,456 @@
+//! From a request to the handler that answers it. `axum` routes by the table of endpoints in `crosstalk-api`; every handler
+//! stands behind [`Guarded`], which checks the names of the relay, the credential, the rate and the requirement.
+
+use super::answer::{Answer, Fault, Rejected};
+use super::body::{Body, RequestBody, drain};
+use super::connection::Line;
+use super::credential::{self, Caller};
+use super::{
+    Site, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
+    poll, query, receive, thread, token,
+};
+use crate::core::Access;
+use crate::metrics;
+use axum::Router;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::handler::Handler;
+use axum::response::IntoResponse as _;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use crosstalk_api::inbox::FOR;
+use crosstalk_api::{ENDPOINTS, Endpoint, EndpointId, Media, Method, Requirement};
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_protocol::relay::{Role, is_human};
+use futures_util::future::{Either, Ready, ready};
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
+use http::request::Parts;
+use http::{Extensions, Uri};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use std::sync::{Arc, OnceLock};
+use tokio::time::Instant;
+
+/// The largest head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+
+/// A request that was let in.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) site: Arc<Site>,
+    pub(super) caller: Caller,
+    pub(super) line: Arc<Line>,
+    endpoint: &'static Endpoint,
+}
+
+impl Call {
+    /// The call that [`Guarded`] let in.
+    pub(super) fn of(extensions: &Extensions) -> Result<&Self, Fault> {
+        let call = extensions.get();
+        call.ok_or_else(|| Fault::later("The relay did not check the request"))
+    }
+
+    /// What the caller may read.
+    pub(super) fn access(&self) -> Access {
+        Access::of(&self.caller.peer, self.site.relay.rules())
+    }
+}
+
+impl FromRequestParts<Arc<Site>> for Call {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+        Self::of(&parts.extensions).cloned()
+    }
+}
+
+/// The form of the response that the caller accepts, of those that the endpoint has.
+pub(super) struct Accepts(pub(super) Media);
+
+impl FromRequestParts<Arc<Site>> for Accepts {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+        let offers: Vec<Media> = Call::of(&parts.extensions)?.endpoint.media().collect();
+        media::choose(&parts.headers, &offers).map(Self)
+    }
+}
+
+/// The segment of the path that the endpoint leaves open.
+pub(super) struct Segment(pub(super) String);
+
+impl FromRequestParts<Arc<Site>> for Segment {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+        let template = Call::of(&parts.extensions)?.endpoint.path;
+        let (before, after) = template.split_once("{}").unwrap_or((template, ""));
+        let path = parts.uri.path().strip_prefix(before);
+        let segment = path.and_then(|path| path.strip_suffix(after));
+        query::segment(segment.unwrap_or("")).map(Self)
+    }
+}
+
+/// What the code around the router learns about a request while it is answered.
+pub(super) struct Exchange {
+    line: Arc<Line>,
+    /// The place of the endpoint among [`endpoints`].
+    endpoint: OnceLock<usize>,
+    caller: OnceLock<Caller>,
+}
+
+/// Every endpoint, and at the end one for requests that fit none.
+pub(super) fn endpoints() -> impl Iterator<Item = metrics::Endpoint> {
+    let known = ENDPOINTS.iter().map(|endpoint| metrics::Endpoint {
+        method: endpoint.method.as_str(),
+        path: endpoint.path,
+    });
+    let other = metrics::Endpoint {
+        method: "other",
+        path: "other",
+    };
+    known.chain([other])
+}
+
+/// The routes of every endpoint.
+pub(super) fn router(site: Arc<Site>) -> Router {
+    let mut router = Router::new();
+    for endpoints in ENDPOINTS.chunk_by(|a, b| a.path == b.path) {
+        let path = endpoints.first().map_or("", |endpoint| endpoint.path);
+        let reject = move |State(site): State<Arc<Site>>, request: Request| {
+            ready(reject_method(&site, request, endpoints))
+        };
+        let mut methods = MethodRouter::new().fallback(reject);
+        if !endpoints.iter().any(|e| e.method == Method::Head) {
+            // Otherwise `axum` would answer HEAD by GET.
+            methods = methods.on(MethodFilter::HEAD, reject);
+        }
+        for endpoint in endpoints {
+            methods = methods.merge(route(endpoint));
+        }
+        if path.contains("{}") {
+            // An empty segment is rejected by its handler, after the credential was checked.
+            router = router.route(&path.replace("{}", ""), methods.clone());
+        }
+        router = router.route(&path.replace("{}", "{segment}"), methods);
+    }
+    let missing = || ready(Fault::missing("such path"));
+    router.fallback(missing).with_state(site)
+}
+
+/// The handler of an endpoint.
+fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Site>> {
+    match endpoint.id {
+        EndpointId::Receive => guard(endpoint, receive::receive),
+        EndpointId::Inbox => guard(endpoint, inbox::inbox),
+        EndpointId::Ack => guard(endpoint, inbox::ack),
+        EndpointId::Message => guard(endpoint, message::message),
+        EndpointId::Status => guard(endpoint, message::status),
+        EndpointId::Threads => guard(endpoint, thread::threads),
+        EndpointId::Thread => guard(endpoint, thread::thread),
+        EndpointId::Search => guard(endpoint, message::search),
+        EndpointId::PutBlob => guard(endpoint, blob::put),
+        EndpointId::GetBlob | EndpointId::HeadBlob => guard(endpoint, blob::get),
+        EndpointId::Resolve => guard(endpoint, directory::resolve),
+        EndpointId::Agents => guard(endpoint, directory::agents),
+        EndpointId::Declare => guard(endpoint, directory::declare),
+        EndpointId::Approvals => guard(endpoint, approval::list),
+        EndpointId::Approval => guard(endpoint, approval::show),
+        EndpointId::Decide => guard(endpoint, approval::decide),
+        EndpointId::Consents => guard(endpoint, consent::list),
+        EndpointId::Consent => guard(endpoint, consent::show),
+        EndpointId::Courier => guard(endpoint, courier::waiting),
+        EndpointId::Carry => guard(endpoint, courier::carried),
+        EndpointId::Polls => guard(endpoint, poll::polls),
+        EndpointId::Poll => guard(endpoint, poll::poll),
+        EndpointId::ClosePoll => guard(endpoint, poll::close),
+        EndpointId::Dead => guard(endpoint, courier::dead),
+        EndpointId::Requeue => guard(endpoint, courier::requeue),
+        EndpointId::Tokens => guard(endpoint, token::list),
+        EndpointId::MakeToken => guard(endpoint, token::make),
+        EndpointId::EndToken => guard(endpoint, token::end),
+        EndpointId::Receipt => guard(endpoint, audit::receipt),
+        EndpointId::Checkpoint => guard(endpoint, audit::checkpoint),
+        EndpointId::LogKey => guard(endpoint, audit::key),
+        EndpointId::Inclusion => guard(endpoint, audit::inclusion),
+        EndpointId::Consistency => guard(endpoint, audit::consistency),
+        EndpointId::Entries => guard(endpoint, audit::entries),
+        EndpointId::Healthz | EndpointId::HeadHealthz => guard(endpoint, operation::healthy),
+        EndpointId::Readyz | EndpointId::HeadReadyz => guard(endpoint, operation::ready),
+        EndpointId::Metrics => guard(endpoint, operation::metrics),
+        EndpointId::Openapi | EndpointId::HeadOpenapi => guard(endpoint, operation::openapi),
+        EndpointId::Home | EndpointId::HeadHome => guard(endpoint, operation::page),
+    }
+}
+
+/// A handler behind the checks of its endpoint.
+#[derive(Clone)]
+struct Guarded<H> {
+    endpoint: &'static Endpoint,
+    /// The place of the endpoint among [`endpoints`].
+    index: usize,
+    handler: H,
+}
+
+fn guard<T: 'static, H: Handler<T, Arc<Site>>>(
+    endpoint: &'static Endpoint,
+    handler: H,
+) -> MethodRouter<Arc<Site>> {
+    let method = match endpoint.method {
+        Method::Get => MethodFilter::GET,
+        Method::Head => MethodFilter::HEAD,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    let index = ENDPOINTS.iter().position(|e| e.id == endpoint.id);
+    let guarded = Guarded {
+        endpoint,
+        index: index.unwrap_or(ENDPOINTS.len()),
+        handler,
+    };
+    on(method, guarded)
+}
+
+impl<T: 'static, H: Handler<T, Arc<Site>>> Handler<(T,), Arc<Site>> for Guarded<H> {
+    type Future = Either<H::Future, Ready<Answer>>;
+
+    fn call(self, request: Request, site: Arc<Site>) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        match self.let_in(&site, &parts) {
+            Ok(call) => {
+                parts.extensions.insert(call);
+                let request = Request::from_parts(parts, body);
+                Either::Left(self.handler.call(request, site))
+            }
+            Err(fault) => Either::Right(ready(fault.into_response())),
+        }
+    }
+}
+
+impl<H> Guarded<H> {
+    fn let_in(&self, site: &Arc<Site>, parts: &Parts) -> Result<Call, Fault> {
+        let exchange = exchange_of(&parts.extensions)?;
+        let (line, requirement) = (&exchange.line, self.endpoint.requirement);
+        let _ = exchange.endpoint.set(self.index);
+        let caller = match requirement {
+            Requirement::Open => site.credentials.nobody(line.from.ip()),
+            _ => {
+                line.check(&site.front().gate, parts)?;
+                identify(site, line, parts, requirement)?
+            }
+        };
+        let caller = exchange.caller.get_or_init(|| caller);
+        may(site, caller, requirement, parts)?;
+        Ok(Call {
+            site: Arc::clone(site),
+            caller: caller.clone(),
+            line: Arc::clone(line),
+            endpoint: self.endpoint,
+        })
+    }
+}
+
+fn exchange_of(extensions: &Extensions) -> Result<&Arc<Exchange>, Fault> {
+    let exchange = extensions.get();
+    exchange.ok_or_else(|| Fault::later("The request came without its connection"))
+}
+
+/// Answers a request.
+pub(super) async fn answer(
+    site: &Site,
+    router: &TowerToHyperService<Router>,
+    line: &Arc<Line>,
+    request: hyper::Request<Incoming>,
+) -> Answer {
+    let began = Instant::now();
+    let (mut parts, body) = request.into_parts();
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    let bytes_in = length(parts.headers.get(CONTENT_LENGTH));
+    let (is_expecting, prefers_json) = (
+        parts.headers.contains_key(EXPECT),
+        media::prefers_json(&parts.headers),
+    );
+    let body = RequestBody::new(body);
+    let exchange = Arc::new(Exchange {
+        line: Arc::clone(line),
+        endpoint: OnceLock::new(),
+        caller: OnceLock::new(),
+    });
+    let mut answer = match check_head_size(&parts) {
+        Ok(()) => {
+            parts.extensions.insert(Arc::clone(&exchange));
+            let request = Request::from_parts(parts, Body::new(body.clone()));
+            let answered = router.call(request).await;
+            answered.unwrap_or_else(|never| match never {})
+        }
+        Err(fault) => fault.into_response(),
+    };
+    if let Some(fault) = Fault::of(&mut answer) {
+        // Who waits to be told to go on is told not to.
+        if !fault.closes && !is_expecting {
+            drain(body).await;
+        }
+        answer = fault.answer(prefers_json);
+    } else if method != http::Method::HEAD {
+        // `hyper` knows which answers have a length.
+        answer.headers_mut().remove(CONTENT_LENGTH);
+    }
+    let (front, who) = (site.front(), exchange.caller.get());
+    let policy = match who.is_some_and(|c| c.peer.is_local) {
+        true => &front.local_policy,
+        false => &front.policy,
+    };
+    if let Some(policy) = policy {
+        let name = HeaderName::from_static("ratelimit-policy");
+        answer.headers_mut().insert(name, policy.clone());
+    }
+    let status = answer.status().as_u16();
+    site.relay.metrics().answer(status);
+    let endpoint = exchange.endpoint.get().copied().unwrap_or(ENDPOINTS.len());
+    site.request_seconds.observe(endpoint, began.elapsed());
+    let caller = who.map_or("-", |c| c.peer.name.as_str());
+    // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
+    let level = match status {
+        500.. => tracing::Level::WARN,
+        400.. if site.relay.may_log_rejection(caller) => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    let rejected = answer.extensions().get::<Rejected>();
+    macro_rules! note {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                method = %method,
+                path = %shown_path(&uri),
+                status,
+                code = rejected.map(|r| r.code),
+                rule = rejected.map(|r| r.rule).filter(|r| !r.is_empty()),
+                reason = rejected.map(|r| r.reason.as_str()),
+                peer = caller,
+                from = %line.from.ip(),
+                bytes_in,
+                bytes_out = length(answer.headers().get(CONTENT_LENGTH)).or(answer.body().size_hint().exact()),
+                ms = began.elapsed().as_secs_f64() * 1000.0,
+                "request"
+            )
+        };
+    }
+    // The level of an event is fixed where it stands.
+    match level {
+        tracing::Level::WARN => note!(tracing::Level::WARN),
+        tracing::Level::INFO => note!(tracing::Level::INFO),
+        _ => note!(tracing::Level::DEBUG),
+    }
+    answer
+}
+
+/// The path of a request, escaped and shortened.
+fn shown_path(uri: &Uri) -> String {
+    let path: String = uri.path().chars().take(200).collect();
+    crosstalk_envelope::unicode::escape(&path).into_owned()
+}
+
+fn length(value: Option<&http::HeaderValue>) -> Option<u64> {
+    value?.to_str().ok()?.parse().ok()
+}
+
+/// Rejects a method that no endpoint of a path has.
+fn reject_method(site: &Site, request: Request, endpoints: &[&Endpoint]) -> Fault {
+    let (parts, _) = request.into_parts();
+    let exchange = exchange_of(&parts.extensions);
+    let checked = exchange.and_then(|e| e.line.check(&site.front().gate, &parts));
+    let methods = endpoints.iter().map(|e| e.method.as_str());
+    let allowed = || Fault::method(&methods.collect::<Vec<_>>().join(", "));
+    checked.err().unwrap_or_else(allowed)
+}
+
+/// Whoever does not prove to be somebody is counted by address, so that nobody can try out tokens.
+fn identify(
+    site: &Site,
+    line: &Line,
+    parts: &Parts,
+    requirement: Requirement,
+) -> Result<Caller, Fault> {
+    let (from, now) = (line.from.ip(), site.relay.now());
+    let wanted = || wanted_role(requirement, parts);
+    match site.credentials.identify(&parts.headers, from, now, wanted) {
+        Ok(caller) => {
+            site.allow(&caller)?;
+            Ok(caller)
+        }
+        Err(fault) => {
+            site.allow(&site.credentials.nobody(from))?;
+            Err(fault)
+        }
+    }
+}
+
+/// The narrowest role whose token allows a request. Only a person speaks and reads for a `human://` address.
+fn wanted_role(requirement: Requirement, parts: &Parts) -> Role {
+    let asked = query::Query::parse(parts.uri.query()).ok();
+    let address = asked.as_ref().and_then(|q| q.needed(&FOR).ok());
+    match requirement {
+        Requirement::Monitor => Role::Monitor,
+        Requirement::Admin => Role::Admin,
+        Requirement::Person => Role::Person,
+        _ if address.is_some_and(is_human) => Role::Person,
+        Requirement::Open | Requirement::Named | Requirement::Stranger | Requirement::Known => {
+            Role::Agent
+        }
+    }
+}
+
+fn may(site: &Site, caller: &Caller, requirement: Requirement, parts: &Parts) -> Result<(), Fault> {
+    let (peer, headers) = (&caller.peer, &parts.headers);
+    let may = match requirement {
+        Requirement::Open | Requirement::Named => return Ok(()),
+        // It reads the metrics, and nothing else.
+        _ if peer.is_monitor() => requirement == Requirement::Monitor,
+        Requirement::Stranger => return Ok(()),
+        Requirement::Monitor if site.credentials.is_at_home(headers) => return Ok(()),
+        _ if caller.is_stranger() => {
+            return Err(credential::needed(wanted_role(requirement, parts)));
+        }
+        Requirement::Known => true,
+        Requirement::Person => peer.is_person(),
+        Requirement::Admin | Requirement::Monitor => peer.is_admin(),
+    };
+    match may {
+        true => Ok(()),
+        false => Err(Fault::forbidden(
+            format!(
+                "The credential `{}` is that of {}, which may not do this.",
+                peer.name,
+                peer.role.as_str()
+            ),
+            format!(
+                "use the credential of {}.",
+                match requirement {
+                    _ if peer.is_monitor() =>
+                        "an agent or a person: a monitor reads the metrics, and nothing else",
+                    Requirement::Person => "a person, or of the relay operator",
+                    Requirement::Monitor => "a monitor, or of the relay operator",
+                    _ => "the relay operator (role admin)",
+                }
+            ),
+        )),
+    }
+}
+
+/// Rejects a request whose URL or head is too large.
+fn check_head_size(parts: &Parts) -> Result<(), Fault> {
+    let headers = parts.headers.iter();
+    let headers: usize = headers.map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+    let path = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+    let (most, status) = match path > MAX_HEAD_BYTES / 2 {
+        true => (MAX_HEAD_BYTES / 2, 414),
+        false if headers > MAX_HEAD_BYTES => (MAX_HEAD_BYTES, 431),
+        false => return Ok(()),
+    };
+    let part = if status == 414 { "URL" } else { "head" };
+    let (what, help) = (
+        format!("The {part} of the request has more than {most} bytes."),
+        "make it shorter.",
+    );
+    Err(Fault::new(ErrorCode::TooLarge, what, help).status(status))
+}
