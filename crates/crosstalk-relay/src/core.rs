@@ -1,54 +1,43 @@
-//! The relay without its network: it takes messages in, keeps them, and hands them out.
+//! The relay without its network: it accepts messages, stores them and hands them out.
 
 pub(crate) mod access;
-mod courier;
+mod answer;
 mod decide;
-#[cfg(debug_assertions)]
-mod fault;
-pub(crate) mod follow_up;
-mod inboxes;
-mod judge;
+mod handle;
+mod inbox;
 mod notary;
-mod owed;
-mod pending;
+mod notice;
 pub(crate) mod poll;
-mod readers;
 mod receive;
-mod refusal;
-mod waiting;
-mod withdrawal;
-mod writer;
+mod rejection;
+mod verification;
 
 pub(crate) use access::Access;
 pub use decide::Wish;
-pub use poll::Standing;
-pub use readers::Open;
+pub use handle::Open;
+pub use poll::PollStatus;
 pub use receive::{Received, unread};
 
 use crate::config::{Config, Reload};
 use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
+use answer::Answers;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Binding, Delivery, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient,
-    RelayStore, Rules, State, add_logged_hop,
+    Admission, Binding, Delivery, Filing, HopKey, Recipient, RelayStore, Rules, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use inboxes::ReadInboxes;
-use judge::{Believed, Verifier};
-use pending::Pending;
-use readers::Readers;
-use refusal::Refusals;
+use handle::{Change, Job, Readers};
+use inbox::{InboxNotifier, ReadInboxes, UnindexedMessages};
+use rejection::RejectionLog;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::Instant;
-use waiting::{Answers, Bells};
-use writer::{Change, Job};
+use verification::{TrustSnapshot, Verifier};
 
 /// Tells the time.
 pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
@@ -88,7 +77,7 @@ pub struct Relay {
 pub(crate) struct Shared {
     config: RwLock<Arc<Config>>,
     rules: RwLock<Arc<Rules>>,
-    believed: Arc<Believed>,
+    trust_snapshot: Arc<TrustSnapshot>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
@@ -98,26 +87,26 @@ pub(crate) struct Shared {
     command: CommandLine,
     metrics: Metrics,
     readers: Arc<Readers>,
-    pending: Pending,
-    bells: Bells,
+    unindexed: UnindexedMessages,
+    inbox_notifier: InboxNotifier,
     answers: Answers,
     polls: poll::Polls,
     inboxes: ReadInboxes,
     /// What waits for which destination, and which of them are left alone.
     lanes: Mutex<Lanes>,
-    /// Refusals that are not in the log yet.
-    refusals: Refusals,
+    /// RejectionLog that are not in the log yet.
+    rejections: RejectionLog,
     /// Rejections that have a line in the log of the program.
-    logged: Refusals,
+    logged: RejectionLog,
     /// Something was filed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
     /// A consent was withdrawn: there are traces to be taken out.
-    withdrawal: Notify,
+    revocation: Notify,
     /// The relay has something to say by itself.
-    owes: Notify,
+    notices: Notify,
 }
 
 /// Why nothing is written any more.
@@ -135,11 +124,11 @@ impl Shared {
         Arc::clone(&config.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A message was taken: whoever waits for it hears of it.
-    fn tell(&self, seq: u64, admission: &Admission) {
-        Metrics::count(&self.metrics.taken);
+    /// A message was accepted: readers and senders that wait for it are woken.
+    fn notify_waiting(&self, seq: u64, admission: &Admission) {
+        Metrics::count(&self.metrics.accepted);
         for Recipient { address, .. } in &admission.recipients {
-            self.bells.ring(address);
+            self.inbox_notifier.notify(address);
         }
         let arrival = &admission.arrival;
         self.polls.came(arrival);
@@ -152,9 +141,9 @@ impl Shared {
     }
 
     fn filed(&self, filing: &Filing) {
-        self.pending.filed(filing.through);
+        self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
-        self.metrics.filed.fetch_add(filed, Ordering::Relaxed);
+        self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
         self.metrics.backlog.store(filing.left, Ordering::Relaxed);
         let quarantined = &self.metrics.quarantined;
         if quarantined.swap(filing.quarantined, Ordering::Relaxed) < filing.quarantined {
@@ -203,17 +192,17 @@ impl Relay {
     /// # Errors
     /// If the store or what is believed can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
-        let believed = Believed::open(setup.keyring).map_err(|message| StoreError {
+        let trust_snapshot = TrustSnapshot::open(setup.keyring).map_err(|message| StoreError {
             fault: StoreFault::Unavailable,
             message,
         })?;
-        let rules = rules_of(&setup.config, setup.writer.as_ref(), &believed.now())?;
+        let rules = rules_of(&setup.config, setup.writer.as_ref(), &trust_snapshot.now())?;
         let filing = setup.writer.filing()?;
         let lanes = Lanes::new(&setup.config.retry);
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: RwLock::new(Arc::new(setup.config)),
-            believed: Arc::new(believed),
+            trust_snapshot: Arc::new(trust_snapshot),
             verifier: Verifier::default(),
             resolver: setup.resolver,
             secret: secret_of(setup.key.as_ref()),
@@ -222,29 +211,29 @@ impl Relay {
             command: setup.command,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            pending: Pending::left(setup.writer.as_ref())?,
-            bells: Bells::default(),
+            unindexed: UnindexedMessages::load(setup.writer.as_ref())?,
+            inbox_notifier: InboxNotifier::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),
             inboxes: ReadInboxes::default(),
             lanes: Mutex::new(lanes),
-            refusals: Refusals::default(),
-            logged: Refusals::default(),
+            rejections: RejectionLog::default(),
+            logged: RejectionLog::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
-            withdrawal: Notify::new(),
-            owes: Notify::new(),
+            revocation: Notify::new(),
+            notices: Notify::new(),
         });
         shared.filed(&filing);
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
             let shared = Arc::clone(&seen);
-            let run = move || writer::run(store, shared, todo);
+            let run = move || handle::run(store, shared, todo);
             // Nothing of the writer is used after a panic: its transaction is rolled back with its store.
             let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            let end = match ran.unwrap_or_else(|_| Err(writer::panicked())) {
+            let end = match ran.unwrap_or_else(|_| Err(handle::panicked())) {
                 Ok(()) => Stopped::Told,
                 Err(error) => {
                     tracing::error!(reason = %error, "the store can't be relied on any more");
@@ -252,7 +241,7 @@ impl Relay {
                 }
             };
             seen.stopped.send_replace(Some(end));
-            seen.bells.ring_all();
+            seen.inbox_notifier.notify_all();
         };
         let writer = std::thread::Builder::new()
             .name("writer".into())
@@ -346,7 +335,7 @@ impl Relay {
 
     /// Reads again whom to believe, which others may have changed.
     pub fn look_at_keys(&self) {
-        match self.shared.believed.reload() {
+        match self.shared.trust_snapshot.reload() {
             Ok(()) => self.shared.list_pins(),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
         }
@@ -354,7 +343,7 @@ impl Relay {
 
     /// Whom the relay believes now.
     pub(crate) fn trust(&self) -> Arc<Trust> {
-        self.shared.believed.now()
+        self.shared.trust_snapshot.now()
     }
 
     /// How far filing is; changes can be waited for.
@@ -416,7 +405,7 @@ impl Relay {
         &self,
         change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.submit(change, Job::ChangeFiled).await
+        self.submit(change, Job::ChangeIndexed).await
     }
 
     async fn submit<T: Send + 'static>(
@@ -443,90 +432,9 @@ impl Relay {
         }
     }
 
-    /// What an address has got and not acknowledged, the oldest first; what is not filed yet as well.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn inbox(
-        &self,
-        address: &str,
-        after: Option<u64>,
-        most: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let address = self.rules().routes.named(address).to_owned();
-        // First what is not filed: what is filed meanwhile is in the listing then, and never in neither.
-        let pending = self.shared.pending.of(&address, after.unwrap_or(0), most);
-        let rules = self.rules();
-        let ask = move |store: &dyn RelayStore| {
-            let inbox = Inbox {
-                address: &address,
-                after,
-                most,
-            };
-            // In this order: what was filed by now is in the listing, and only the rest is added to it.
-            let filed = store.filing()?.through;
-            let mut entries = store.inbox_of(&inbox)?;
-            let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
-            let room = most.saturating_sub(entries.len());
-            let fresh = pending.into_iter().filter(|seq| *seq > last);
-            let fresh: Vec<u64> = fresh.take(room).collect();
-            for record in store.taken(&fresh)? {
-                let by = rules.routes.choose(&address, None);
-                entries.push(Entry {
-                    to: address.clone(),
-                    by: by.unwrap_or(Handler::Inbox),
-                    state: State::Queued,
-                    record,
-                });
-            }
-            Ok(entries)
-        };
-        self.read(ask).await
-    }
-
-    /// What an address has got after a place; if nothing, waits for the next message until a time.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn next(
-        &self,
-        address: &str,
-        after: Option<u64>,
-        most: usize,
-        until: Instant,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let address = self.rules().routes.named(address).to_owned();
-        loop {
-            let Some(bell) = self.shared.bells.of(&address) else {
-                return self.inbox(&address, after, most).await;
-            };
-            let heard = bell.notified();
-            tokio::pin!(heard);
-            heard.as_mut().enable();
-            let entries = self.inbox(&address, after, most).await?;
-            if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
-                return Ok(entries);
-            }
-            if tokio::time::timeout_at(until, heard).await.is_err() {
-                return self.inbox(&address, after, most).await;
-            }
-        }
-    }
-
     /// Whether nothing is written any more.
     pub fn is_stopping(&self) -> bool {
         self.shared.stopped.borrow().is_some()
-    }
-
-    /// Notes that messages were handed out to an address. Nobody waits for it: if it is lost, they are handed out again.
-    pub fn handed_out(&self, address: &str, ids: Vec<String>) {
-        let handed = HandedOut {
-            address: address.to_owned(),
-            ids,
-            at: self.now(),
-        };
-        // A relay that stops notes nothing any more.
-        let _ = self.jobs.send(Job::HandedOut(handed));
     }
 
     /// A message as it leaves this relay: with the trace that it was here. Nothing from its end on (CON-005): whoever

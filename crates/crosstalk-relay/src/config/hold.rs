@@ -1,4 +1,4 @@
-//! What waits for a person: `[[hold]]`.
+//! Messages to hold for a person: `[[hold]]`.
 
 use super::check::{ConfigError, pattern};
 use crosstalk_envelope::registry::Intent;

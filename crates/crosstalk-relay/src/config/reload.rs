@@ -1,4 +1,4 @@
-//! A configuration that takes the place of another while the relay runs: what changes at once, and what a restart needs.
+//! Reloads the configuration while the relay runs: settings that change at once, and settings that need a restart.
 
 use super::Config;
 

@@ -1,4 +1,4 @@
-//! Which messages and attachments a caller may read.
+//! Decides which messages and attachments a caller may read.
 //!
 //! A caller may read a message if it reads for the sender, the receiver or one of the targets. A caller that only names a
 //! thread may not: an ESCALATE or a HANDOFF alone shows its recipient what came before, as far as its sender could read it.

@@ -1,7 +1,7 @@
-//! Decisions about messages that wait for a person.
+//! Decisions about messages that are held for a person.
 
 use super::Relay;
-use super::writer::Job;
+use super::handle::Job;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
@@ -69,7 +69,7 @@ impl Relay {
             self.learn_from(held).await?;
         }
         if is_approved && held.record.meaning == Some(Intent::Revoke) {
-            self.follows_withdrawal();
+            self.follow_up_revocation();
         }
         Ok(ruling)
     }
@@ -87,11 +87,15 @@ impl Relay {
         };
         let document = Document::parse(&taken.text, Reading::Strict);
         let at = self.now();
-        let Some(judged) = self.shared.judge(&document, &Peer::itself(), at).await else {
+        let Some(verification) = self
+            .shared
+            .verify_message(&document, &Peer::itself(), at)
+            .await
+        else {
             return Err(self.gone());
         };
         let peer = Peer::stranger();
-        let learned = self.shared.learn(&document, &judged, &peer, at).await;
+        let learned = self.shared.learn(&document, &verification, &peer, at).await;
         learned.map_err(|_| StoreError {
             fault: StoreFault::Busy,
             message: "what the message says about a key could not be recorded".into(),
@@ -132,7 +136,7 @@ impl Relay {
         let job = Job::Decide(Box::new(decision), tell);
         self.jobs.send(job).map_err(|_| self.gone())?;
         let ruling = told.await.map_err(|_| self.gone())??;
-        if let Err(error) = self.say_owed().await {
+        if let Err(error) = self.send_notices().await {
             tracing::warn!(reason = %error, "the sender is told later");
         }
         Ok(ruling)

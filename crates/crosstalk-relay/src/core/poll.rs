@@ -1,7 +1,7 @@
-//! Polls that were handed in here: which ones there are, how they stand, and when they are closed.
+//! Polls that callers handed in here: their list, their tally and their end.
 //!
-//! A relay counts the polls that came to it first, not those that another relay passed on. What closes a poll is the
-//! result that this relay keeps of it: there is no other state, and whoever has the envelopes can count again.
+//! A relay counts the polls that came to it first, not those that another relay passed on. The stored result closes a poll: there is no
+//! other state, and everybody who has the envelopes can count again.
 
 use super::{Received, Relay};
 use crosstalk_envelope::name::{SYSTEM, same_name};
@@ -129,7 +129,7 @@ pub struct Summary {
 
 /// How a poll stands.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct PollStatus {
     /// The POLL.
     pub record: Record,
     /// What is counted so far, or was when it was closed.
@@ -144,7 +144,7 @@ pub struct Standing {
     pub is_past: bool,
 }
 
-impl Standing {
+impl PollStatus {
     /// When it has to be closed, if that time has come: the deadline has passed, or everybody has answered.
     fn closes(&self, now: Timestamp) -> Option<Timestamp> {
         if self.closed_at.is_some() {
@@ -183,7 +183,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+    pub async fn poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         self.poll_at(id, None).await
     }
 
@@ -191,7 +191,7 @@ impl Relay {
         &self,
         id: &str,
         at: Option<Timestamp>,
-    ) -> Result<Option<Standing>, StoreError> {
+    ) -> Result<Option<PollStatus>, StoreError> {
         // What was taken before counts, filed or not.
         self.write_filed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
@@ -207,7 +207,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn settle_poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+    pub async fn settle_poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         let Some(standing) = self.poll(id).await? else {
             return Ok(None);
         };
@@ -225,7 +225,7 @@ impl Relay {
         &self,
         id: &str,
         at: Timestamp,
-    ) -> Result<Option<Standing>, StoreError> {
+    ) -> Result<Option<PollStatus>, StoreError> {
         let Some(mut standing) = self.poll_at(id, Some(at)).await? else {
             return Ok(None);
         };
@@ -370,12 +370,12 @@ impl Relay {
     }
 
     /// Waits until something comes to a poll.
-    pub(crate) async fn poll_bell(&self) {
+    pub(crate) async fn poll_signal(&self) {
         self.shared.polls.bell.notified().await;
     }
 
     /// Watches a poll: for what comes to it, and for its end.
-    pub(crate) fn watch_poll(&self, standing: &Standing) -> PollWatch {
+    pub(crate) fn watch_poll(&self, standing: &PollStatus) -> PollWatch {
         let record = &standing.record;
         let names = [record.id.clone(), record.thread.clone()];
         let mut watched = self.shared.polls.watched();
@@ -397,7 +397,7 @@ fn standing(
     id: &str,
     at: Option<Timestamp>,
     (within, names, proofs): (Option<i64>, &Names, &Proofs),
-) -> Result<Option<Standing>, StoreError> {
+) -> Result<Option<PollStatus>, StoreError> {
     let Some(record) = store
         .taken_as(id)?
         .filter(|r| r.meaning == Some(Intent::Poll))
@@ -442,7 +442,7 @@ fn standing(
     if let Some(told) = told.filter(|_| is_past) {
         (collation.outcome, collation.reason) = (told.outcome.clone(), told.reason.clone());
     }
-    Ok(Some(Standing {
+    Ok(Some(PollStatus {
         record,
         collation,
         closed_at,
@@ -521,7 +521,7 @@ fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
 }
 
 /// Who may close a poll besides the operator.
-pub(crate) fn initiator(standing: &Standing) -> &str {
+pub(crate) fn initiator(standing: &PollStatus) -> &str {
     let call: &Call = standing.collation.call();
     &call.initiator
 }

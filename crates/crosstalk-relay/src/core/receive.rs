@@ -1,9 +1,9 @@
-//! One envelope in, one answer out.
+//! Accepts one envelope and answers with one.
 
 use super::access::{Access, REFERENCES};
-use super::judge::Judged;
-use super::waiting::{Asked, Waiter};
-use super::writer::{Answer, Job};
+use super::answer::{Asked, Waiter};
+use super::handle::{AcceptReply, Job};
+use super::verification::Verification;
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
@@ -124,7 +124,7 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
 /// A message that may be accepted, as far as it can be told without a look at what came before.
 pub(crate) struct Prepared {
     document: Document<'static>,
-    judged: Judged,
+    verification: Verification,
     /// Who speaks for its sender.
     peer: Peer,
     at: Timestamp,
@@ -170,14 +170,14 @@ impl Relay {
     /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is refused.
     pub(crate) async fn accept(&self, prepared: Prepared, peer: &Peer) -> Received {
         let text = prepared.document.source().to_owned();
-        let received = self.take(prepared).await;
+        let received = self.store(prepared).await;
         self.finish(&text, peer, received)
     }
 
     /// Puts on record what became of an envelope.
     fn finish(&self, text: &str, peer: &Peer, received: Received) -> Received {
         if matches!(received, Received::Refused { .. }) {
-            let refusals = &self.shared.refusals;
+            let refusals = &self.shared.rejections;
             refusals.note(text, &peer.name, self.now(), &received);
         }
         self.count(received)
@@ -187,7 +187,7 @@ impl Relay {
     /// came out of a poll.
     pub async fn say(&self, text: &str) -> Received {
         let received = match self.prepare(text, &Peer::itself()).await {
-            Ok(prepared) => self.take(prepared).await,
+            Ok(prepared) => self.store(prepared).await,
             Err(refused) => refused,
         };
         self.count(received)
@@ -198,7 +198,7 @@ impl Relay {
         match &received {
             Received::Taken { is_new: false, .. } => Metrics::count(&metrics.known),
             Received::Taken { .. } => {}
-            Received::Refused { refusal, .. } => metrics.refuse(refusal.code),
+            Received::Refused { refusal, .. } => metrics.reject(refusal.code),
         }
         received
     }
@@ -226,10 +226,10 @@ impl Relay {
         if peer.is_stranger() && !self.shared.may_be_proven(&document, at) {
             return Err(unproven(&document));
         }
-        let Some(judged) = self.shared.judge(&document, peer, at).await else {
+        let Some(verification) = self.shared.verify_message(&document, peer, at).await else {
             return Err(store_trouble(&document, &self.gone()));
         };
-        let verdict = &judged.verdict;
+        let verdict = &verification.verdict;
         if verdict.retry() {
             return Err(temporary(
                 &document,
@@ -266,7 +266,7 @@ impl Relay {
             },
         };
         let proof = match verdict.pkid() {
-            Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), &peer),
+            Some(_) => Proof::of(&document, verdict, &self.shared.trust_snapshot.now(), &peer),
             None => Proof::default(),
         };
         let candidate = Candidate {
@@ -288,26 +288,26 @@ impl Relay {
         }
         Ok(Prepared {
             document: document.into_owned(),
-            judged,
+            verification,
             peer,
             at,
             admission,
         })
     }
 
-    async fn take(&self, prepared: Prepared) -> Received {
+    async fn store(&self, prepared: Prepared) -> Received {
         let Prepared {
             document,
-            judged,
+            verification,
             peer,
             at,
             admission,
         } = prepared;
         let (tell, told) = oneshot::channel();
-        if self.jobs.send(Job::Take(admission, tell)).is_err() {
+        if self.jobs.send(Job::Accept(admission, tell)).is_err() {
             return store_trouble(&document, &self.gone());
         }
-        let Ok(Answer { taken, admission }) = told.await else {
+        let Ok(AcceptReply { taken, admission }) = told.await else {
             return store_trouble(&document, &self.gone());
         };
         let (seq, index, since, ids, is_new, is_held) = match taken {
@@ -318,7 +318,7 @@ impl Relay {
                 withdrawn,
             }) => {
                 if let Some(withdrawn) = withdrawn {
-                    self.has_withdrawn(admission.arrival.id(), &withdrawn);
+                    self.log_revocation(admission.arrival.id(), &withdrawn);
                 }
                 (seq, index, at, ids, true, false)
             }
@@ -339,9 +339,9 @@ impl Relay {
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
         // first is recorded when it comes again.
-        let teaches = judged.verdict.pkid().is_some() && (is_new || announces(&document));
+        let teaches = verification.verdict.pkid().is_some() && (is_new || announces(&document));
         if teaches && !is_held {
-            let learned = self.shared.learn(&document, &judged, &peer, at).await;
+            let learned = self.shared.learn(&document, &verification, &peer, at).await;
             if learned.is_err() {
                 let reason = "The relay could not record what the message says about a key";
                 return temporary(&document, ErrorCode::Rate, reason);

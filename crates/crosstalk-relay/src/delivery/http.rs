@@ -1,4 +1,4 @@
-//! Posting a message to an endpoint, whose answer may be the reply.
+//! Posts a message to an HTTP endpoint, whose response may be the answer.
 
 use super::{Handler, Job, Outcome, Reply};
 use crate::config::RouteEntry;

@@ -1,5 +1,5 @@
-//! What routes and watched folders need, and is not there: programs, folders, tokens. A relay starts without it; messages that
-//! would need it wait and are tried again.
+//! Programs, folders and tokens that routes and watched folders need and that do not exist. A relay starts without them; the
+//! messages that need them wait and are tried again.
 
 use super::http::read_token;
 use crate::config::{Config, RouteEntry};

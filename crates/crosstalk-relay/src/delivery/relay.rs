@@ -1,4 +1,4 @@
-//! Passing a message on to the relay of another domain (HTP-080 to HTP-082).
+//! Federation: passes a message on to the relay of another domain (HTP-080 to HTP-082).
 
 use super::http::{call, refused};
 use super::{Handler, Job, Outcome, Reply};

@@ -1,17 +1,21 @@
-//! What becomes of an answer: it is taken in as a message of the recipient, unless programs would talk for ever.
+//! Accepts the answer of a handler as a message of the recipient, unless programs would answer each other for ever; finds the
+//! question that a reply follows up.
 
 use super::{Job, Outcome};
 use crate::core::{Received, Relay};
-use crate::rate::Rates;
+use crate::rate::RateLimiter;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
-    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
+    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature,
+    Timestamp, unicode,
 };
 use crosstalk_protocol::relay::report::{derived, takes_no_answer};
-use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role};
-use crosstalk_protocol::store::{Record, is_placeholder, is_same_party, may_answer};
-use crosstalk_protocol::{agent_user, expects_answer, is_answer, printed_receiver};
+use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role, Rules};
+use crosstalk_protocol::store::{Record, StoreError, is_placeholder, is_same_party, may_answer};
+use crosstalk_protocol::{
+    Ancestor, FollowUp, agent_user, expects_answer, is_answer, printed_receiver,
+};
 use std::time::Instant;
 
 /// What came back from the other side.
@@ -66,7 +70,7 @@ pub(super) async fn take(
     relay: &Relay,
     job: &Job,
     reply: Reply,
-    asking: &Rates,
+    asking: &RateLimiter,
 ) -> Result<(), Outcome> {
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
@@ -91,7 +95,7 @@ pub(super) async fn take(
         tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
         return Ok(());
     }
-    pace(job, &text, asking)?;
+    check_question_rate(job, &text, asking)?;
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
@@ -230,7 +234,7 @@ fn asker_of(asked: &Record) -> String {
 }
 
 /// Those who get a question by what a program printed are counted: a program that asks programs would never end.
-fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
+fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), Outcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
     let ends = |meaning: Intent| meaning.answers() || meaning == Intent::Close;
@@ -240,7 +244,7 @@ fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
     let route = job.route.as_ref().map_or(job.to.as_str(), |r| &r.to);
     let now = Instant::now();
     for _ in 0..envelope.routing().target_list().len().max(1) {
-        asking.take(&route, ASKS, now).map_err(|_| {
+        asking.acquire(&route, ASKS, now).map_err(|_| {
             let reason = format!("it arrived, and its answer asks more than {ASKS} in a minute");
             Outcome::failed(ErrorCode::Rate, reason)
         })?;
@@ -305,4 +309,48 @@ async fn is_endless(relay: &Relay, record: &Record) -> bool {
         Ok(false)
     };
     relay.read(count).await.unwrap_or(false)
+}
+
+impl Relay {
+    /// What a message to an agent follows up, if it is the reply to an ESCALATE or a REQUEST of this agent. Nothing once the
+    /// time of the question is over.
+    pub(crate) async fn follow_up(&self, agent: &str, reply: &Record) -> Option<FollowUp> {
+        let (rules, agent, reply) = (self.rules(), agent.to_owned(), reply.clone());
+        let now = self.now();
+        let find = move |store: &dyn RelayStore| find_follow_up(store, &rules, &agent, &reply, now);
+        self.read(find).await.ok().flatten()
+    }
+}
+
+/// What a message to an agent follows up. Who may speak for its sender was checked when it came in.
+pub(crate) fn find_follow_up(
+    store: &dyn RelayStore,
+    rules: &Rules,
+    agent: &str,
+    reply: &Record,
+    now: Timestamp,
+) -> Result<Option<FollowUp>, StoreError> {
+    let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
+    let replier = rules.routes.named(&reply.sender);
+    let mut ancestors = Vec::new();
+    let mut parent = reply.parent.clone();
+    while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
+        let Some(record) = store.taken_as(&id)? else {
+            break;
+        };
+        let ways = store.deliveries(&id)?;
+        let is_for = |address: &str| ways.iter().any(|way| is_same_party(&way.to, address));
+        parent.clone_from(&record.parent);
+        ancestors.push(Ancestor {
+            is_own: is(&record.sender, agent),
+            is_for_agent: is_for(agent),
+            // The relay itself reports in the name that the agent wrote to.
+            is_for_replier: is_for(replier) || is_same_party(&record.receiver, &reply.sender),
+            record,
+        });
+    }
+    let found = FollowUp::find(reply, ancestors, now);
+    // Without tokens, everybody on the machine speaks for everybody.
+    let has_tokens = found.is_some() && store.token_counts()?.made > 0;
+    Ok(found.map(|found| found.with_credential(has_tokens)))
 }

@@ -1,16 +1,16 @@
-//! The dispatcher: one task that leases, starts attempts, and hears how they ended.
+//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
 
 use super::lane::{self, Key, Lanes, Waiting};
-use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply, report};
+use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
-use crate::rate::Rates;
+use crate::rate::RateLimiter;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, public_reason,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Rules, Ruling, State, public_reason, report,
     undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
@@ -59,7 +59,7 @@ struct Dispatcher {
 
 struct Handlers {
     /// How often those at the end of a route ask others by themselves.
-    asking: Rates,
+    asking: RateLimiter,
     http: http::Http,
     file: file::File,
     exec: exec::Exec,
@@ -81,7 +81,7 @@ impl Handlers {
 /// Delivers until it is told to stop.
 pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<Option<Duration>>) {
     let handlers = Handlers {
-        asking: Rates::new(),
+        asking: RateLimiter::new(),
         http: http::Http::new(setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
@@ -240,7 +240,7 @@ impl Dispatcher {
             Ok(told) => {
                 let metrics = self.relay.metrics();
                 metrics.timed_out.fetch_add(told, Ordering::Relaxed);
-                if let Err(error) = self.relay.say_owed().await {
+                if let Err(error) = self.relay.send_notices().await {
                     trouble(&error);
                 }
             }
@@ -276,12 +276,7 @@ impl Dispatcher {
         // What is leased by this dispatcher is due again later, and begun already.
         let next = [due, deadline, self.lanes().next_trial()];
         let next = next.into_iter().flatten().min();
-        let now = self.relay.now().as_millis();
-        next.map_or(LOOK, |at| {
-            let millis = at.as_millis().saturating_sub(now);
-            Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-        })
-        .clamp(Duration::from_millis(10), LOOK)
+        until(next, self.relay.now())
     }
 
     async fn give_back(&self, keys: Vec<Key>, at: Timestamp) {
@@ -458,7 +453,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         if job.by == By::Exec {
             let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
             // A person who replied asks for nothing, and is told only if it fails for good.
-            report::retried(relay, job.asked(), to, since).await;
+            report_retried(relay, job.asked(), to, since).await;
         }
         settle(relay, id, to, Attempt::Later { at, reason }).await;
         return effect;
@@ -469,9 +464,9 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));
-    report::undeliverable(relay, &job.record, to, why, since).await;
+    report_undeliverable(relay, &job.record, to, why, since).await;
     if let Some(follow_up) = &job.follow_up {
-        report::undeliverable(relay, &follow_up.question, to, why, since).await;
+        report_undeliverable(relay, &follow_up.question, to, why, since).await;
     }
     settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());
@@ -489,7 +484,7 @@ async fn settle_retried(relay: &Relay, job: &Job) {
     let (rules, now) = (relay.rules(), relay.now());
     let (asked, to) = (job.asked().clone(), job.to.clone());
     let change = move |store: &mut dyn RelayStore| {
-        report::settle_retried(store, &rules, &asked, (&to, since), now)
+        settle_retry_notice(store, &rules, &asked, (&to, since), now)
     };
     if let Err(error) = relay.write(change).await {
         trouble(&error);
@@ -533,4 +528,75 @@ fn after(now: Timestamp, wait: Duration) -> Timestamp {
 
 fn trouble(error: &StoreError) {
     tracing::warn!(reason = %error, "the delivery has to wait for the store");
+}
+
+/// Tells the sender that a message could not be delivered.
+async fn report_undeliverable(
+    relay: &Relay,
+    record: &Record,
+    to: &str,
+    why: (ErrorCode, &str, &str),
+    since: Timestamp,
+) {
+    if let Some(text) = report::undeliverable(record, to, why, since) {
+        relay.send_notice(&text).await;
+    }
+}
+
+/// Tells the sender that the program of a recipient failed, and is tried again.
+async fn report_retried(relay: &Relay, record: &Record, to: &str, since: Timestamp) {
+    if let Some(text) = report::retried(record, to, since) {
+        relay.send_notice(&text).await;
+    }
+}
+
+/// Settles the notice that a program is tried again: it has answered, or is given up. Nothing changes if nobody was told.
+pub(crate) fn settle_retry_notice(
+    store: &mut dyn RelayStore,
+    rules: &Rules,
+    asked: &Record,
+    (to, since): (&str, Timestamp),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let notice = report::retried_id(asked, to, since);
+    let asker = rules.routes.named(&asked.sender);
+    let settled = store.mark(asker, &[notice], State::Acknowledged, at);
+    settled.map(drop)
+}
+
+/// How long polls wait for a store that had trouble.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// How many polls are counted in one go.
+const POLLS: usize = 64;
+
+/// Closes polls until it is told to stop: when the deadline has passed, or everybody has answered, the result is sent to the
+/// sender of the poll. The store knows which polls have to be counted, so that neither the start nor the memory grows with
+/// all polls that ever were.
+pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
+    let mut stopped = relay.stopped();
+    loop {
+        if stop.borrow().is_some() || stopped.borrow().is_some() {
+            return;
+        }
+        let wait = match relay.settle_polls(POLLS).await {
+            Ok(0) => until(relay.next_poll_end().await.ok().flatten(), relay.now()),
+            Ok(_) => continue,
+            Err(_) => STORE_RETRY,
+        };
+        tokio::select! {
+            _ = stop.wait_for(Option::is_some) => return,
+            _ = stopped.wait_for(Option::is_some) => return,
+            () = relay.poll_signal() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// How long nothing has to be done.
+fn until(next: Option<Timestamp>, now: Timestamp) -> Duration {
+    next.map_or(LOOK, |at| {
+        let millis = at.as_millis().saturating_sub(now.as_millis());
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    })
+    .clamp(Duration::from_millis(10), LOOK)
 }

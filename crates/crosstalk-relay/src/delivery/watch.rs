@@ -1,4 +1,4 @@
-//! A folder from which messages are taken: each file once, then it is moved to `done` or `refused`.
+//! Accepts messages from a watched folder: each file once, then it is moved to `done` or `refused`.
 
 use crate::config::Watch;
 use crate::core::{Received, Relay};

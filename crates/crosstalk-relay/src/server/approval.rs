@@ -1,10 +1,10 @@
-//! Messages that wait for a person: what they are, and what was decided (CON-063 to CON-066).
+//! The endpoints for messages that are held for a person (CON-063 to CON-066).
 
-use super::Site;
-use super::answer::{Fault, Json};
 use super::query::{self, Query, TEXT};
+use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::approval_of;
+use super::{MAX_LISTING_BYTES, MAX_SCANNED, Server};
 use crate::core::Wish;
 use crate::core::access::Access;
 use crosstalk_api::approval::{Approval, Approvals, Decision};
@@ -14,12 +14,7 @@ use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
 
-/// How much text a listing has, at most one message more.
-const BYTES: usize = 4 << 20;
-/// How many are looked at for somebody who does not decide about all of them.
-const LOOKED_AT: usize = 5_000;
-
-impl Site {
+impl Server {
     /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
     pub(super) fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
         access.is_sender_of(held) || self.check_decider(access, held).is_ok()
@@ -52,18 +47,22 @@ impl Call {
     /// Whether the caller sees what waits: those who decide, and the operator.
     fn sees(&self, held: &HeldMessage) -> bool {
         let access = self.access();
-        access.is_admin() || self.site.check_decider(&access, held).is_ok()
+        access.is_admin() || self.server.check_decider(&access, held).is_ok()
     }
 }
 
-pub(super) async fn list(call: Call, _: Accepts, query: Query) -> Result<Json<Approvals>, Fault> {
+pub(super) async fn list(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Approvals>, HttpError> {
     let limit = query.limit()?;
-    let relay = &call.site.relay;
-    let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
+    let relay = &call.server.relay;
+    let waiting = relay.read(|store| store.waiting(MAX_SCANNED)).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
     let now = relay.now();
     for held in waiting.iter().filter(|h| call.sees(h)) {
-        if approvals.len() == limit || bytes > BYTES {
+        if approvals.len() == limit || bytes > MAX_LISTING_BYTES {
             break;
         }
         bytes += held.record.text.len();
@@ -76,28 +75,28 @@ pub(super) async fn show(
     call: Call,
     _: Accepts,
     Segment(id): Segment,
-) -> Result<Json<Approval>, Fault> {
+) -> Result<Json<Approval>, HttpError> {
     let held = find(&call, id).await?;
-    Ok(Json(approval_of(&held, call.site.relay.now())))
+    Ok(Json(approval_of(&held, call.server.relay.now())))
 }
 
 /// The message that the path names, if whoever asks sees it.
-async fn find(call: &Call, id: String) -> Result<HeldMessage, Fault> {
+async fn find(call: &Call, id: String) -> Result<HeldMessage, HttpError> {
     let ask = move |store: &dyn RelayStore| store.held(&id);
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     found
         .filter(|held| call.sees(held))
-        .ok_or_else(|| Fault::missing("message that waits for you to decide"))
+        .ok_or_else(|| HttpError::missing("message that waits for you to decide"))
 }
 
 pub(super) async fn decide(
     call: Call,
     Segment(id): Segment,
     Json(wish): Json<Decision>,
-) -> Result<Json<Approval>, Fault> {
+) -> Result<Json<Approval>, HttpError> {
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
-            Fault::format(
+            HttpError::format(
                 format!("`{name}` is no digest."),
                 "write it as sha256: and 64 hexadecimal digits.",
             )
@@ -107,19 +106,19 @@ pub(super) async fn decide(
     let reason = wish.reason.as_deref().map(str::trim);
     let reason = reason.filter(|r| !r.is_empty());
     if let Some(reason) = reason {
-        query::checked("reason", reason, TEXT)?;
+        query::check_text("reason", reason, TEXT)?;
     }
     let is_approved = match (wish.decision.as_str(), reason) {
         ("approve", _) => true,
         ("refuse", Some(_)) => false,
         ("refuse", None) => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "A refusal has no `reason`.",
                 "say why, so that the sender can do something about it.",
             ));
         }
         _ => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "`decision` is neither `approve` nor `refuse`.",
                 "give one of them.",
             ));
@@ -127,30 +126,30 @@ pub(super) async fn decide(
     };
     let held = find(&call, id).await?;
     let peer = &call.caller.peer;
-    call.site.check_decider(&call.access(), &held)?;
+    call.server.check_decider(&call.access(), &held)?;
     let wish = Wish {
         digests,
         is_approved,
         reason: reason.map(str::to_owned),
         by: peer.name.clone(),
     };
-    match call.site.relay.decide(&held, wish).await? {
+    match call.server.relay.decide(&held, wish).await? {
         Ruling::Done(_) => {
             tracing::info!(id = %held.record.id, by = %peer.name, approved = is_approved, "a person decided about a message");
             let held = find(&call, held.record.id).await?;
-            Ok(Json(approval_of(&held, call.site.relay.now())))
+            Ok(Json(approval_of(&held, call.server.relay.now())))
         }
         Ruling::Before(decided) => Err(before(&decided)),
         Ruling::Other => Err(conflict(
             "The message that waits has other digests: it is not the one that was looked at.",
             "look at it again, and decide about what is there.",
         )),
-        Ruling::Not(refusal) => Err(Fault::from(refusal).status(409)),
-        Ruling::Unknown => Err(Fault::missing("message that waits for you to decide")),
+        Ruling::Not(refusal) => Err(HttpError::from(refusal).status(409)),
+        Ruling::Unknown => Err(HttpError::missing("message that waits for you to decide")),
     }
 }
 
-fn before(decided: &Decided) -> Fault {
+fn before(decided: &Decided) -> HttpError {
     let (what, help) = (
         format!(
             "It was {} at {} with the credential `{}`: a decision is made once.",
@@ -164,6 +163,6 @@ fn before(decided: &Decided) -> Fault {
 }
 
 /// What can't be decided, or not any more.
-fn conflict(what: impl Into<String>, help: &str) -> Fault {
-    Fault::forbidden(what, help).status(409)
+fn conflict(what: impl Into<String>, help: &str) -> HttpError {
+    HttpError::forbidden(what, help).status(409)
 }

@@ -1,9 +1,9 @@
 //! Attachments: files under the data folder, named by their digest.
 
-use super::Site;
-use super::answer::{self, Answer, Fault, Json};
-use super::body::{self, Bounds, Reader};
+use super::Server;
+use super::body::{self, BodyLimits, BodyReader};
 use super::media::{self, Media};
+use super::response::{self, HttpError, Json, Response};
 use super::router::{Call, Segment};
 use crate::core::Relay;
 use crate::core::access::{Access, PORTION, REFERENCES};
@@ -27,13 +27,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 /// How many attachments are made durable at once.
-const AT_ONCE: usize = 16;
+const MAX_SYNCS: usize = 16;
 /// After how many bytes the free space is looked at again: others write as well.
-const LOOK: u64 = 1 << 20;
+const CHECK_SPACE_BYTES: u64 = 1 << 20;
 /// How much of a file is read at once.
-const PART: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// What the names of files begin with that are not complete.
-const NEW: &str = "new-";
+const TEMP_PREFIX: &str = "new-";
 
 /// The folder of the attachments.
 pub struct Blobs {
@@ -53,14 +53,14 @@ impl Blobs {
         std::fs::create_dir_all(&folder)?;
         for entry in std::fs::read_dir(&folder)? {
             let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(NEW) {
+            if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
                 std::fs::remove_file(entry.path())?;
             }
         }
         Ok(Self {
             folder,
             changing: Mutex::new(()),
-            writers: Semaphore::new(AT_ONCE),
+            writers: Semaphore::new(MAX_SYNCS),
         })
     }
 
@@ -73,9 +73,9 @@ impl Blobs {
     }
 
     /// Refuses what would leave less than so many bytes to the messages.
-    fn has_room(&self, least: u64) -> Result<(), Fault> {
+    fn has_room(&self, least: u64) -> Result<(), HttpError> {
         match self.free_bytes().map_err(trouble)? < least {
-            true => Err(Fault::later(
+            true => Err(HttpError::later(
                 "The disk of the relay has too little space for attachments",
             )),
             false => Ok(()),
@@ -109,12 +109,12 @@ impl Blobs {
 }
 
 /// A file that is gone again unless it is kept.
-struct Fresh {
+struct TempFile {
     path: PathBuf,
     is_kept: bool,
 }
 
-impl Fresh {
+impl TempFile {
     /// Gives it its name, and makes sure that it has it after a power cut.
     fn keep(mut self, to: &Path) -> io::Result<()> {
         if let Some(folder) = to.parent() {
@@ -130,7 +130,7 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.is_kept {
             // If it stays, it is removed at the next start.
@@ -141,32 +141,32 @@ impl Drop for Fresh {
 
 pub(super) async fn put(
     call: Call,
-    Name(digest): Name,
+    BlobDigest(digest): BlobDigest,
     request: Request,
-) -> Result<(StatusCode, Json<Blob>), Fault> {
-    media::not_encoded(request.headers())?;
-    let site = &call.site;
-    let config = site.relay.config();
+) -> Result<(StatusCode, Json<Blob>), HttpError> {
+    media::check_encoding(request.headers())?;
+    let server = &call.server;
+    let config = server.relay.config();
     let limits = &config.limits;
-    let bounds = Bounds {
+    let bounds = BodyLimits {
         bytes: limits.blob_bytes,
         time: Duration::from_secs(limits.body_seconds.max(1)),
     };
-    let mut reader = Reader::new(request.into_body(), bounds)?;
-    let blobs = &site.blobs;
+    let mut reader = BodyReader::new(request.into_body(), bounds)?;
+    let blobs = &server.blobs;
     blobs.has_room(limits.free_bytes)?;
     let quota = Quota {
-        relay: site.relay.clone(),
+        relay: server.relay.clone(),
         peer: Arc::clone(&call.caller.peer),
         digest,
     };
     let room = quota.room().await?;
-    let name = format!("{NEW}{}", crosstalk_envelope::id::new_ulid());
-    let fresh = Fresh {
+    let name = format!("{TEMP_PREFIX}{}", crosstalk_envelope::id::new_ulid());
+    let temporary = TempFile {
         path: blobs.folder.join(name),
         is_kept: false,
     };
-    let mut file = File::create_new(&fresh.path).await.map_err(trouble)?;
+    let mut file = File::create_new(&temporary.path).await.map_err(trouble)?;
     let (mut hash, mut size, mut looked) = (Sha256::new(), 0_u64, 0_u64);
     while let Some(part) = reader.next().await? {
         hash.update(&part);
@@ -174,17 +174,17 @@ pub(super) async fn put(
         if size > room {
             return Err(quota.exhausted());
         }
-        if size - looked >= LOOK {
+        if size - looked >= CHECK_SPACE_BYTES {
             blobs.has_room(limits.free_bytes)?;
             looked = size;
         }
         file.write_all(&part).await.map_err(trouble)?;
     }
     // The credential may have been revoked while they came.
-    site.still(&call.caller)?;
+    server.check_credential(&call.caller)?;
     let found = Digest(hash.finalize().into());
     if found != digest {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("The digest of what came is {found}, and the path says {digest}."),
             "check the file, and send it under its digest.",
         ));
@@ -200,15 +200,15 @@ pub(super) async fn put(
     if size > quota.room().await? {
         return Err(quota.exhausted());
     }
-    let kept = tokio::task::spawn_blocking(move || fresh.keep(&to)).await;
+    let kept = tokio::task::spawn_blocking(move || temporary.keep(&to)).await;
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
-    let (at, peer) = (site.relay.now(), Arc::clone(&call.caller.peer));
+    let (at, peer) = (server.relay.now(), Arc::clone(&call.caller.peer));
     let add = move |store: &mut dyn RelayStore| {
         let by = peer.name.as_str();
         store.add_blob(&Upload { digest, size, by }, at)
     };
-    site.relay.write(add).await?;
+    server.relay.write(add).await?;
     // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
     let digest = digest.to_string();
     Ok((StatusCode::CREATED, Json(Blob { digest, size })))
@@ -223,7 +223,7 @@ struct Quota {
 
 impl Quota {
     /// How many bytes an attachment may have. What this credential has of it already does not count twice.
-    async fn room(&self) -> Result<u64, Fault> {
+    async fn room(&self) -> Result<u64, HttpError> {
         let quota = self.relay.config().limits.token_blob_bytes;
         if quota == 0 || self.peer.is_local {
             return Ok(u64::MAX);
@@ -238,9 +238,9 @@ impl Quota {
         }
     }
 
-    fn exhausted(&self) -> Fault {
+    fn exhausted(&self) -> HttpError {
         let quota = self.relay.config().limits.token_blob_bytes;
-        Fault::new(
+        HttpError::new(
             ErrorCode::TooLarge,
             format!(
                 "The attachments of the credential `{}` would have more than {quota} bytes.",
@@ -252,20 +252,24 @@ impl Quota {
     }
 }
 
-pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Result<Answer, Fault> {
-    let asking = Asking {
-        site: Arc::clone(&call.site),
+pub(super) async fn get(
+    call: Call,
+    BlobDigest(digest): BlobDigest,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let access = BlobAccess {
+        server: Arc::clone(&call.server),
         access: call.access(),
         digest,
     };
-    call.site.settle().await;
-    if !asking.may_have().await? {
-        return Err(Fault::missing("such attachment"));
+    call.server.wait_for_index().await;
+    if !access.can_read().await? {
+        return Err(HttpError::missing("such attachment"));
     }
-    let file = match File::open(call.site.blobs.path(&digest)).await {
+    let file = match File::open(call.server.blobs.path(&digest)).await {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Fault::missing("such attachment"));
+            return Err(HttpError::missing("such attachment"));
         }
         Err(error) => return Err(trouble(error)),
     };
@@ -278,14 +282,14 @@ pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Res
             .any(|t| t.trim().trim_start_matches("W/") == etag)
     });
     let mut answer = if is_known {
-        answer::nothing(StatusCode::NOT_MODIFIED)
+        response::empty(StatusCode::NOT_MODIFIED)
     } else {
-        let (send, body) = body::stream(&call.line.pace, Some(size));
+        let (send, body) = body::stream(&call.connection.phase, Some(size));
         if request.method() != Method::HEAD {
             tokio::spawn(async move {
                 let (mut file, mut is_first) = (file, true);
                 loop {
-                    let mut part = BytesMut::with_capacity(PART);
+                    let mut part = BytesMut::with_capacity(CHUNK_BYTES);
                     match file.read_buf(&mut part).await {
                         Ok(0) => return,
                         Ok(_) => {}
@@ -298,7 +302,7 @@ pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Res
                         return;
                     };
                     // What it belongs to may have been withdrawn while somebody read slowly.
-                    if !is_first && !asking.may_have().await.unwrap_or(false) {
+                    if !is_first && !access.can_read().await.unwrap_or(false) {
                         return;
                     }
                     is_first = false;
@@ -306,7 +310,7 @@ pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Res
                 }
             });
         }
-        answer::of(Media::Bytes, body)
+        response::with_media(Media::Bytes, body)
     };
     let headers = answer.headers_mut();
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -317,17 +321,17 @@ pub(super) async fn get(call: Call, Name(digest): Name, request: Request) -> Res
 }
 
 /// Somebody who asks for an attachment.
-struct Asking {
-    site: Arc<Site>,
+struct BlobAccess {
+    server: Arc<Server>,
     access: Access,
     digest: Digest,
 }
 
-impl Asking {
+impl BlobAccess {
     /// Whether they may have it (HTP-051).
-    async fn may_have(&self) -> Result<bool, StoreError> {
-        let (site, access, digest) = (Arc::clone(&self.site), self.access.clone(), self.digest);
-        let now = site.relay.now();
+    async fn can_read(&self) -> Result<bool, StoreError> {
+        let (server, access, digest) = (Arc::clone(&self.server), self.access.clone(), self.digest);
+        let now = server.relay.now();
         let ask = move |store: &dyn RelayStore| {
             if access.can_read_blob(store, digest, now, REFERENCES)? {
                 return Ok(true);
@@ -335,24 +339,27 @@ impl Asking {
             // Who decides about a message that waits sees what is attached to it.
             let held = store.held_referring(digest, REFERENCES / PORTION)?;
             let is_shown =
-                |h: &HeldMessage| h.text(now).is_some() && site.can_read_held(&access, h);
+                |h: &HeldMessage| h.text(now).is_some() && server.can_read_held(&access, h);
             Ok(held.iter().any(is_shown))
         };
-        self.site.relay.read(ask).await
+        self.server.relay.read(ask).await
     }
 }
 
 /// The digest in the path.
-pub(super) struct Name(Digest);
+pub(super) struct BlobDigest(Digest);
 
-impl FromRequestParts<Arc<Site>> for Name {
-    type Rejection = Fault;
+impl FromRequestParts<Arc<Server>> for BlobDigest {
+    type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Fault> {
-        let Segment(name) = Segment::from_request_parts(parts, site).await?;
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, HttpError> {
+        let Segment(name) = Segment::from_request_parts(parts, server).await?;
         let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
         digest.map(Self).ok_or_else(|| {
-        Fault::format(
+        HttpError::format(
             "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.",
             "use the digest of its bytes.",
         )
@@ -361,17 +368,17 @@ impl FromRequestParts<Arc<Site>> for Name {
 }
 
 /// Trouble with the disk.
-fn trouble(error: io::Error) -> Fault {
+fn trouble(error: io::Error) -> HttpError {
     tracing::error!(reason = %error, "an attachment can't be read or written");
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Fault::later("The disk of the relay is full")
+            HttpError::later("The disk of the relay is full")
         }
-        io::ErrorKind::FileTooLarge => Fault::new(
+        io::ErrorKind::FileTooLarge => HttpError::new(
             ErrorCode::TooLarge,
             "The file is too large for the disk of the relay.",
             "send a smaller one.",
         ),
-        _ => Fault::later("The disk of the relay can't be read or written"),
+        _ => HttpError::later("The disk of the relay can't be read or written"),
     }
 }

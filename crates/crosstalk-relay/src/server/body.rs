@@ -1,7 +1,7 @@
-//! Bodies: those of answers, and those of requests, which are read with a bound and a deadline.
+//! Bodies: streamed ones of responses, and those of requests, which are read with a limit and a deadline.
 
-use super::answer::Fault;
-use super::pace::{Pace, Streaming};
+use super::response::HttpError;
+use super::slow_client::{Phase, Streaming};
 pub(super) use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::registry::ErrorCode;
@@ -62,13 +62,13 @@ struct StreamedBody {
 }
 
 /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
-pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Body) {
+pub(super) fn stream(phase: &Phase, length: Option<u64>) -> (mpsc::Sender<Bytes>, Body) {
     // What is not on the line can still be taken back.
     let (send, parts) = mpsc::channel(1);
     let body = StreamedBody {
         parts,
         left: length,
-        _streaming: pace.stream(),
+        _streaming: phase.stream(),
     };
     (send, Body::new(body))
 }
@@ -101,7 +101,7 @@ impl hyper::body::Body for StreamedBody {
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct BodyLimits {
     /// How many bytes at most.
     pub(super) bytes: u64,
     /// For how long at most, besides what a slow line needs.
@@ -109,16 +109,16 @@ pub(super) struct Bounds {
 }
 
 /// Reads a body part by part.
-pub(super) struct Reader {
+pub(super) struct BodyReader {
     body: Body,
-    bounds: Bounds,
+    bounds: BodyLimits,
     began: Instant,
     came: u64,
 }
 
-impl Reader {
+impl BodyReader {
     /// Reads a body, unless it says beforehand that it is too large.
-    pub(super) fn new(body: Body, bounds: Bounds) -> Result<Self, Fault> {
+    pub(super) fn new(body: Body, bounds: BodyLimits) -> Result<Self, HttpError> {
         match body.size_hint().lower() > bounds.bytes {
             true => Err(too_large(bounds.bytes)),
             false => Ok(Self {
@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// The next part; nothing at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             let slack = Duration::from_secs(self.came / MIN_BYTES_PER_SECOND);
             let until = self.began + self.bounds.time + slack;
@@ -153,9 +153,9 @@ impl Reader {
 }
 
 /// All of a body. If it came in one piece, as it came.
-pub(super) async fn collect(body: Body, bounds: Bounds) -> Result<Bytes, Fault> {
+pub(super) async fn collect(body: Body, bounds: BodyLimits) -> Result<Bytes, HttpError> {
     let expected = body.size_hint().exact();
-    let mut reader = Reader::new(body, bounds)?;
+    let mut reader = BodyReader::new(body, bounds)?;
     let Some(first) = reader.next().await? else {
         return Ok(Bytes::new());
     };
@@ -185,28 +185,28 @@ pub(super) async fn drain(mut body: RequestBody) {
     }
 }
 
-fn too_large(most: u64) -> Fault {
-    Fault::new(
+fn too_large(most: u64) -> HttpError {
+    HttpError::new(
         ErrorCode::TooLarge,
         format!("The body of the request is larger than {most} bytes, which is the limit here."),
         "send it in parts, or as an attachment.",
     )
 }
 
-fn too_slow() -> Fault {
+fn too_slow() -> HttpError {
     let (what, help) = (
         "The body of the request did not come in time.",
         "send it again, over a faster line.",
     );
-    Fault::new(ErrorCode::Timeout, what, help)
+    HttpError::new(ErrorCode::Timeout, what, help)
         .status(408)
         .closing()
 }
 
-fn broken(error: &axum::Error) -> Fault {
+fn broken(error: &axum::Error) -> HttpError {
     let (what, help) = (
         format!("The body of the request could not be read: {error}."),
         "send it again.",
     );
-    Fault::new(ErrorCode::Format, what, help).closing()
+    HttpError::new(ErrorCode::Format, what, help).closing()
 }

@@ -1,16 +1,14 @@
-//! Consents on record, for those who gave or got them.
+//! The endpoints that show consents to those who gave or received them.
 
-use super::answer::{Fault, Json};
+use super::MAX_SCANNED;
 use super::query::Query;
+use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::delivery_of;
 use crate::core::access::Access;
 use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
-
-/// How many are looked at for somebody who does not see all of them.
-const LOOKED_AT: usize = 5_000;
 
 /// Whether a caller sees a consent: who gave it, who got it, and the operator.
 fn sees(access: &Access, grant: &Grant) -> bool {
@@ -19,19 +17,23 @@ fn sees(access: &Access, grant: &Grant) -> bool {
         || grant.to.iter().any(|to| access.reads_for(to))
 }
 
-pub(super) async fn list(call: Call, _: Accepts, query: Query) -> Result<Json<Consents>, Fault> {
+pub(super) async fn list(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Consents>, HttpError> {
     let (limit, access) = (query.limit()?, call.access());
-    let now = call.site.relay.now();
+    let now = call.server.relay.now();
     let filter = GrantFilter {
         granter: query.text(&BY)?.map(str::to_owned),
         holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
         most: match access.is_admin() {
             true => limit,
-            false => LOOKED_AT,
+            false => MAX_SCANNED,
         },
     };
     let ask = move |store: &dyn RelayStore| store.grants(&filter);
-    let grants = call.site.relay.read(ask).await?;
+    let grants = call.server.relay.read(ask).await?;
     let seen = grants.iter().filter(|g| sees(&access, g)).take(limit);
     let consents = seen.map(|g| Consent::of(g, now)).collect();
     Ok(Json(Consents { consents }))
@@ -41,8 +43,8 @@ pub(super) async fn show(
     call: Call,
     _: Accepts,
     Segment(id): Segment,
-) -> Result<Json<ConsentRecord>, Fault> {
-    let (access, now) = (call.access(), call.site.relay.now());
+) -> Result<Json<ConsentRecord>, HttpError> {
+    let (access, now) = (call.access(), call.server.relay.now());
     let ask = move |store: &dyn RelayStore| {
         let Some(grant) = store.grant(&id)?.filter(|g| sees(&access, g)) else {
             return Ok(None);
@@ -70,9 +72,9 @@ pub(super) async fn show(
         told.retain(|d| is_own || access.reads_for(&d.to));
         Ok(Some((Consent::of(&grant, now), messages, told)))
     };
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     let is_operator = call.caller.peer.is_admin();
-    let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
+    let (consent, messages, told) = found.ok_or_else(|| HttpError::missing("such consent"))?;
     let told = told.into_iter();
     let told = told.map(|d| delivery_of(d, is_operator)).collect();
     Ok(Json(ConsentRecord {

@@ -1,7 +1,7 @@
-//! Names and where they lead, agents and what they can do.
+//! The endpoints that resolve names, list agents and declare their capabilities.
 
-use super::answer::{Fault, Json};
 use super::query::{self, Query, TEXT};
+use super::response::{HttpError, Json};
 use super::router::{Accepts, Call};
 use crate::core::Relay;
 use crosstalk_api::directory::{
@@ -22,9 +22,13 @@ const DNS: Duration = Duration::from_secs(10);
 /// How many agents there may be for which one credential speaks.
 const AGENTS: usize = 512;
 
-pub(super) async fn resolve(call: Call, _: Accepts, query: Query) -> Result<Json<Resolved>, Fault> {
-    let name = query.needed(&NAME)?;
-    let relay = &call.site.relay;
+pub(super) async fn resolve(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Resolved>, HttpError> {
+    let name = query.required(&NAME)?;
+    let relay = &call.server.relay;
     let mut names = Names::default();
     for (name, address) in &relay.config().names {
         // What is no name stands for nothing.
@@ -111,7 +115,7 @@ fn step(step: &Step) -> Value {
 }
 
 pub(super) async fn agents(call: Call, _: Accepts) -> Json<Agents> {
-    let rules = call.site.relay.rules();
+    let rules = call.server.relay.rules();
     let agents = rules.directory.agents().map(info_of).collect();
     Json(Agents { agents })
 }
@@ -127,30 +131,30 @@ fn info_of(agent: Agent) -> AgentInfo {
 pub(super) async fn declare(
     call: Call,
     Json(view): Json<AgentInfo>,
-) -> Result<Json<AgentInfo>, Fault> {
-    query::checked("address", &view.address, TEXT)?;
+) -> Result<Json<AgentInfo>, HttpError> {
+    query::check_text("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`address` is no address: {fault}."),
             "give a name, or a URL such as claude://code/api.",
         ));
     }
     if view.capabilities.len() > MAX_CAPABILITIES {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`capabilities` has more than {MAX_CAPABILITIES} texts."),
             "declare the most important ones.",
         ));
     }
     for capability in &view.capabilities {
-        query::checked("A capability", capability, MAX_CAPABILITY_CHARS)?;
+        query::check_text("A capability", capability, MAX_CAPABILITY_CHARS)?;
     }
     if !call
-        .site
+        .server
         .relay
         .rules()
         .lets_speak(&call.caller.peer, &view.address)
     {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             format!(
                 "The credential `{}` does not speak for {}.",
                 call.caller.peer.name,
@@ -159,7 +163,7 @@ pub(super) async fn declare(
             "use one that is bound to this address.",
         ));
     }
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let rules = relay.rules();
     let declared = rules.directory.declared();
     let mut others = declared
@@ -169,7 +173,7 @@ pub(super) async fn declare(
         .iter()
         .any(|a| same_name(&a.address, &view.address));
     if !is_known && others.nth(AGENTS - 1).is_some() {
-        return Err(Fault::new(
+        return Err(HttpError::new(
             ErrorCode::TooLarge,
             format!(
                 "The credential `{}` speaks for {AGENTS} agents that were declared, and there are no more for \

@@ -1,4 +1,4 @@
-//! What came before an ESCALATE or a HANDOFF, for who has to go on with it.
+//! The history that an ESCALATE or a HANDOFF brings to its recipient.
 
 use crate::core::access::{Access, Handover};
 use crosstalk_protocol::relay::RelayStore;

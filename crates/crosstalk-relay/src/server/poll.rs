@@ -1,16 +1,16 @@
-//! Polls: a list of them, how one stands, live if that is wanted, and the end of one.
+//! Polls: the endpoints that list polls, show one, stream its tally and close it.
 //!
-//! Parties of a poll see how it stands: who asked, who is asked, and the operator. What somebody wrote besides the
-//! choice was written to who asked, and is seen by nobody else.
+//! The parties of a poll may read its tally: the sender, the voters and the operator. Only the sender and the operator read what voters
+//! wrote besides their choice.
 
-use super::Site;
-use super::answer::{self, Answer, Fault, Json, json_text};
+use super::Server;
 use super::body;
 use super::credential::Caller;
 use super::media::Media;
 use super::query::Query;
+use super::response::{self, HttpError, Json, Response, json_text};
 use super::router::{Accepts, Call, Segment};
-use crate::core::Standing;
+use crate::core::PollStatus;
 use crate::core::access::{self, Access};
 use crate::core::poll::initiator;
 use axum::response::IntoResponse as _;
@@ -28,10 +28,10 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How many polls are looked at for somebody who does not see all of them.
 const LOOKED_AT: usize = 2_000;
 
-pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, Fault> {
+pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, HttpError> {
     let (limit, access) = (query.limit()?, call.access());
-    call.site.settle().await;
-    let relay = call.site.relay.clone();
+    call.server.wait_for_index().await;
+    let relay = call.server.relay.clone();
     let (mut seen, mut skip) = (Vec::new(), 0);
     while seen.len() < limit && skip < LOOKED_AT {
         let page = Page {
@@ -41,7 +41,7 @@ pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<P
         let (records, more) = relay.polls(page).await?;
         skip += access::PORTION;
         for record in records {
-            if seen.len() < limit && sees(&call.site, &access, &record).await? {
+            if seen.len() < limit && sees(&call.server, &access, &record).await? {
                 seen.push(record);
             }
         }
@@ -74,30 +74,30 @@ pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<P
 }
 
 /// Whether somebody sees a poll.
-async fn sees(site: &Site, access: &Access, record: &Record) -> Result<bool, Fault> {
-    let (access, record, now) = (access.clone(), record.clone(), site.relay.now());
+async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool, HttpError> {
+    let (access, record, now) = (access.clone(), record.clone(), server.relay.now());
     let ask = move |store: &dyn RelayStore| {
         Ok(!record.has_run_out(now) && access.can_read(store, &record)?)
     };
-    Ok(site.relay.read(ask).await?)
+    Ok(server.relay.read(ask).await?)
 }
 
 /// The poll with an id, if whoever asks sees it.
-async fn find(site: &Site, access: &Access, id: &str) -> Result<Standing, Fault> {
-    let found = site.relay.poll(id).await?;
+async fn find(server: &Server, access: &Access, id: &str) -> Result<PollStatus, HttpError> {
+    let found = server.relay.poll(id).await?;
     let standing = found.ok_or_else(missing)?;
-    match sees(site, access, &standing.record).await? {
+    match sees(server, access, &standing.record).await? {
         true => Ok(standing),
         false => Err(missing()),
     }
 }
 
-fn missing() -> Fault {
-    Fault::missing("such poll")
+fn missing() -> HttpError {
+    HttpError::missing("such poll")
 }
 
 /// How a poll stands, as somebody sees it.
-fn view(standing: &Standing, access: &Access) -> Poll {
+fn view(standing: &PollStatus, access: &Access) -> Poll {
     let mut collation = standing.shown();
     if !access.is_admin() && !access.reads_for(initiator(standing)) {
         for ballot in &mut collation.counted {
@@ -130,48 +130,48 @@ pub(super) async fn poll(
     call: Call,
     Accepts(media): Accepts,
     Segment(id): Segment,
-) -> Result<Answer, Fault> {
+) -> Result<Response, HttpError> {
     let access = call.access();
-    let standing = find(&call.site, &access, &id).await?;
+    let standing = find(&call.server, &access, &id).await?;
     if media == Media::Json {
         return Ok(Json(view(&standing, &access)).into_response());
     }
-    let reading = Reading {
-        site: Arc::clone(&call.site),
+    let watcher = PollWatcher {
+        server: Arc::clone(&call.server),
         caller: call.caller.clone(),
         access,
         id,
     };
-    let (send, body) = body::stream(&call.line.pace, None);
+    let (send, body) = body::stream(&call.connection.phase, None);
     tokio::spawn(async move {
         // If nobody listens any more, nothing is left to do.
-        let _ = reading.tell(send).await;
+        let _ = watcher.tell(send).await;
     });
-    Ok(answer::of(Media::Events, body))
+    Ok(response::with_media(Media::Events, body))
 }
 
 /// Somebody who watches a poll.
-struct Reading {
-    site: Arc<Site>,
+struct PollWatcher {
+    server: Arc<Server>,
     caller: Caller,
     access: Access,
     id: String,
 }
 
-impl Reading {
+impl PollWatcher {
     /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
     async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
-        let relay = &self.site.relay;
-        let standing = find(&self.site, &self.access, &self.id).await.ok()?;
+        let relay = &self.server.relay;
+        let standing = find(&self.server, &self.access, &self.id).await.ok()?;
         let mut changes = relay.watch_poll(&standing);
         let say = |text: String| async { send.send(text.into()).await.ok() };
         say("retry: 2000\n: crosstalk\n\n".into()).await?;
         let (mut last, mut number) = (String::new(), 0_u64);
-        while !self.site.is_closing() && !relay.is_stopping() {
+        while !self.server.is_shutting_down() && !relay.is_stopping() {
             changes.mark_unchanged();
             // Whoever waited may have lost the right to it meanwhile.
-            self.site.still(&self.caller).ok()?;
-            let standing = find(&self.site, &self.access, &self.id).await.ok()?;
+            self.server.check_credential(&self.caller).ok()?;
+            let standing = find(&self.server, &self.access, &self.id).await.ok()?;
             let data = json_text(&view(&standing, &self.access));
             if data != last {
                 number += 1;
@@ -183,7 +183,7 @@ impl Reading {
             }
             tokio::select! {
                 is_more = changes.changed() => is_more.then_some(())?,
-                () = self.site.closed() => return Some(()),
+                () = self.server.wait_for_shutdown() => return Some(()),
                 () = send.closed() => return None,
                 () = tokio::time::sleep(HEARTBEAT) => say(": still here\n\n".into()).await?,
             }
@@ -196,16 +196,16 @@ pub(super) async fn close(
     call: Call,
     _: Accepts,
     Segment(id): Segment,
-) -> Result<Json<Poll>, Fault> {
+) -> Result<Json<Poll>, HttpError> {
     let access = call.access();
-    let standing = find(&call.site, &access, &id).await?;
+    let standing = find(&call.server, &access, &id).await?;
     if !access.is_admin() && !access.reads_for(initiator(&standing)) {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             "Only whoever asked closes a poll, or the relay operator.",
             "use the credential of whoever asked, or wait for the deadline.",
         ));
     }
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let standing = match standing.closed_at {
         Some(_) => standing,
         None => relay

@@ -1,16 +1,15 @@
 //! From a request to the handler that answers it. `axum` routes by the table of endpoints in `crosstalk-api`; every handler
 //! stands behind [`Guarded`], which checks the names of the relay, the credential, the rate and the requirement.
 
-use super::answer::{Answer, Fault, Rejected};
 use super::body::{Body, RequestBody, drain};
-use super::connection::Line;
+use super::connection::Connection;
 use super::credential::{self, Caller};
+use super::response::{HttpError, LoggedRejection, Response};
 use super::{
-    Site, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
+    Server, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
     poll, query, receive, thread, token,
 };
 use crate::core::Access;
-use crate::metrics;
 use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::handler::Handler;
@@ -36,29 +35,29 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// A request that was let in.
 #[derive(Clone)]
 pub(super) struct Call {
-    pub(super) site: Arc<Site>,
+    pub(super) server: Arc<Server>,
     pub(super) caller: Caller,
-    pub(super) line: Arc<Line>,
+    pub(super) connection: Arc<Connection>,
     endpoint: &'static Endpoint,
 }
 
 impl Call {
     /// The call that [`Guarded`] let in.
-    pub(super) fn of(extensions: &Extensions) -> Result<&Self, Fault> {
+    pub(super) fn of(extensions: &Extensions) -> Result<&Self, HttpError> {
         let call = extensions.get();
-        call.ok_or_else(|| Fault::later("The relay did not check the request"))
+        call.ok_or_else(|| HttpError::later("The relay did not check the request"))
     }
 
     /// What the caller may read.
     pub(super) fn access(&self) -> Access {
-        Access::of(&self.caller.peer, self.site.relay.rules())
+        Access::of(&self.caller.peer, self.server.relay.rules())
     }
 }
 
-impl FromRequestParts<Arc<Site>> for Call {
-    type Rejection = Fault;
+impl FromRequestParts<Arc<Server>> for Call {
+    type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
         Self::of(&parts.extensions).cloned()
     }
 }
@@ -66,10 +65,10 @@ impl FromRequestParts<Arc<Site>> for Call {
 /// The form of the response that the caller accepts, of those that the endpoint has.
 pub(super) struct Accepts(pub(super) Media);
 
-impl FromRequestParts<Arc<Site>> for Accepts {
-    type Rejection = Fault;
+impl FromRequestParts<Arc<Server>> for Accepts {
+    type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
         let offers: Vec<Media> = Call::of(&parts.extensions)?.endpoint.media().collect();
         media::choose(&parts.headers, &offers).map(Self)
     }
@@ -78,10 +77,10 @@ impl FromRequestParts<Arc<Site>> for Accepts {
 /// The segment of the path that the endpoint leaves open.
 pub(super) struct Segment(pub(super) String);
 
-impl FromRequestParts<Arc<Site>> for Segment {
-    type Rejection = Fault;
+impl FromRequestParts<Arc<Server>> for Segment {
+    type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
         let template = Call::of(&parts.extensions)?.endpoint.path;
         let (before, after) = template.split_once("{}").unwrap_or((template, ""));
         let path = parts.uri.path().strip_prefix(before);
@@ -92,32 +91,19 @@ impl FromRequestParts<Arc<Site>> for Segment {
 
 /// What the code around the router learns about a request while it is answered.
 pub(super) struct Exchange {
-    line: Arc<Line>,
-    /// The place of the endpoint among [`endpoints`].
+    connection: Arc<Connection>,
+    /// The place of the endpoint in [`ENDPOINTS`].
     endpoint: OnceLock<usize>,
     caller: OnceLock<Caller>,
 }
 
-/// Every endpoint, and at the end one for requests that fit none.
-pub(super) fn endpoints() -> impl Iterator<Item = metrics::Endpoint> {
-    let known = ENDPOINTS.iter().map(|endpoint| metrics::Endpoint {
-        method: endpoint.method.as_str(),
-        path: endpoint.path,
-    });
-    let other = metrics::Endpoint {
-        method: "other",
-        path: "other",
-    };
-    known.chain([other])
-}
-
 /// The routes of every endpoint.
-pub(super) fn router(site: Arc<Site>) -> Router {
+pub(super) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new();
     for endpoints in ENDPOINTS.chunk_by(|a, b| a.path == b.path) {
         let path = endpoints.first().map_or("", |endpoint| endpoint.path);
-        let reject = move |State(site): State<Arc<Site>>, request: Request| {
-            ready(reject_method(&site, request, endpoints))
+        let reject = move |State(server): State<Arc<Server>>, request: Request| {
+            ready(reject_method(&server, request, endpoints))
         };
         let mut methods = MethodRouter::new().fallback(reject);
         if !endpoints.iter().any(|e| e.method == Method::Head) {
@@ -133,12 +119,12 @@ pub(super) fn router(site: Arc<Site>) -> Router {
         }
         router = router.route(&path.replace("{}", "{segment}"), methods);
     }
-    let missing = || ready(Fault::missing("such path"));
-    router.fallback(missing).with_state(site)
+    let missing = || ready(HttpError::missing("such path"));
+    router.fallback(missing).with_state(server)
 }
 
 /// The handler of an endpoint.
-fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Site>> {
+fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
     match endpoint.id {
         EndpointId::Receive => guard(endpoint, receive::receive),
         EndpointId::Inbox => guard(endpoint, inbox::inbox),
@@ -186,15 +172,15 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Site>> {
 #[derive(Clone)]
 struct Guarded<H> {
     endpoint: &'static Endpoint,
-    /// The place of the endpoint among [`endpoints`].
+    /// The place of the endpoint in [`ENDPOINTS`].
     index: usize,
     handler: H,
 }
 
-fn guard<T: 'static, H: Handler<T, Arc<Site>>>(
+fn guard<T: 'static, H: Handler<T, Arc<Server>>>(
     endpoint: &'static Endpoint,
     handler: H,
-) -> MethodRouter<Arc<Site>> {
+) -> MethodRouter<Arc<Server>> {
     let method = match endpoint.method {
         Method::Get => MethodFilter::GET,
         Method::Head => MethodFilter::HEAD,
@@ -211,16 +197,16 @@ fn guard<T: 'static, H: Handler<T, Arc<Site>>>(
     on(method, guarded)
 }
 
-impl<T: 'static, H: Handler<T, Arc<Site>>> Handler<(T,), Arc<Site>> for Guarded<H> {
-    type Future = Either<H::Future, Ready<Answer>>;
+impl<T: 'static, H: Handler<T, Arc<Server>>> Handler<(T,), Arc<Server>> for Guarded<H> {
+    type Future = Either<H::Future, Ready<Response>>;
 
-    fn call(self, request: Request, site: Arc<Site>) -> Self::Future {
+    fn call(self, request: Request, server: Arc<Server>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
-        match self.let_in(&site, &parts) {
+        match self.authorize(&server, &parts) {
             Ok(call) => {
                 parts.extensions.insert(call);
                 let request = Request::from_parts(parts, body);
-                Either::Left(self.handler.call(request, site))
+                Either::Left(self.handler.call(request, server))
             }
             Err(fault) => Either::Right(ready(fault.into_response())),
         }
@@ -228,40 +214,40 @@ impl<T: 'static, H: Handler<T, Arc<Site>>> Handler<(T,), Arc<Site>> for Guarded<
 }
 
 impl<H> Guarded<H> {
-    fn let_in(&self, site: &Arc<Site>, parts: &Parts) -> Result<Call, Fault> {
+    fn authorize(&self, server: &Arc<Server>, parts: &Parts) -> Result<Call, HttpError> {
         let exchange = exchange_of(&parts.extensions)?;
-        let (line, requirement) = (&exchange.line, self.endpoint.requirement);
+        let (connection, requirement) = (&exchange.connection, self.endpoint.requirement);
         let _ = exchange.endpoint.set(self.index);
         let caller = match requirement {
-            Requirement::Open => site.credentials.nobody(line.from.ip()),
+            Requirement::Open => server.credentials.stranger_from(connection.from.ip()),
             _ => {
-                line.check(&site.front().gate, parts)?;
-                identify(site, line, parts, requirement)?
+                connection.check(&server.policy().gate, parts)?;
+                identify(server, connection, parts, requirement)?
             }
         };
         let caller = exchange.caller.get_or_init(|| caller);
-        may(site, caller, requirement, parts)?;
+        check_requirement(server, caller, requirement, parts)?;
         Ok(Call {
-            site: Arc::clone(site),
+            server: Arc::clone(server),
             caller: caller.clone(),
-            line: Arc::clone(line),
+            connection: Arc::clone(connection),
             endpoint: self.endpoint,
         })
     }
 }
 
-fn exchange_of(extensions: &Extensions) -> Result<&Arc<Exchange>, Fault> {
+fn exchange_of(extensions: &Extensions) -> Result<&Arc<Exchange>, HttpError> {
     let exchange = extensions.get();
-    exchange.ok_or_else(|| Fault::later("The request came without its connection"))
+    exchange.ok_or_else(|| HttpError::later("The request came without its connection"))
 }
 
 /// Answers a request.
-pub(super) async fn answer(
-    site: &Site,
+pub(super) async fn respond(
+    server: &Server,
     router: &TowerToHyperService<Router>,
-    line: &Arc<Line>,
+    connection: &Arc<Connection>,
     request: hyper::Request<Incoming>,
-) -> Answer {
+) -> Response {
     let began = Instant::now();
     let (mut parts, body) = request.into_parts();
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
@@ -272,7 +258,7 @@ pub(super) async fn answer(
     );
     let body = RequestBody::new(body);
     let exchange = Arc::new(Exchange {
-        line: Arc::clone(line),
+        connection: Arc::clone(connection),
         endpoint: OnceLock::new(),
         caller: OnceLock::new(),
     });
@@ -285,37 +271,37 @@ pub(super) async fn answer(
         }
         Err(fault) => fault.into_response(),
     };
-    if let Some(fault) = Fault::of(&mut answer) {
+    if let Some(fault) = HttpError::take_from(&mut answer) {
         // Who waits to be told to go on is told not to.
         if !fault.closes && !is_expecting {
             drain(body).await;
         }
-        answer = fault.answer(prefers_json);
+        answer = fault.render(prefers_json);
     } else if method != http::Method::HEAD {
         // `hyper` knows which answers have a length.
         answer.headers_mut().remove(CONTENT_LENGTH);
     }
-    let (front, who) = (site.front(), exchange.caller.get());
-    let policy = match who.is_some_and(|c| c.peer.is_local) {
-        true => &front.local_policy,
-        false => &front.policy,
+    let (policy, who) = (server.policy(), exchange.caller.get());
+    let rate_limit = match who.is_some_and(|c| c.peer.is_local) {
+        true => &policy.local_rate_limit,
+        false => &policy.rate_limit,
     };
-    if let Some(policy) = policy {
+    if let Some(rate_limit) = rate_limit {
         let name = HeaderName::from_static("ratelimit-policy");
-        answer.headers_mut().insert(name, policy.clone());
+        answer.headers_mut().insert(name, rate_limit.clone());
     }
     let status = answer.status().as_u16();
-    site.relay.metrics().answer(status);
+    server.relay.metrics().answer(status);
     let endpoint = exchange.endpoint.get().copied().unwrap_or(ENDPOINTS.len());
-    site.request_seconds.observe(endpoint, began.elapsed());
+    server.request_seconds.observe(endpoint, began.elapsed());
     let caller = who.map_or("-", |c| c.peer.name.as_str());
     // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
     let level = match status {
         500.. => tracing::Level::WARN,
-        400.. if site.relay.may_log_rejection(caller) => tracing::Level::INFO,
+        400.. if server.relay.may_log_rejection(caller) => tracing::Level::INFO,
         _ => tracing::Level::DEBUG,
     };
-    let rejected = answer.extensions().get::<Rejected>();
+    let rejected = answer.extensions().get::<LoggedRejection>();
     macro_rules! note {
         ($level:expr) => {
             tracing::event!(
@@ -327,7 +313,7 @@ pub(super) async fn answer(
                 rule = rejected.map(|r| r.rule).filter(|r| !r.is_empty()),
                 reason = rejected.map(|r| r.reason.as_str()),
                 peer = caller,
-                from = %line.from.ip(),
+                from = %connection.from.ip(),
                 bytes_in,
                 bytes_out = length(answer.headers().get(CONTENT_LENGTH)).or(answer.body().size_hint().exact()),
                 ms = began.elapsed().as_secs_f64() * 1000.0,
@@ -355,31 +341,34 @@ fn length(value: Option<&http::HeaderValue>) -> Option<u64> {
 }
 
 /// Rejects a method that no endpoint of a path has.
-fn reject_method(site: &Site, request: Request, endpoints: &[&Endpoint]) -> Fault {
+fn reject_method(server: &Server, request: Request, endpoints: &[&Endpoint]) -> HttpError {
     let (parts, _) = request.into_parts();
     let exchange = exchange_of(&parts.extensions);
-    let checked = exchange.and_then(|e| e.line.check(&site.front().gate, &parts));
+    let checked = exchange.and_then(|e| e.connection.check(&server.policy().gate, &parts));
     let methods = endpoints.iter().map(|e| e.method.as_str());
-    let allowed = || Fault::method(&methods.collect::<Vec<_>>().join(", "));
+    let allowed = || HttpError::method(&methods.collect::<Vec<_>>().join(", "));
     checked.err().unwrap_or_else(allowed)
 }
 
 /// Whoever does not prove to be somebody is counted by address, so that nobody can try out tokens.
 fn identify(
-    site: &Site,
-    line: &Line,
+    server: &Server,
+    connection: &Connection,
     parts: &Parts,
     requirement: Requirement,
-) -> Result<Caller, Fault> {
-    let (from, now) = (line.from.ip(), site.relay.now());
+) -> Result<Caller, HttpError> {
+    let (from, now) = (connection.from.ip(), server.relay.now());
     let wanted = || wanted_role(requirement, parts);
-    match site.credentials.identify(&parts.headers, from, now, wanted) {
+    match server
+        .credentials
+        .identify(&parts.headers, from, now, wanted)
+    {
         Ok(caller) => {
-            site.allow(&caller)?;
+            server.check_rate(&caller)?;
             Ok(caller)
         }
         Err(fault) => {
-            site.allow(&site.credentials.nobody(from))?;
+            server.check_rate(&server.credentials.stranger_from(from))?;
             Err(fault)
         }
     }
@@ -388,7 +377,7 @@ fn identify(
 /// The narrowest role whose token allows a request. Only a person speaks and reads for a `human://` address.
 fn wanted_role(requirement: Requirement, parts: &Parts) -> Role {
     let asked = query::Query::parse(parts.uri.query()).ok();
-    let address = asked.as_ref().and_then(|q| q.needed(&FOR).ok());
+    let address = asked.as_ref().and_then(|q| q.required(&FOR).ok());
     match requirement {
         Requirement::Monitor => Role::Monitor,
         Requirement::Admin => Role::Admin,
@@ -400,16 +389,24 @@ fn wanted_role(requirement: Requirement, parts: &Parts) -> Role {
     }
 }
 
-fn may(site: &Site, caller: &Caller, requirement: Requirement, parts: &Parts) -> Result<(), Fault> {
+fn check_requirement(
+    server: &Server,
+    caller: &Caller,
+    requirement: Requirement,
+    parts: &Parts,
+) -> Result<(), HttpError> {
     let (peer, headers) = (&caller.peer, &parts.headers);
     let may = match requirement {
         Requirement::Open | Requirement::Named => return Ok(()),
         // It reads the metrics, and nothing else.
         _ if peer.is_monitor() => requirement == Requirement::Monitor,
         Requirement::Stranger => return Ok(()),
-        Requirement::Monitor if site.credentials.is_at_home(headers) => return Ok(()),
+        Requirement::Monitor if server.credentials.is_local_request(headers) => return Ok(()),
         _ if caller.is_stranger() => {
-            return Err(credential::needed(wanted_role(requirement, parts)));
+            return Err(credential::credential_needed(wanted_role(
+                requirement,
+                parts,
+            )));
         }
         Requirement::Known => true,
         Requirement::Person => peer.is_person(),
@@ -417,7 +414,7 @@ fn may(site: &Site, caller: &Caller, requirement: Requirement, parts: &Parts) ->
     };
     match may {
         true => Ok(()),
-        false => Err(Fault::forbidden(
+        false => Err(HttpError::forbidden(
             format!(
                 "The credential `{}` is that of {}, which may not do this.",
                 peer.name,
@@ -438,7 +435,7 @@ fn may(site: &Site, caller: &Caller, requirement: Requirement, parts: &Parts) ->
 }
 
 /// Rejects a request whose URL or head is too large.
-fn check_head_size(parts: &Parts) -> Result<(), Fault> {
+fn check_head_size(parts: &Parts) -> Result<(), HttpError> {
     let headers = parts.headers.iter();
     let headers: usize = headers.map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
     let path = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
@@ -452,5 +449,5 @@ fn check_head_size(parts: &Parts) -> Result<(), Fault> {
         format!("The {part} of the request has more than {most} bytes."),
         "make it shorter.",
     );
-    Err(Fault::new(ErrorCode::TooLarge, what, help).status(status))
+    Err(HttpError::new(ErrorCode::TooLarge, what, help).status(status))
 }

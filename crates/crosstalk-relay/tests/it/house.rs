@@ -265,7 +265,7 @@ impl House {
 
     /// How many messages were accepted.
     pub fn store_count(&self) -> u64 {
-        self.relay.metrics().taken.load(Ordering::Relaxed)
+        self.relay.metrics().accepted.load(Ordering::Relaxed)
     }
 
     /// Sets the clock to so many milliseconds after the start.

@@ -1,4 +1,4 @@
-//! What a command prints: bounded, and read as an answer.
+//! The output of a command: bounded, and read as an answer.
 
 use crate::delivery::Reply;
 use crosstalk_envelope::{Document, Reading, scan};

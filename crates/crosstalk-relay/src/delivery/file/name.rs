@@ -1,4 +1,4 @@
-//! Names of files for messages, whatever their ids are.
+//! File names for messages with any id.
 
 use crosstalk_envelope::meta::Digest;
 use std::io;

@@ -1,51 +1,11 @@
-//! Who waits for what: readers for their next message, senders for their answer.
+//! Senders that wait for the answer to their message.
 
 use crosstalk_protocol::relay::Admission;
-use crosstalk_protocol::store::{is_same_party, party};
+use crosstalk_protocol::store::is_same_party;
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, oneshot};
-
-/// How many bells there are; addresses share them.
-const BELLS: usize = 256;
-
-/// Bells for readers, by address. Who hears one has to look whether it was meant.
-pub(super) struct Bells {
-    bells: Vec<Notify>,
-    hasher: RandomState,
-}
-
-impl Default for Bells {
-    fn default() -> Self {
-        Self {
-            bells: (0..BELLS).map(|_| Notify::new()).collect(),
-            hasher: RandomState::new(),
-        }
-    }
-}
-
-impl Bells {
-    /// The bell of an address.
-    pub(super) fn of(&self, address: &str) -> Option<&Notify> {
-        let hash = self.hasher.hash_one(party(address));
-        let place = usize::try_from(hash % (BELLS as u64)).unwrap_or(0);
-        self.bells.get(place)
-    }
-
-    /// Wakes whoever waits for an address.
-    pub(super) fn ring(&self, address: &str) {
-        if let Some(bell) = self.of(address) {
-            bell.notify_waiters();
-        }
-    }
-
-    /// Wakes everybody.
-    pub(super) fn ring_all(&self) {
-        self.bells.iter().for_each(Notify::notify_waiters);
-    }
-}
+use tokio::sync::oneshot;
 
 /// Who has asked, and whom, by the addresses that names stand for. Without anybody, everybody may answer.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
-//! Answers: texts, JSON, and refusals, which say what was wrong, where, and what to do.
+//! Responses: text, JSON, and errors, which say what happened, where, and what to do.
 
-use super::Site;
-use super::body::{self, Body, Bounds};
+use super::Server;
+use super::body::{self, Body, BodyLimits};
 use super::media::{self, Media};
 use super::router::Call;
 use crate::client::one_line;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An answer.
-pub(super) type Answer = axum::response::Response;
+pub(super) type Response = axum::response::Response;
 
 /// After how many seconds to try again when there is trouble that passes.
 const SOON: u32 = 5;
@@ -38,7 +38,7 @@ const REASON_CHARS: usize = 200;
 
 /// A request that is not answered as it was meant.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct HttpError {
     refusal: Box<Refusal>,
     status: u16,
     retry_after: Option<u32>,
@@ -47,7 +47,7 @@ pub(super) struct Fault {
     pub(super) closes: bool,
 }
 
-impl Fault {
+impl HttpError {
     /// A rejection with the status of its code.
     pub(super) fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
         Refusal::new(code, what, help).into()
@@ -128,7 +128,7 @@ impl Fault {
     }
 
     /// The fault that a handler answered with.
-    pub(super) fn of(answer: &mut Answer) -> Option<Self> {
+    pub(super) fn take_from(answer: &mut Response) -> Option<Self> {
         let fault: Arc<Self> = answer.extensions_mut().remove()?;
         Arc::into_inner(fault)
     }
@@ -141,18 +141,18 @@ impl Fault {
     }
 
     /// The answers of a batch of which a part was accepted, and why the rest was not.
-    pub(super) fn answer_after(self, mut answers: String) -> Answer {
+    pub(super) fn render_after(self, mut answers: String) -> Response {
         let (status, closes) = (self.status, self.closes);
         answers.push('\n');
         answers.push_str(&self.envelope());
-        let mut answer = of(Media::Batch, answers.into());
+        let mut answer = with_media(Media::Batch, answers.into());
         *answer.status_mut() = status_of(status);
         close_after(&mut answer, closes);
         answer
     }
 
     /// The answer: an ERROR envelope, or JSON.
-    pub(super) fn answer(self, as_json: bool) -> Answer {
+    pub(super) fn render(self, as_json: bool) -> Response {
         let (status, closes, header) = (self.status, self.closes, self.header);
         let received = unread(None, *self.refusal, self.retry_after);
         let mut answer = refused(&received, status, as_json);
@@ -164,7 +164,7 @@ impl Fault {
     }
 }
 
-fn close_after(answer: &mut Answer, closes: bool) {
+fn close_after(answer: &mut Response, closes: bool) {
     if closes {
         let close = HeaderValue::from_static("close");
         answer.headers_mut().insert(CONNECTION, close);
@@ -176,9 +176,9 @@ fn status_of(status: u16) -> StatusCode {
 }
 
 /// The code around the router renders it, which knows what form the caller prefers.
-impl IntoResponse for Fault {
-    fn into_response(self) -> Answer {
-        let mut answer = Answer::default();
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        let mut answer = Response::default();
         answer.extensions_mut().insert(Arc::new(self));
         answer
     }
@@ -187,22 +187,22 @@ impl IntoResponse for Fault {
 /// The JSON of a request, or of a response.
 pub(super) struct Json<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Json<T> {
-    type Rejection = Fault;
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
+    type Rejection = HttpError;
 
-    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, Fault> {
-        media::json(request.headers())?;
+    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, HttpError> {
+        media::check_json(request.headers())?;
         let caller = Call::of(request.extensions())?.caller.clone();
-        let bounds = Bounds {
+        let bounds = BodyLimits {
             bytes: MAX_JSON_BYTES,
-            time: Duration::from_secs(site.relay.config().limits.body_seconds.max(1)),
+            time: Duration::from_secs(server.relay.config().limits.body_seconds.max(1)),
         };
         let bytes = body::collect(request.into_body(), bounds).await?;
         // The credential may have been revoked while the body came.
-        site.still(&caller)?;
+        server.check_credential(&caller)?;
         serde_json::from_slice(&bytes).map(Self).map_err(|e| {
             let reason = escape(&e.to_string()).into_owned();
-            Fault::format(
+            HttpError::format(
                 format!("The body is not the JSON that it should be: {reason}."),
                 "see /openapi.json.",
             )
@@ -211,12 +211,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Json<T> {
 }
 
 impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Answer {
-        of(Media::Json, json_text(&self.0).into())
+    fn into_response(self) -> Response {
+        with_media(Media::Json, json_text(&self.0).into())
     }
 }
 
-impl From<Refusal> for Fault {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         Self {
             status: refusal.code.http_status(),
@@ -228,7 +228,7 @@ impl From<Refusal> for Fault {
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         let detail = match error.fault {
             StoreFault::Full => "The disk of the relay is full",
@@ -246,7 +246,7 @@ impl From<StoreError> for Fault {
 }
 
 /// What became of a message, as an answer.
-pub(super) fn received(received: Received, as_json: bool) -> Answer {
+pub(super) fn received(received: Received, as_json: bool) -> Response {
     match received {
         Received::Taken { ack, reply, .. } if as_json => Json(Accepted {
             schema: RECEIVE_SCHEMA,
@@ -259,7 +259,7 @@ pub(super) fn received(received: Received, as_json: bool) -> Answer {
     }
 }
 
-fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
+fn refused(received: &Received, status: u16, as_json: bool) -> Response {
     let Received::Refused {
         refusal,
         retry_after,
@@ -273,7 +273,7 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
         true => Json(error_json(refusal, *retry_after)).into_response(),
         false => text(answer.clone()),
     };
-    out.extensions_mut().insert(Rejected {
+    out.extensions_mut().insert(LoggedRejection {
         code: refusal.code.as_str(),
         rule: refusal.rule.map_or("", |(id, _)| id),
         reason: one_line(&refusal.what).chars().take(REASON_CHARS).collect(),
@@ -291,7 +291,7 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
 
 /// Why a request was rejected, for the log of the program.
 #[derive(Clone, Debug)]
-pub(super) struct Rejected {
+pub(super) struct LoggedRejection {
     pub(super) code: &'static str,
     pub(super) rule: &'static str,
     /// What happened, on one line of bounded length.
@@ -316,8 +316,8 @@ fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> ErrorAnswer {
 }
 
 /// An answer of a kind.
-pub(super) fn of(media: Media, body: Body) -> Answer {
-    let mut answer = Answer::new(body);
+pub(super) fn with_media(media: Media, body: Body) -> Response {
+    let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.reserve(4);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
@@ -327,13 +327,13 @@ pub(super) fn of(media: Media, body: Body) -> Answer {
 }
 
 /// A text.
-pub(super) fn text(text: String) -> Answer {
-    of(Media::Text, text.into())
+pub(super) fn text(text: String) -> Response {
+    with_media(Media::Text, text.into())
 }
 
 /// Nothing.
-pub(super) fn nothing(status: StatusCode) -> Answer {
-    let mut answer = of(Media::Text, Body::empty());
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut answer = with_media(Media::Text, Body::empty());
     answer.headers_mut().remove(CONTENT_TYPE);
     *answer.status_mut() = status;
     answer

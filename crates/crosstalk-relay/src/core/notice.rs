@@ -1,7 +1,8 @@
-//! What the relay says by itself. What follows from a change of the store is owed in the transaction of that change,
-//! and said here, again after a crash: its id is always the same.
+//! The notices that the relay itself sends. The transaction that causes a notice puts it into the queue; it is sent from here,
+//! and again after a crash: its id is always the same.
 
 use super::{Received, Relay};
+use crosstalk_protocol::consent::Withdrawn;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::StoreError;
 use std::time::Duration;
@@ -16,28 +17,28 @@ const LATER: u16 = 503;
 
 impl Relay {
     /// Says what is owed, now and whenever something is, until it is aborted.
-    pub(crate) async fn keep_its_word(self) {
+    pub(crate) async fn run_notice_queue(self) {
         loop {
-            if let Err(error) = self.say_owed().await {
+            if let Err(error) = self.send_notices().await {
                 tracing::warn!(reason = %error, "what is to be said has to wait for the store");
             }
             tokio::select! {
-                () = self.shared.owes.notified() => {}
+                () = self.shared.notices.notified() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
 
     /// Says that something is owed.
-    pub(crate) fn owe(&self) {
-        self.shared.owes.notify_one();
+    pub(crate) fn wake_notice_queue(&self) {
+        self.shared.notices.notify_one();
     }
 
     /// Says what is owed now.
     ///
     /// # Errors
     /// What the store says.
-    pub(crate) async fn say_owed(&self) -> Result<(), StoreError> {
+    pub(crate) async fn send_notices(&self) -> Result<(), StoreError> {
         loop {
             let owed = self.read(|store| store.owed(BATCH)).await?;
             if owed.is_empty() {
@@ -46,7 +47,7 @@ impl Relay {
             let mut saying = JoinSet::new();
             for (place, text) in owed {
                 let relay = self.clone();
-                saying.spawn(async move { relay.tell(&text).await.then_some(place) });
+                saying.spawn(async move { relay.send_notice(&text).await.then_some(place) });
             }
             let said = saying.join_all().await;
             let is_all = said.iter().all(Option::is_some);
@@ -62,7 +63,7 @@ impl Relay {
     }
 
     /// Says something. False if it has to be said again later.
-    pub(crate) async fn tell(&self, text: &str) -> bool {
+    pub(crate) async fn send_notice(&self, text: &str) -> bool {
         match self.say(text).await {
             Received::Taken { .. } => true,
             Received::Refused {
@@ -73,5 +74,30 @@ impl Relay {
                 status != LATER
             }
         }
+    }
+
+    /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
+    /// it in files is taken out, both beside the answer.
+    pub(super) fn log_revocation(&self, revoke: &str, withdrawn: &Withdrawn) {
+        tracing::info!(
+            id = revoke,
+            consents = withdrawn.consents.len(),
+            erased = withdrawn.erased.len(),
+            cancelled = withdrawn.cancelled.len(),
+            "withdrawn"
+        );
+        self.follow_up_revocation();
+    }
+
+    /// Whatever has to be done after a REVOKE has taken effect.
+    pub(super) fn follow_up_revocation(&self) {
+        self.shared.revocation.notify_one();
+        self.wake_notice_queue();
+        self.wake();
+    }
+
+    /// Waits until a consent was withdrawn since the last call.
+    pub async fn revocation(&self) {
+        self.shared.revocation.notified().await;
     }
 }

@@ -1,14 +1,15 @@
-//! The one who writes: a thread that takes everything that came meanwhile in one transaction, and files it after.
+//! Handles of the store. One thread writes: it accepts everything that came meanwhile in one transaction, and indexes it
+//! after. A few handles read, each for one request at a time.
 
 use super::Shared;
 use crosstalk_protocol::relay::{Admission, Decision, HandedOut, RelayStore, Ruling, Taken};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// How much is done before something is filed again, and how many messages one transaction takes at most.
 const BATCH: usize = 512;
@@ -27,7 +28,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 const PILE: u64 = 200_000;
 
 /// What a sender is told.
-pub(super) struct Answer {
+pub(super) struct AcceptReply {
     pub(super) taken: Result<Taken, StoreError>,
     pub(super) admission: Box<Admission>,
 }
@@ -38,13 +39,13 @@ pub(super) type Change = Box<dyn FnOnce(&mut dyn RelayStore) + Send>;
 /// What the writer has to do.
 pub(super) enum Job {
     /// Take a message in.
-    Take(Box<Admission>, oneshot::Sender<Answer>),
+    Accept(Box<Admission>, oneshot::Sender<AcceptReply>),
     /// Decide about a message that waits for a person.
     Decide(Box<Decision>, oneshot::Sender<Result<Ruling, StoreError>>),
     /// Change something else.
     Change(Change),
     /// Change something once everything is filed that was taken before. Somebody waits for it.
-    ChangeFiled(Change),
+    ChangeIndexed(Change),
     /// Note that messages were handed out, once they are filed. Nobody waits for it.
     HandedOut(HandedOut),
     /// File what is left, as far as there is time, and stop.
@@ -126,7 +127,7 @@ impl Writer {
                 break;
             };
             match job {
-                Job::Take(admission, answer) => {
+                Job::Accept(admission, answer) => {
                     batch.push(*admission);
                     answers.push(answer);
                 }
@@ -140,7 +141,7 @@ impl Writer {
                     self.take(&mut batch, &mut answers)?;
                     change(self.store.as_mut());
                 }
-                Job::ChangeFiled(change) => {
+                Job::ChangeIndexed(change) => {
                     self.take(&mut batch, &mut answers)?;
                     self.later.push_back((self.last_taken, change));
                 }
@@ -190,13 +191,13 @@ impl Writer {
     fn take(
         &mut self,
         batch: &mut Vec<Admission>,
-        answers: &mut Vec<oneshot::Sender<Answer>>,
+        answers: &mut Vec<oneshot::Sender<AcceptReply>>,
     ) -> Result<(), StoreError> {
         if batch.is_empty() {
             return Ok(());
         }
         #[cfg(debug_assertions)]
-        super::fault::answer_early(batch, answers, self.last_taken);
+        early_reply::answer_early(batch, answers, self.last_taken);
         let taken = self.store.take(batch);
         let is_invalid = |e: &StoreError| e.fault == StoreFault::Invalid;
         if batch.len() > 1 && taken.as_ref().is_err_and(is_invalid) {
@@ -224,7 +225,7 @@ impl Writer {
                 let outcomes = batch.drain(..).zip(taken);
                 for ((admission, taken), answer) in outcomes.zip(answers.drain(..)) {
                     // A sender who is gone asks again, and gets the same answer.
-                    let _ = answer.send(Answer {
+                    let _ = answer.send(AcceptReply {
                         taken: Ok(taken),
                         admission: Box::new(admission),
                     });
@@ -232,7 +233,7 @@ impl Writer {
             }
             Err(error) => {
                 for (admission, answer) in batch.drain(..).zip(answers.drain(..)) {
-                    let _ = answer.send(Answer {
+                    let _ = answer.send(AcceptReply {
                         taken: Err(error.clone()),
                         admission: Box::new(admission),
                     });
@@ -249,12 +250,12 @@ impl Writer {
             let recipients = admission.recipients.iter();
             recipients.map(move |r| (seq, r.address.as_str()))
         });
-        shared.pending.add(addressed);
+        shared.unindexed.add(addressed);
         for (seq, admission) in new {
             self.last_taken = self.last_taken.max(seq);
             self.left += 1;
             self.is_busy = true;
-            shared.tell(seq, admission);
+            shared.notify_waiting(seq, admission);
         }
         shared.metrics.backlog.store(self.left, Ordering::Relaxed);
     }
@@ -302,4 +303,95 @@ fn is_fatal(error: &StoreError) -> bool {
         error.fault,
         StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer
     )
+}
+
+/// A defect that tests need to see: the reply goes out before anything is written. Only builds for tests have it.
+#[cfg(debug_assertions)]
+mod early_reply {
+    use super::{AcceptReply, Admission, Duration, Taken, oneshot};
+
+    /// How much earlier the answers are than what is written.
+    const HEAD_START: Duration = Duration::from_millis(50);
+
+    /// AcceptReplys for messages that are not on disk, if the environment wants it.
+    pub(super) fn answer_early(
+        batch: &[Admission],
+        answers: &mut Vec<oneshot::Sender<AcceptReply>>,
+        last: u64,
+    ) {
+        if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_none_or(|fault| fault != "early") {
+            return;
+        }
+        for ((admission, answer), seq) in batch.iter().zip(answers.drain(..)).zip(last + 1..) {
+            let _ = answer.send(AcceptReply {
+                taken: Ok(Taken::New {
+                    seq,
+                    index: seq,
+                    ids: admission.arrival.ids(),
+                    withdrawn: None,
+                }),
+                admission: Box::new(admission.clone()),
+            });
+        }
+        // Until the answers are out, also on a busy machine.
+        std::thread::sleep(HEAD_START);
+    }
+}
+
+/// How many read at once.
+const READERS: usize = 4;
+
+type Handle = Box<dyn RelayStore + Send>;
+
+/// Makes another handle of the store.
+pub type Open = Box<dyn Fn() -> Result<Handle, StoreError> + Send + Sync>;
+
+pub(super) struct Readers {
+    open: Open,
+    idle: Mutex<Vec<Handle>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(open: Open) -> Self {
+        Self {
+            open,
+            idle: Mutex::default(),
+            turns: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+
+    /// Another handle of the store.
+    pub(super) fn open(&self) -> Result<Handle, StoreError> {
+        (self.open)()
+    }
+
+    /// Asks the store something, on a thread that may wait for the disk.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = |_| StoreError {
+            fault: StoreFault::Unavailable,
+            message: "the relay is shutting down".into(),
+        };
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|e| gone(e.to_string()))?;
+        let readers = Arc::clone(self);
+        let work = move || {
+            // The caller may be gone before the work is done: the permit belongs to the work.
+            let _turn = turn;
+            let idle = readers.lock().pop();
+            let handle = idle.map_or_else(&readers.open, Ok)?;
+            let answer = ask(handle.as_ref());
+            readers.lock().push(handle);
+            answer
+        };
+        let work = tokio::task::spawn_blocking(work).await;
+        work.map_err(|e| gone(e.to_string()))?
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Handle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
