@@ -50,9 +50,9 @@ pub struct Setup {
     pub writer: Box<dyn RelayStore + Send>,
     /// Makes handles that read.
     pub open: Open,
-    /// Who knows what domains say; without one, nobody is asked.
+    /// Looks up the DNS records of domains; without it, the relay asks no name server.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// Whom to believe.
+    /// Keeps the trust data.
     pub keyring: Box<dyn Keyring>,
     /// The key that hops are signed with; its id is the name of the relay.
     pub key: Option<PrivateKey>,
@@ -94,16 +94,16 @@ pub(crate) struct Shared {
     inboxes: ReadInboxes,
     /// What waits for which destination, and which of them are left alone.
     lanes: Mutex<Lanes>,
-    /// RejectionLog that are not in the log yet.
+    /// Rejections that are not in the log yet.
     rejections: RejectionLog,
     /// Rejections that have a line in the log of the program.
     logged: RejectionLog,
-    /// Something was filed: there may be work for handlers.
+    /// Messages were indexed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
-    /// A consent was withdrawn: there are traces to be taken out.
+    /// A consent was revoked: there are traces to be erased.
     revocation: Notify,
     /// The relay has something to say by itself.
     notices: Notify,
@@ -140,7 +140,7 @@ impl Shared {
         }
     }
 
-    fn filed(&self, filing: &Filing) {
+    fn note_indexed(&self, filing: &Filing) {
         self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
         self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
@@ -173,7 +173,7 @@ fn secret_of(key: Option<&PrivateKey>) -> Digest {
     }
 }
 
-/// What a relay goes by: its configuration, with the agents and tokens of the store and the keys that it believes.
+/// The rules of a relay: its configuration, with the agents and tokens of the store and the keys that it trusts.
 fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Rules, StoreError> {
     let mut rules = config.rules();
     for agent in store.agents()? {
@@ -187,10 +187,11 @@ fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Ru
 }
 
 impl Relay {
-    /// Starts the writer. What was taken before and is not filed is filed in the background; readers see it already.
+    /// Starts the writer. Messages that were accepted before and are not indexed are indexed in the background; readers see them
+    /// already.
     ///
     /// # Errors
-    /// If the store or what is believed can't be read.
+    /// If the store or the trust data can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
         let trust_snapshot = TrustSnapshot::open(setup.keyring).map_err(|message| StoreError {
             fault: StoreFault::Unavailable,
@@ -225,7 +226,7 @@ impl Relay {
             revocation: Notify::new(),
             notices: Notify::new(),
         });
-        shared.filed(&filing);
+        shared.note_indexed(&filing);
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
@@ -268,7 +269,7 @@ impl Relay {
     /// If the store can't be read: everything stays as it was.
     pub fn reload(&self, new: Config) -> Result<Reload, StoreError> {
         let store = self.open_store()?;
-        // Nobody changes the rules meanwhile: tokens that somebody else has seen are not forgotten again.
+        // The lock keeps others from changing the rules: tokens that another thread has seen are not forgotten again.
         let rules = self.shared.rules.write();
         let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
         let reload = self.config().reload(new);
@@ -308,7 +309,7 @@ impl Relay {
         self.lanes().running_since(id, to)
     }
 
-    /// A text under a secret of this relay: nobody else can compute a digest of it.
+    /// A text under a secret of this relay: others can't compute a digest of it.
     pub(crate) fn keyed(&self, text: &str) -> String {
         format!("{}\n{text}", self.shared.secret)
     }
@@ -318,7 +319,7 @@ impl Relay {
         &self.shared.metrics
     }
 
-    /// Who knows what domains say.
+    /// Looks up the DNS records of domains.
     pub fn resolver(&self) -> Option<&Arc<dyn Resolver>> {
         self.shared.resolver.as_ref()
     }
@@ -333,7 +334,7 @@ impl Relay {
         (self.shared.clock)()
     }
 
-    /// Reads again whom to believe, which others may have changed.
+    /// Reloads the trust data, which others may have changed.
     pub fn look_at_keys(&self) {
         match self.shared.trust_snapshot.reload() {
             Ok(()) => self.shared.list_pins(),
@@ -341,7 +342,7 @@ impl Relay {
         }
     }
 
-    /// Whom the relay believes now.
+    /// The trust data now.
     pub(crate) fn trust(&self) -> Arc<Trust> {
         self.shared.trust_snapshot.now()
     }
@@ -356,12 +357,12 @@ impl Relay {
         self.shared.stopped.subscribe()
     }
 
-    /// Waits until something was filed since the last call: there may be work for handlers.
+    /// Waits until messages were indexed since the last call: there may be work for handlers.
     pub async fn work(&self) {
         self.shared.work.notified().await;
     }
 
-    /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.
+    /// Wakes the handlers, though nothing was indexed: a dead letter was queued again, or the clock was set.
     pub fn wake(&self) {
         self.shared.work.notify_one();
         self.shared.polls.wake();
@@ -378,7 +379,7 @@ impl Relay {
         self.shared.readers.ask(ask).await
     }
 
-    /// A handle of the store for one who reads often and little, without a turn.
+    /// A handle of the store for a reader that reads often and little, without a turn.
     ///
     /// # Errors
     /// What the store says.
@@ -397,7 +398,7 @@ impl Relay {
         self.submit(change, Job::Change).await
     }
 
-    /// The same, after everything is filed that was taken before.
+    /// The same, after every message is indexed that was accepted before.
     ///
     /// # Errors
     /// What the store says.
@@ -415,7 +416,7 @@ impl Relay {
     ) -> Result<T, StoreError> {
         let (tell, told) = oneshot::channel();
         let job = job(Box::new(move |store| {
-            // Who asked may be gone; the change is made anyway.
+            // The caller may be gone; the change is made anyway.
             let _ = tell.send(change(store));
         }));
         self.jobs.send(job).map_err(|_| self.gone())?;
@@ -455,7 +456,7 @@ impl Relay {
         }))
     }
 
-    /// Stops. What was taken is filed for a few seconds more; it is on disk already. Returns when the store is closed.
+    /// Stops. Accepted messages, which are on disk already, are indexed for a few seconds more. Returns when the store is closed.
     pub async fn stop(&self) {
         // What is not signed now is signed at the next start.
         if let Err(error) = self.tend_log().await {

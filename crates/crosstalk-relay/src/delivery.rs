@@ -44,14 +44,14 @@ use tokio::task::JoinHandle;
 pub struct Setup {
     /// Where commands run that have no directory of their own. It is made if it is not there.
     pub work: PathBuf,
-    /// Who calls others.
+    /// Makes requests to other servers.
     pub outbound: Outbound,
 }
 
 /// One message for one recipient.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// To whom.
+    /// The recipient.
     pub to: String,
     /// How.
     pub by: By,

@@ -255,7 +255,7 @@ fn write_store(store: &StoreGauges, now: Timestamp, out: &mut Exposition) {
     for (name, help, value) in [
         (
             "dead_letters",
-            "Deliveries that were given up",
+            "Dead letters that were not queued again",
             store.dead_letters,
         ),
         (

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// How many buckets are remembered. Who is forgotten begins with a full one.
+/// How many buckets are remembered. A key that is forgotten begins with a full one.
 const BUCKETS: usize = 1 << 16;
 
-/// RateKey bucket it is.
+/// The key that a rate limit counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RateKey {
     /// That of a token, by the hash of its secret.

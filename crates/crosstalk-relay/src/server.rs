@@ -63,7 +63,7 @@ use tokio::sync::watch;
 /// How long requests may go on after the server was told to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(20);
 
-/// How long a reader waits until what was just taken is filed.
+/// How long a request waits until the messages that were just accepted are indexed.
 const MAX_INDEX_WAIT: Duration = Duration::from_secs(5);
 
 /// How many bytes of text a listing has, at most one message more.
@@ -77,7 +77,7 @@ pub struct ServerOptions<F> {
     pub data: PathBuf,
     /// Certificate and key, for TLS without a proxy.
     pub tls: Option<ServerTls>,
-    /// When it is done, the server stops: requests end, and what was taken is filed, as far as there is time.
+    /// When it is done, the server stops: requests end, and accepted messages are indexed, as far as there is time.
     pub shutdown: F,
 }
 
@@ -90,7 +90,7 @@ pub enum ServeError {
     /// The store can't be relied on.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It would listen to others, and nobody could prove who they are.
+    /// Others could reach it, and no caller could be authenticated.
     #[error("the relay would listen on {0}, where others can reach it, and has no tokens")]
     NoCredentials(SocketAddr),
 }
@@ -106,7 +106,7 @@ pub(crate) struct Server {
     tls: Option<ServerTls>,
     request_seconds: RequestSeconds,
     measured: operation::Gauges,
-    /// The place of the last message that was there at the start: the relay is ready when it is filed.
+    /// The seq of the last message that was there at the start: the relay is ready when it is indexed.
     ready_at: u64,
     shutdown: watch::Sender<bool>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct Server {
 struct HttpPolicy {
     config: Arc<Config>,
     gate: Gate,
-    /// The limit of requests, as it is told to everybody, and to the person at this machine.
+    /// The rate limit as callers are told it: from elsewhere, and at this machine.
     rate_limit: Option<HeaderValue>,
     local_rate_limit: Option<HeaderValue>,
 }
@@ -150,7 +150,7 @@ impl Server {
         new
     }
 
-    /// Counts a request, or refuses it because there were too many.
+    /// Counts a request, or rejects it because there were too many.
     fn check_rate(&self, caller: &Caller) -> Result<(), HttpError> {
         let config = self.relay.config();
         let limits = &config.limits;
@@ -158,7 +158,7 @@ impl Server {
             true => limits.local_requests_per_minute,
             false => limits.requests_per_minute,
         };
-        // A token is counted wherever it comes from, everybody else by where they come from.
+        // Requests with a token are counted by the token, others by their address.
         debug_assert!(!caller.peer.is_local || matches!(caller.rate_key, RateKey::Peer(_)));
         if a_minute == 0 {
             return Ok(());
@@ -168,22 +168,22 @@ impl Server {
         taken.map_err(HttpError::too_often)
     }
 
-    /// Checks that the credential of a caller still counts, who was let in before something took its time.
+    /// Checks that the credential of a caller still counts after something took its time.
     fn check_credential(&self, caller: &Caller) -> Result<(), HttpError> {
         self.credentials.check_credential(caller, self.relay.now())
     }
 
-    /// Waits until what was taken is filed, so that everything is found. Not for ever: a disk may be full.
+    /// Waits until accepted messages are indexed, so that requests find them. Not for ever: a disk may be full.
     async fn wait_for_index(&self) {
         if self.relay.metrics().backlog.load(Ordering::Relaxed) > 0 {
             self.wait_for_writes().await;
         }
     }
 
-    /// The same, until what was handed out is noted as well.
+    /// The same, until deliveries by the inbox are recorded as well.
     async fn wait_for_writes(&self) {
         let filed = self.relay.write_filed(|_| Ok(()));
-        // What is filed until then is shown.
+        // After that, requests see the messages that are indexed.
         let _ = tokio::time::timeout(MAX_INDEX_WAIT, filed).await;
     }
 
@@ -201,8 +201,8 @@ impl Server {
 
 /// Serves a relay until it is told to stop, or its store can't be relied on any more.
 ///
-/// When it is told to stop, nobody is let in any more, requests come to their end, whoever waits for a message is
-/// answered, and what was taken is filed for a few seconds; the rest is filed at the next start.
+/// During shutdown, it accepts no connections, requests come to their end, readers that wait for a message are answered, and
+/// accepted messages are indexed for a few seconds; the rest is indexed at the next start.
 ///
 /// ```no_run
 /// # async fn example(relay: crosstalk_relay::core::Relay) -> Result<(), crosstalk_relay::server::ServeError> {

@@ -26,7 +26,7 @@ impl Config {
     /// assert_eq!(reload.config.listen, running.listen);
     /// ```
     pub fn reload(&self, new: Self) -> Reload {
-        // Whoever adds a setting decides here which kind it is.
+        // A new setting is of one of the two kinds, and has to be listed here.
         let Self {
             listen: _,
             name: _,

@@ -27,7 +27,7 @@ pub(crate) struct Access {
     rules: Arc<Rules>,
 }
 
-/// What ESCALATEs and HANDOFFs show, for each who sent some: what came before, as far as its sender has a part in it.
+/// The ESCALATEs and HANDOFFs of a thread, by sender: each shows the messages before it in which its sender took part.
 pub(crate) type Handovers = HashMap<String, Handover>;
 
 /// What those of one sender bring along.
@@ -35,7 +35,7 @@ pub(crate) type Handovers = HashMap<String, Handover>;
 pub(crate) struct Handover {
     /// The place of the last.
     place: u64,
-    /// Who got them.
+    /// Their recipients.
     to: Vec<String>,
     /// The consents that were transferred with them, and the place of the last that did.
     consents: HashMap<String, u64>,
@@ -124,7 +124,7 @@ impl Access {
 
     /// Whether an attachment can be read (HTP-051): this credential uploaded it and has not referred to it yet, or a message
     /// that is seen, and whose time is not over, refers to it so that it grants access. Only so many of the latest references
-    /// are looked at: whoever is denied must not make the relay read them all.
+    /// are looked at: a caller without access must not make the relay read them all.
     pub(crate) fn can_read_blob(
         &self,
         store: &dyn RelayStore,
@@ -153,7 +153,7 @@ impl Access {
         Ok(held.iter().any(is_shown))
     }
 
-    /// Whether a message that waits for a person is by somebody for whom this credential reads.
+    /// Whether this credential reads for the sender of a held message.
     pub(crate) fn is_sender_of(&self, held: &HeldMessage) -> bool {
         self.is_admin() || self.reads_for(&held.record.sender)
     }
@@ -205,7 +205,7 @@ impl Access {
         Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(is_errand))
     }
 
-    /// Whether a message is for somebody whose messages are seen.
+    /// Whether this credential reads for a recipient of a message.
     fn receives(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
         Ok(recipients(store, record)?.iter().any(|a| self.reads_for(a)))
     }
@@ -290,7 +290,7 @@ impl Access {
         &self.rules
     }
 
-    /// Whether somebody sent or got a message.
+    /// Whether an address sent or received a message.
     pub(crate) fn took_part(
         &self,
         store: &dyn RelayStore,
@@ -304,12 +304,12 @@ impl Access {
     }
 }
 
-/// Whether a message hands its thread to somebody else.
+/// Whether a message hands its thread over.
 pub(crate) fn is_handover(record: &Record) -> bool {
     matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff))
 }
 
-/// Everybody who gets a message: the receiver, its targets, and to whom it was routed.
+/// The recipients of a message: the receiver, its targets, and the addresses that it was routed to.
 fn recipients(store: &dyn RelayStore, record: &Record) -> Result<Vec<String>, StoreError> {
     let mut all = vec![record.receiver.clone()];
     all.extend(store.deliveries(&record.id)?.into_iter().map(|d| d.to));

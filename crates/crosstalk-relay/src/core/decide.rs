@@ -10,7 +10,7 @@ use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, rep
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use tokio::sync::oneshot;
 
-/// What somebody wants to become of a message, as they have seen it.
+/// A decision that a person wants to make, about a message as they have seen it.
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// The digests of the message that was seen: of its canonical form, and of its text byte for byte.
@@ -22,7 +22,7 @@ pub struct Wish {
     pub is_approved: bool,
     /// Why, in one line.
     pub reason: Option<String>,
-    /// The credential of whoever decides.
+    /// The credential of the person who decides.
     pub by: String,
 }
 
@@ -102,7 +102,7 @@ impl Relay {
         })
     }
 
-    /// Gives a message up about which nobody decided in time.
+    /// Ends a held message that was not decided about in time.
     ///
     /// # Errors
     /// What the store says.

@@ -11,23 +11,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
-/// How much is done before something is filed again, and how many messages one transaction takes at most.
+/// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
 const BATCH: usize = 512;
-/// How many messages are filed at once while others come in.
-const SLICE: usize = 8;
-/// How many are filed at once while nothing else is to be done.
-const PORTION: usize = 512;
-/// Under load, filing begins again this long after it ended, and gets a tenth of the time.
-const RHYTHM: Duration = Duration::from_millis(50);
-const SHARE: u32 = 9;
-/// How long it goes on filing when it is told to stop. What is left is filed at the next start.
-const GRACE: Duration = Duration::from_secs(5);
+/// How many messages are indexed at once while others come in.
+const INDEX_BUSY_LIMIT: usize = 8;
+/// How many are indexed at once while nothing else is to be done.
+const INDEX_IDLE_LIMIT: usize = 512;
+/// Under load, indexing begins again this long after it ended, and gets a tenth of the time.
+const INDEX_PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_FACTOR: u32 = 9;
+/// How long it goes on indexing during shutdown. The rest is indexed at the next start.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 /// Until somebody has something to do.
 const FOREVER: Duration = Duration::from_secs(3600);
-/// With more than these, it gets half of the time.
-const PILE: u64 = 200_000;
+/// With more messages that are not indexed, indexing gets half of the time.
+const LARGE_BACKLOG: u64 = 200_000;
 
-/// What a sender is told.
+/// The result of accepting a message.
 pub(super) struct AcceptReply {
     pub(super) taken: Result<Taken, StoreError>,
     pub(super) admission: Box<Admission>,
@@ -38,17 +38,17 @@ pub(super) type Change = Box<dyn FnOnce(&mut dyn RelayStore) + Send>;
 
 /// What the writer has to do.
 pub(super) enum Job {
-    /// Take a message in.
+    /// Accept a message.
     Accept(Box<Admission>, oneshot::Sender<AcceptReply>),
     /// Decide about a message that waits for a person.
     Decide(Box<Decision>, oneshot::Sender<Result<Ruling, StoreError>>),
     /// Change something else.
     Change(Change),
-    /// Change something once everything is filed that was taken before. Somebody waits for it.
+    /// Change something once every message is indexed that was accepted before. A caller waits for it.
     ChangeIndexed(Change),
-    /// Note that messages were handed out, once they are filed. Nobody waits for it.
+    /// Record that messages were handed out, once they are indexed. No caller waits for it.
     HandedOut(HandedOut),
-    /// File what is left, as far as there is time, and stop.
+    /// Index the rest, as far as there is time, and stop.
     Stop,
 }
 
@@ -56,20 +56,20 @@ struct Writer {
     store: Box<dyn RelayStore + Send>,
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
-    last_taken: u64,
-    filed: u64,
+    last_accepted: u64,
+    indexed: u64,
     left: u64,
-    /// Whether something came in since the last filing.
+    /// Whether messages came in since the last indexing.
     is_busy: bool,
-    file_again: Instant,
-    /// What waits until the message at a place is filed, in the order of the places.
+    index_again: Instant,
+    /// Changes that wait until the message with a seq is indexed, in the order of the seqs.
     later: VecDeque<(u64, Change)>,
     handed_out: VecDeque<(u64, HandedOut)>,
     /// Until when it goes on, once it was told to stop.
     end: Option<Instant>,
 }
 
-/// Writes until it is told to stop, or nobody can tell it any more.
+/// Writes until shutdown, or until no handle of the relay is left.
 pub(super) fn run(
     store: Box<dyn RelayStore + Send>,
     shared: Arc<Shared>,
@@ -80,11 +80,11 @@ pub(super) fn run(
         store,
         shared,
         jobs,
-        last_taken: filing.through + filing.left,
-        filed: filing.through,
+        last_accepted: filing.through + filing.left,
+        indexed: filing.through,
         left: filing.left,
         is_busy: false,
-        file_again: Instant::now(),
+        index_again: Instant::now(),
         later: VecDeque::new(),
         handed_out: VecDeque::new(),
         end: None,
@@ -131,64 +131,73 @@ impl Writer {
                     batch.push(*admission);
                     answers.push(answer);
                 }
-                Job::HandedOut(handed) => self.handed_out.push_back((self.last_taken, handed)),
+                Job::HandedOut(handed) => self.handed_out.push_back((self.last_accepted, handed)),
                 Job::Stop => self.stop(),
                 Job::Decide(decision, answer) => {
-                    self.take(&mut batch, &mut answers)?;
+                    self.accept(&mut batch, &mut answers)?;
                     self.decide(&decision, answer)?;
                 }
                 Job::Change(change) => {
-                    self.take(&mut batch, &mut answers)?;
+                    self.accept(&mut batch, &mut answers)?;
                     change(self.store.as_mut());
                 }
                 Job::ChangeIndexed(change) => {
-                    self.take(&mut batch, &mut answers)?;
-                    self.later.push_back((self.last_taken, change));
+                    self.accept(&mut batch, &mut answers)?;
+                    self.later.push_back((self.last_accepted, change));
                 }
             }
         }
-        self.take(&mut batch, &mut answers)?;
+        self.accept(&mut batch, &mut answers)?;
         if self.left > 0 && self.patience().is_zero() {
-            let is_pressed = self.is_busy && self.left < PILE;
-            let most = if is_pressed { SLICE } else { PORTION };
-            self.file(most)?;
+            let is_pressed = self.is_busy && self.left < LARGE_BACKLOG;
+            let most = if is_pressed {
+                INDEX_BUSY_LIMIT
+            } else {
+                INDEX_IDLE_LIMIT
+            };
+            self.index(most)?;
         }
         self.settle();
         Ok(true)
     }
 
-    /// How long to wait for the next job: what was taken is filed when its time has come or nothing else is to be done.
+    /// How long to wait for the next job: accepted messages are indexed when it is time for it, or nothing else is to be done.
     fn patience(&self) -> Duration {
         let has_time = self.is_busy && self.later.is_empty();
         match self.left {
             _ if self.end.is_some() => Duration::ZERO,
             0 => FOREVER,
-            _ if has_time => self.file_again.saturating_duration_since(Instant::now()),
+            _ if has_time => self.index_again.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         }
     }
 
     fn stop(&mut self) {
-        self.end.get_or_insert_with(|| Instant::now() + GRACE);
+        self.end
+            .get_or_insert_with(|| Instant::now() + SHUTDOWN_TIME);
     }
 
-    /// Does what had to wait until something was filed.
+    /// Does the jobs that had to wait until messages were indexed.
     fn settle(&mut self) {
-        let filed = if self.left == 0 { u64::MAX } else { self.filed };
+        let indexed = if self.left == 0 {
+            u64::MAX
+        } else {
+            self.indexed
+        };
         let mut handed = Vec::new();
-        while let Some((_, one)) = self.handed_out.pop_front_if(|(place, _)| *place <= filed) {
+        while let Some((_, one)) = self.handed_out.pop_front_if(|(seq, _)| *seq <= indexed) {
             handed.push(one);
         }
         if let Err(error) = self.store.hand_out(&handed) {
             tracing::warn!(reason = %error, "that messages were handed out is not noted");
         }
-        while let Some((_, change)) = self.later.pop_front_if(|(place, _)| *place <= filed) {
+        while let Some((_, change)) = self.later.pop_front_if(|(seq, _)| *seq <= indexed) {
             change(self.store.as_mut());
         }
     }
 
     /// One transaction, then the answers.
-    fn take(
+    fn accept(
         &mut self,
         batch: &mut Vec<Admission>,
         answers: &mut Vec<oneshot::Sender<AcceptReply>>,
@@ -197,13 +206,13 @@ impl Writer {
             return Ok(());
         }
         #[cfg(debug_assertions)]
-        early_reply::answer_early(batch, answers, self.last_taken);
+        early_reply::answer_early(batch, answers, self.last_accepted);
         let taken = self.store.take(batch);
         let is_invalid = |e: &StoreError| e.fault == StoreFault::Invalid;
         if batch.len() > 1 && taken.as_ref().is_err_and(is_invalid) {
             // One of them breaks a rule of the store: each goes alone, and the others are accepted.
             for (admission, answer) in std::mem::take(batch).into_iter().zip(answers.drain(..)) {
-                self.take(&mut vec![admission], &mut vec![answer])?;
+                self.accept(&mut vec![admission], &mut vec![answer])?;
             }
             return Ok(());
         }
@@ -243,7 +252,7 @@ impl Writer {
         fatal.map_or(Ok(()), Err)
     }
 
-    /// Messages were taken: they are to be filed, and whoever waits for them hears of them.
+    /// Counts accepted messages that are to be indexed, and wakes readers and senders that wait for them.
     fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)> + Clone) {
         let shared = &self.shared;
         let addressed = new.clone().flat_map(|(seq, admission)| {
@@ -252,7 +261,7 @@ impl Writer {
         });
         shared.unindexed.add(addressed);
         for (seq, admission) in new {
-            self.last_taken = self.last_taken.max(seq);
+            self.last_accepted = self.last_accepted.max(seq);
             self.left += 1;
             self.is_busy = true;
             shared.notify_waiting(seq, admission);
@@ -271,33 +280,37 @@ impl Writer {
             self.announce(std::iter::once((*seq, admission.as_ref())));
         }
         let fatal = outcome.as_ref().err().filter(|e| is_fatal(e)).cloned();
-        // Who asked may be gone; it is decided anyway.
+        // The caller may be gone; the decision is made anyway.
         let _ = answer.send(outcome);
         fatal.map_or(Ok(()), Err)
     }
 
-    fn file(&mut self, most: usize) -> Result<(), StoreError> {
+    fn index(&mut self, most: usize) -> Result<(), StoreError> {
         let began = Instant::now();
         match self.store.file(most) {
             Ok(filing) => {
-                (self.filed, self.left) = (filing.through, filing.left);
-                self.shared.filed(&filing);
+                (self.indexed, self.left) = (filing.through, filing.left);
+                self.shared.note_indexed(&filing);
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
-                // Nothing is lost: it is on disk, and filed when there is room again.
-                tracing::warn!(reason = %error, "filing has to wait");
-                std::thread::sleep(RHYTHM);
+                // Nothing is lost: the messages are on disk, and indexed when there is room again.
+                tracing::warn!(reason = %error, "indexing has to wait");
+                std::thread::sleep(INDEX_PAUSE);
             }
         }
-        let share = if self.left > PILE { 1 } else { SHARE };
-        self.file_again = Instant::now() + (began.elapsed() * share).max(RHYTHM);
+        let share = if self.left > LARGE_BACKLOG {
+            1
+        } else {
+            PAUSE_FACTOR
+        };
+        self.index_again = Instant::now() + (began.elapsed() * share).max(INDEX_PAUSE);
         self.is_busy = false;
         Ok(())
     }
 }
 
-/// Whether nothing can be relied on after this: what was said to be on disk may not be.
+/// Whether the store can't be relied on after this error: acknowledged messages may not be on disk.
 fn is_fatal(error: &StoreError) -> bool {
     matches!(
         error.fault,

@@ -52,7 +52,7 @@ impl Relay {
         }
     }
 
-    /// Whether a message waits in an inbox that nobody has ever read.
+    /// Whether a message waits in an inbox that was never read.
     pub(crate) fn is_never_read(
         &self,
         store: &dyn RelayStore,
@@ -69,7 +69,7 @@ impl Relay {
         Ok(!store.was_handed_out(to, &record.receiver)?)
     }
 
-    /// The address that somebody may have meant by another one. Only among those that this caller knows of: the directory,
+    /// The address that a caller may have mistyped. Only among those that this caller knows of: the directory,
     /// which every credential sees, and what the caller may read for.
     pub(crate) fn similar_address(&self, peer: &Peer, address: &str) -> Option<String> {
         let rules = self.rules();
@@ -87,7 +87,7 @@ impl Relay {
         nearest_address(address, known.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// What an address has got and not acknowledged, the oldest first; what is not filed yet as well.
+    /// The messages that an address has not acknowledged, the oldest first, also those that are not indexed yet.
     ///
     /// # Errors
     /// What the store says.
@@ -98,7 +98,7 @@ impl Relay {
         most: usize,
     ) -> Result<Vec<Entry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
-        // First what is not filed: what is filed meanwhile is in the listing then, and never in neither.
+        // First those that are not indexed: those that are indexed meanwhile are in the listing then, and never in neither.
         let pending = self.shared.unindexed.of(&address, after.unwrap_or(0), most);
         let rules = self.rules();
         let ask = move |store: &dyn RelayStore| {
@@ -107,7 +107,7 @@ impl Relay {
                 after,
                 most,
             };
-            // In this order: what was filed by now is in the listing, and only the rest is added to it.
+            // In this order: messages that are indexed by now are in the listing, and only the rest is added to it.
             let filed = store.filing()?.through;
             let mut entries = store.inbox_of(&inbox)?;
             let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
@@ -157,7 +157,7 @@ impl Relay {
         }
     }
 
-    /// Notes that messages were handed out to an address. Nobody waits for it: if it is lost, they are handed out again.
+    /// Records that messages were handed out to an address. No caller waits for it: if it is lost, they are handed out again.
     pub fn handed_out(&self, address: &str, ids: Vec<String>) {
         let handed = HandedOut {
             address: address.to_owned(),
@@ -172,7 +172,7 @@ impl Relay {
 /// How many signals there are; addresses share them.
 const SIGNALS: usize = 256;
 
-/// InboxNotifier for readers, by address. Who hears one has to look whether it was meant.
+/// Wakes readers that wait for a message. Addresses share signals: a reader that is woken looks whether it was meant.
 pub(super) struct InboxNotifier {
     signals: Vec<Notify>,
     hasher: RandomState,
@@ -195,14 +195,14 @@ impl InboxNotifier {
         self.signals.get(place)
     }
 
-    /// Wakes whoever waits for an address.
+    /// Wakes the readers of an address.
     pub(super) fn notify(&self, address: &str) {
         if let Some(signal) = self.signal_of(address) {
             signal.notify_waiters();
         }
     }
 
-    /// Wakes everybody.
+    /// Wakes all readers.
     pub(super) fn notify_all(&self) {
         self.signals.iter().for_each(Notify::notify_waiters);
     }

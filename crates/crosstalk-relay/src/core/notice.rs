@@ -8,15 +8,15 @@ use crosstalk_protocol::store::StoreError;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How much is said at once.
+/// How many notices are sent at once.
 const BATCH: usize = 256;
-/// At the latest after so long there is a look at what is owed.
+/// How long the queue is left alone at most.
 const LOOK: Duration = Duration::from_secs(5);
 /// The status of trouble that passes.
 const LATER: u16 = 503;
 
 impl Relay {
-    /// Says what is owed, now and whenever something is, until it is aborted.
+    /// Sends the notices of the queue, now and whenever there are some, until it is aborted.
     pub(crate) async fn run_notice_queue(self) {
         loop {
             if let Err(error) = self.send_notices().await {
@@ -29,12 +29,12 @@ impl Relay {
         }
     }
 
-    /// Says that something is owed.
+    /// Wakes the task that sends notices.
     pub(crate) fn wake_notice_queue(&self) {
         self.shared.notices.notify_one();
     }
 
-    /// Says what is owed now.
+    /// Sends the notices that are in the queue now.
     ///
     /// # Errors
     /// What the store says.
@@ -62,7 +62,7 @@ impl Relay {
         }
     }
 
-    /// Says something. False if it has to be said again later.
+    /// Sends a notice. False if it has to be sent again later.
     pub(crate) async fn send_notice(&self, text: &str) -> bool {
         match self.say(text).await {
             Received::Taken { .. } => true,
@@ -89,14 +89,14 @@ impl Relay {
         self.follow_up_revocation();
     }
 
-    /// Whatever has to be done after a REVOKE has taken effect.
+    /// Starts the work that follows a REVOKE.
     pub(super) fn follow_up_revocation(&self) {
         self.shared.revocation.notify_one();
         self.wake_notice_queue();
         self.wake();
     }
 
-    /// Waits until a consent was withdrawn since the last call.
+    /// Waits until a consent was revoked since the last call.
     pub async fn revocation(&self) {
         self.shared.revocation.notified().await;
     }

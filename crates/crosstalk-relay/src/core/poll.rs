@@ -4,10 +4,11 @@
 //! other state, and everybody who has the envelopes can count again.
 
 use super::{Received, Relay};
+use crosstalk_api::poll::{PollSummary, Quorum};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, QuorumView, collate_named, is_result, may_be_ballot,
+    Call, Collation, Names, Paper, Proofs, collate_named, is_result, may_be_ballot,
 };
 use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
@@ -39,7 +40,7 @@ pub(super) struct Polls {
 struct Counted {
     messages: u64,
     last: String,
-    summary: Summary,
+    summary: PollSummary,
 }
 
 impl Polls {
@@ -51,7 +52,7 @@ impl Polls {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was taken: a poll, or what may be an answer to one.
+    /// Notes an accepted message that is a poll, or may be an answer to one.
     pub(super) fn came(&self, arrival: &Arrival) {
         let is_of_poll = |meaning: Intent| meaning == Intent::Poll || may_be_ballot(meaning);
         if !arrival.meaning.is_some_and(is_of_poll) {
@@ -77,7 +78,7 @@ impl Polls {
     }
 }
 
-/// Somebody who watches a poll, until it is dropped.
+/// A watcher of a poll, until it is dropped.
 pub(crate) struct PollWatch {
     relay: Relay,
     names: [String; 2],
@@ -108,23 +109,6 @@ impl Drop for PollWatch {
             }
         }
     }
-}
-
-/// A poll in a list.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// `open` or `closed`.
-    pub state: &'static str,
-    /// When it is closed at the latest.
-    pub ends_at: Option<Timestamp>,
-    /// Up to when answers counted, once it is closed.
-    pub closed_at: Option<Timestamp>,
-    /// How many are asked.
-    pub invited: usize,
-    /// How many have to answer.
-    pub quorum: QuorumView,
-    /// What came out, once it may be shown.
-    pub outcome: Option<String>,
 }
 
 /// How a poll stands.
@@ -192,7 +176,7 @@ impl Relay {
         id: &str,
         at: Option<Timestamp>,
     ) -> Result<Option<PollStatus>, StoreError> {
-        // What was taken before counts, filed or not.
+        // Messages that were accepted before count, indexed or not.
         self.write_filed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
         let (rules, proofs) = (self.rules(), Arc::clone(&self.shared.polls.proofs));
@@ -293,7 +277,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn poll_summary(&self, record: &Record) -> Result<Option<Summary>, StoreError> {
+    pub async fn poll_summary(&self, record: &Record) -> Result<Option<PollSummary>, StoreError> {
         let thread = record.thread.clone();
         let thread = self.read(move |store| store.thread(&thread)).await?;
         let (messages, last) = thread.map_or((0, String::new()), |t| (t.messages, t.last));
@@ -305,12 +289,21 @@ impl Relay {
         let Some(standing) = self.poll(&record.id).await? else {
             return Ok(None);
         };
-        let summary = Summary {
-            state: standing.state(),
-            ends_at: standing.ends_at,
-            closed_at: standing.closed_at,
-            invited: standing.collation.poll.invited.len(),
-            quorum: standing.collation.quorum,
+        let (invited, quorum) = (&standing.collation.poll.invited, standing.collation.quorum);
+        let summary = PollSummary {
+            message: record.id.clone(),
+            thread: record.thread.clone(),
+            from: record.sender.clone(),
+            context: record.context.clone(),
+            state: standing.state().to_owned(),
+            ends_at: standing.ends_at.map(|t| t.to_string()),
+            closed_at: standing.closed_at.map(|t| t.to_string()),
+            invited: u64::try_from(invited.len()).unwrap_or(u64::MAX),
+            quorum: Quorum {
+                required: quorum.required,
+                counted: quorum.counted,
+                reached: quorum.reached,
+            },
             outcome: standing.shown().outcome,
         };
         let counted = Counted {

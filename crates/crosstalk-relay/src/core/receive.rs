@@ -41,7 +41,7 @@ pub enum Received {
         /// The recipient's answer, as it leaves this relay, if the caller waited for it and it came.
         reply: Option<String>,
     },
-    /// It was not taken.
+    /// It was rejected.
     Refused {
         /// Why.
         refusal: Refusal,
@@ -83,7 +83,7 @@ pub fn unread(
     refused(builder, refusal, retry_after)
 }
 
-/// The answer to a message that was read and is not taken, in the name of its receiver (HTP-006).
+/// The answer to a message that was read and rejected, in the name of its receiver (HTP-006).
 fn declined(document: &Document<'_>, refusal: Refusal, retry_after: Option<u32>) -> Received {
     let envelope = document.envelope();
     let builder = error(&envelope, &ReceivedIds::of(&envelope), &refusal);
@@ -125,14 +125,14 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
 pub(crate) struct Prepared {
     document: Document<'static>,
     verification: Verification,
-    /// Who speaks for its sender.
+    /// The caller that speaks for its sender.
     peer: Peer,
     at: Timestamp,
     admission: Box<Admission>,
 }
 
 impl Relay {
-    /// Takes in what a request brought: one envelope.
+    /// Accepts the envelope of a request.
     pub async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
         match self.begin(bytes, peer).await {
             Ok(prepared) => self.accept(prepared, peer).await,
@@ -140,7 +140,7 @@ impl Relay {
         }
     }
 
-    /// Takes in an envelope.
+    /// Accepts an envelope.
     pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
         self.receive(text.as_bytes(), peer).await
     }
@@ -239,9 +239,10 @@ impl Relay {
         }
         let other = match self.rules().lets_speak(peer, document.sender()) {
             true => None,
-            false => match self.shared.other_peer(&document, verdict, peer).await {
+            // Most messages need neither: boxed, they do not make the future of every message larger.
+            false => match Box::pin(self.shared.other_peer(&document, verdict, peer)).await {
                 Some(other) => Some(other),
-                None => self.carried_chat(&document, peer).await,
+                None => Box::pin(self.carried_chat(&document, peer)).await,
             },
         };
         if other.is_none() && peer.is_stranger() {
@@ -249,14 +250,17 @@ impl Relay {
         }
         if other.as_ref().is_some_and(|o| o.domain.is_none()) && is_poll_of_elsewhere(&document) {
             // The signature is that of the sender, and says nothing about the hop: only its relay does.
-            if self.shared.relay_of(&document, peer).await.is_none() {
+            if Box::pin(self.shared.relay_of(&document, peer))
+                .await
+                .is_none()
+            {
                 return Err(declined(&document, unproven_hop(), None));
             }
         }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return Err(declined(&document, refusal, None));
         }
-        // The caller is on record, whoever signed the message.
+        // The caller is on record, also if another key signed the message.
         let peer = match other {
             None => peer.clone(),
             Some(other) if peer.is_stranger() => other.without_token(),
@@ -281,7 +285,7 @@ impl Relay {
             Err(refusal) => return Err(declined(&document, refusal, None)),
         };
         if !admission.blobs.is_empty() {
-            match self.readable_blobs(&peer, &admission.blobs).await {
+            match Box::pin(self.readable_blobs(&peer, &admission.blobs)).await {
                 Ok(readable) => admission.readable = readable,
                 Err(error) => return Err(store_trouble(&document, &error)),
             }
@@ -341,7 +345,7 @@ impl Relay {
         // first is recorded when it comes again.
         let teaches = verification.verdict.pkid().is_some() && (is_new || announces(&document));
         if teaches && !is_held {
-            let learned = self.shared.learn(&document, &verification, &peer, at).await;
+            let learned = Box::pin(self.shared.learn(&document, &verification, &peer, at)).await;
             if learned.is_err() {
                 let reason = "The relay could not record what the message says about a key";
                 return temporary(&document, ErrorCode::Rate, reason);
@@ -365,13 +369,13 @@ impl Relay {
         }
     }
 
-    /// Those of some attachments that whoever hands a message in can read.
+    /// Those of some attachments that the caller can read.
     async fn readable_blobs(
         &self,
         peer: &Peer,
         blobs: &[Digest],
     ) -> Result<Vec<Digest>, StoreError> {
-        // A message that was just taken may be the one that lets them read it.
+        // A message that was just accepted may be the one that gives access.
         self.write_filed(|_| Ok(())).await?;
         let access = Access::of(&Arc::new(peer.clone()), self.rules());
         let (blobs, now) = (blobs.to_vec(), self.now());
@@ -461,7 +465,7 @@ impl Relay {
         let receiver = envelope.receiver.as_str();
         let rules = self.rules();
         let of = match envelope.meaning()? {
-            // Who gets these is decided when they are taken.
+            // Their recipients are chosen when they are accepted.
             Intent::Escalate | Intent::Handoff => Vec::new(),
             Intent::Poll if routing.targets.is_some() => {
                 let targets = routing.target_list().into_iter();

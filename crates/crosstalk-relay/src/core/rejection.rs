@@ -25,7 +25,7 @@ struct Refused {
     detail: Detail,
 }
 
-/// RejectionLog that are not in the log yet.
+/// Rejections that are not in the log yet.
 #[derive(Default)]
 pub(super) struct RejectionLog(Mutex<Minute>);
 

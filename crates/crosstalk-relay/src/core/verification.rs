@@ -16,7 +16,7 @@ use crosstalk_protocol::{
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
-/// Whom the relay believes, as of the last look, and where that is kept.
+/// The trust data as of the last look, and the keyring that keeps it.
 pub(super) struct TrustSnapshot {
     trust: RwLock<Arc<Trust>>,
     keyring: Box<dyn Keyring>,
@@ -53,7 +53,7 @@ impl TrustSnapshot {
         *self.trust.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(trust);
     }
 
-    /// Changes what is kept, on a thread that may block. It goes on when nobody waits for it any more.
+    /// Changes the trust data, on a thread that may block. It goes on when the caller is gone.
     async fn update<T: Send + 'static>(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Trust) -> T + Send + 'static,
@@ -120,7 +120,7 @@ impl Verifier {
     }
 }
 
-/// What was found out about a message.
+/// The verdict about a message, with its evidence.
 pub(super) struct Verification {
     pub(super) verdict: Verdict,
     /// The domain that was asked for it, and what it said.
@@ -144,17 +144,30 @@ impl Shared {
         peer: &Peer,
         at: Timestamp,
     ) -> Option<Verification> {
+        if !matches!(
+            document.envelope().signature,
+            Some(Signature::Signed { .. })
+        ) {
+            let trust = self.trust_snapshot.now();
+            return Some(Verification {
+                verdict: verify(document, &trust, &Question::of_relay(at)),
+                asked: None,
+            });
+        }
+        Box::pin(self.verify_signed(document, peer, at)).await
+    }
+
+    async fn verify_signed(
+        &self,
+        document: &Document<'_>,
+        peer: &Peer,
+        at: Timestamp,
+    ) -> Option<Verification> {
         let trust = self.trust_snapshot.now();
         let known = |verdict| Verification {
             verdict,
             asked: None,
         };
-        if !matches!(
-            document.envelope().signature,
-            Some(Signature::Signed { .. })
-        ) {
-            return Some(known(verify(document, &trust, &Question::of_relay(at))));
-        }
         let owned = Arc::new(document.clone().into_owned());
         let check = |answer: Option<DnsAnswer>| {
             let (document, trust) = (Arc::clone(&owned), Arc::clone(&trust));
@@ -214,7 +227,7 @@ impl Shared {
             || (self.config().federation.accept && !hops_of(document).is_empty())
     }
 
-    /// Who speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
+    /// The peer that speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
     pub(super) async fn other_peer(
         &self,
         document: &Document<'_>,

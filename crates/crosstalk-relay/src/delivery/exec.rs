@@ -23,13 +23,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 /// How long a command may take, if nothing is configured.
-const WITHIN: u64 = 300;
+const TIMEOUT_SECONDS: u64 = 300;
 /// How many bytes of an answer are read, if nothing is configured.
-const MOST: u64 = 1 << 20;
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// Variables that a command has of the relay's own.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
 /// How long the rest of the output may take once the command has ended: others may hold the pipe open.
-const REST: Duration = Duration::from_secs(2);
+const REST_TIME: Duration = Duration::from_secs(2);
 
 /// Runs commands.
 pub(super) struct Exec {
@@ -58,8 +58,8 @@ impl Exec {
         // Whatever happens to this attempt, nothing of the command is left behind.
         let group = ProcessGroup::of(&child);
         let input = input_of(job, route.input);
-        let within = route.timeout_seconds.unwrap_or(WITHIN).max(1);
-        let most = route.answer_bytes.unwrap_or(MOST);
+        let within = route.timeout_seconds.unwrap_or(TIMEOUT_SECONDS).max(1);
+        let most = route.answer_bytes.unwrap_or(MAX_ANSWER_BYTES);
         let within = Duration::from_secs(within);
         match tokio::time::timeout(within, converse(child, &group, (&job.record, input), most))
             .await
@@ -133,7 +133,7 @@ async fn converse(
     let mut tail = Tail::default();
     let (ended, stop) = tokio::sync::oneshot::channel();
     let read = async {
-        let stop = Stop::after(stop, REST);
+        let stop = Stop::after(stop, REST_TIME);
         tokio::join!(whole(stdout, most, stop.clone()), tail.read(stderr, stop))
     };
     let end = async {

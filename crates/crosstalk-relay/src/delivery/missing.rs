@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_routes_need_is_looked_for_where_it_is_used() {
+    fn requirements_of_routes_are_looked_for_where_they_are_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(path("token"), "xt_1\n").unwrap();

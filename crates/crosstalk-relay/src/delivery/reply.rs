@@ -34,7 +34,7 @@ pub(super) fn answer_id(relay: &Relay, job: &Job) -> String {
     derived(job.record.at, &relay.keyed(&seed))
 }
 
-/// Whether the answer of an earlier attempt is there: it was taken, and then the relay stopped.
+/// Whether the answer of an earlier attempt is there: it was accepted, and then the relay stopped.
 pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     let id = answer_id(relay, job);
     let find = move |store: &dyn RelayStore| {
@@ -47,7 +47,7 @@ pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
 pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
     let (rules, to, asked) = (relay.rules(), job.to.clone(), job.asked().clone());
     let find = move |store: &dyn RelayStore| {
-        let later = store.messages(&asked.thread, Some(asked.seq), LOOKED_AT)?;
+        let later = store.messages(&asked.thread, Some(asked.seq), MAX_SCANNED_MESSAGES)?;
         Ok(later.items.iter().any(|m| {
             let is_own = is_same_party(rules.routes.named(&m.sender), &to);
             // That the program is tried again is said in its name, too.
@@ -61,12 +61,12 @@ pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
 }
 
 /// How many messages of a thread are looked at for an answer.
-const LOOKED_AT: usize = 256;
+const MAX_SCANNED_MESSAGES: usize = 256;
 /// How many others the programs of a route may ask in a minute by what they answer.
-const ASKS: u32 = 60;
+const MAX_QUESTIONS_PER_MINUTE: u32 = 60;
 
-/// Takes an answer in. If it can't be taken, what the attempt comes to.
-pub(super) async fn take(
+/// Accepts an answer. The error is the outcome of the attempt.
+pub(super) async fn accept_reply(
     relay: &Relay,
     job: &Job,
     reply: Reply,
@@ -80,7 +80,7 @@ pub(super) async fn take(
     let text = match reply {
         Reply::Text(_) if !asks => return Ok(()),
         Reply::Text(body) => respond(job, &speaker, answer_id(relay, job), &body),
-        Reply::Envelope(text) => match own(job, &speaker, &text, asks)? {
+        Reply::Envelope(text) => match reply_envelope(job, &speaker, &text, asks)? {
             Some(text) => text,
             None => return Ok(()),
         },
@@ -111,7 +111,7 @@ pub(super) async fn take(
             status: 503,
             ..
         } => Err(Outcome::later(refusal.code, refusal.reason)),
-        // Another answer was taken before the relay stopped.
+        // Another answer was accepted before the relay stopped.
         Received::Refused { .. } if is_answered(relay, job).await => Ok(()),
         Received::Refused { refusal, .. } => Err(Outcome::failed(
             refusal.code,
@@ -157,7 +157,7 @@ fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, B
 }
 
 /// An envelope of the recipient; nothing if it is none that is sent on.
-fn own(
+fn reply_envelope(
     job: &Job,
     speaker: &str,
     text: &str,
@@ -212,7 +212,7 @@ fn own(
     }
     let asker = asker_of(cause);
     let receiver = match is_known {
-        // The answer to a follow-up goes to who asked first, whomever a model addresses.
+        // The answer to a follow-up goes to the sender of the question, also if a model addresses another one.
         true if answers && job.follow_up.is_some() && !is_signed => asker.as_str(),
         true => document.receiver(),
         false => printed_receiver(&document, &[speaker, &job.to], &asker),
@@ -223,17 +223,17 @@ fn own(
         return Ok(Some(Ok(text.to_owned())));
     }
     let parties = (speaker, receiver);
-    Ok(Some(renamed(job, &document, cause, parties)))
+    Ok(Some(rewrite_envelope(job, &document, cause, parties)))
 }
 
-/// Who gets the answer to a message.
+/// The recipient of the answer to a message.
 fn asker_of(asked: &Record) -> String {
     let document = Document::parse(&asked.text, Reading::Strict);
     let reply_to = document.envelope().routing().reply_to;
     reply_to.map_or_else(|| asked.sender.clone(), |a| a.as_str().to_owned())
 }
 
-/// Those who get a question by what a program printed are counted: a program that asks programs would never end.
+/// Limits the questions in the answers of programs: a program that asks programs would never end.
 fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), Outcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
@@ -244,8 +244,8 @@ fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<()
     let route = job.route.as_ref().map_or(job.to.as_str(), |r| &r.to);
     let now = Instant::now();
     for _ in 0..envelope.routing().target_list().len().max(1) {
-        asking.acquire(&route, ASKS, now).map_err(|_| {
-            let reason = format!("it arrived, and its answer asks more than {ASKS} in a minute");
+        asking.acquire(&route, MAX_QUESTIONS_PER_MINUTE, now).map_err(|_| {
+            let reason = format!("it arrived, and its answer asks more than {MAX_QUESTIONS_PER_MINUTE} in a minute");
             Outcome::failed(ErrorCode::Rate, reason)
         })?;
     }
@@ -254,7 +254,7 @@ fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<()
 
 /// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
 /// leave out ids, and copy those of the question.
-fn renamed(
+fn rewrite_envelope(
     job: &Job,
     document: &Document<'_>,
     cause: &Record,
@@ -350,7 +350,7 @@ pub(crate) fn find_follow_up(
         });
     }
     let found = FollowUp::find(reply, ancestors, now);
-    // Without tokens, everybody on the machine speaks for everybody.
+    // Without tokens, every program on the machine speaks for every address.
     let has_tokens = found.is_some() && store.token_counts()?.made > 0;
     Ok(found.map(|found| found.with_credential(has_tokens)))
 }

@@ -22,21 +22,21 @@ use tokio::sync::watch as signal;
 use tokio::task::{Id, JoinSet};
 
 /// How many attempts run at once, over all destinations.
-const RUNNING: usize = 1024;
+const MAX_RUNNING: usize = 1024;
 /// How many deliveries are leased in one transaction.
 const BATCH: usize = 256;
 /// How many are held at most; of what comes then, long lanes give back.
-const HELD: usize = 20_000;
+const MAX_LEASED: usize = 20_000;
 /// A lane is long with more than these.
-const LONG: usize = 1000;
+const LONG_LANE: usize = 1000;
 /// How long a lease lasts. What is still held then is leased again and not begun twice.
 const LEASE: Duration = Duration::from_secs(120);
 /// How long what is given back stays away.
-const AWAY: Duration = Duration::from_secs(30);
+const GIVEN_BACK_TIME: Duration = Duration::from_secs(30);
 /// At the latest after so long there is a look at the clock: it may have been set.
-const LOOK: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// How many overdue questions are settled in one turn.
-const OVERDUE: usize = 64;
+const MAX_OVERDUE: usize = 64;
 
 /// How an attempt went, as far as its lane is concerned.
 enum Effect {
@@ -161,13 +161,13 @@ impl Dispatcher {
                     continue;
                 }
                 let lane = lane::name(&self.relay.config(), &due.to, due.by);
-                if self.held.len() >= HELD && self.lanes().waiting(&lane) > LONG {
+                if self.held.len() >= MAX_LEASED && self.lanes().waiting(&lane) > LONG_LANE {
                     surplus.push(key);
                     continue;
                 }
                 self.hold(key, lane, due);
             }
-            self.give_back(surplus, after(now, AWAY)).await;
+            self.give_back(surplus, after(now, GIVEN_BACK_TIME)).await;
             // What is urgent begins before the rest is looked at.
             self.begin();
             if is_all {
@@ -181,7 +181,7 @@ impl Dispatcher {
         self.lanes().push(lane, waiting(due));
     }
 
-    /// The lanes, while somebody looks at them.
+    /// The lanes, locked.
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.relay.lanes()
     }
@@ -190,7 +190,7 @@ impl Dispatcher {
     fn begin(&mut self) {
         let now = self.relay.now();
         let config = self.relay.config();
-        while self.running.len() < RUNNING {
+        while self.running.len() < MAX_RUNNING {
             let Some((lane, waiting)) = self.relay.lanes().next(now) else {
                 break;
             };
@@ -234,8 +234,8 @@ impl Dispatcher {
             Ok(_) => return,
             Err(error) => return trouble(&error),
         }
-        // What was taken before, an answer among it, is filed first.
-        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
+        // Messages that were accepted before, an answer among them, are indexed first.
+        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
         match self.relay.write_filed(overdue).await {
             Ok(told) => {
                 let metrics = self.relay.metrics();
@@ -248,10 +248,10 @@ impl Dispatcher {
         }
     }
 
-    /// Tells senders whose messages nobody decided about in time.
+    /// Tells senders whose held messages were not decided about in time.
     async fn tell_lapsed(&self) {
         let now = self.relay.now();
-        let find = move |store: &dyn RelayStore| store.lapsed(now, OVERDUE);
+        let find = move |store: &dyn RelayStore| store.lapsed(now, MAX_OVERDUE);
         let lapsed = match self.relay.read(find).await {
             Ok(lapsed) => lapsed,
             Err(error) => return trouble(&error),
@@ -259,7 +259,7 @@ impl Dispatcher {
         for held in &lapsed {
             match self.relay.lapse(held).await {
                 Ok(Ruling::Done(_)) => Metrics::count(&self.relay.metrics().timed_out),
-                // Somebody decided meanwhile.
+                // A person decided meanwhile.
                 Ok(_) => {}
                 Err(error) => trouble(&error),
             }
@@ -325,7 +325,7 @@ async fn attempt(
     let record = match still_queued(relay, &id, &to).await {
         Ok(Some(record)) => record,
         Ok(None) => {
-            // It was withdrawn, refused or erased since it was leased.
+            // It was revoked, refused or erased since it was leased.
             let reason = "the message is gone".to_owned();
             settle(relay, &id, &to, Attempt::Failed { reason }).await;
             return Effect::Works;
@@ -352,7 +352,7 @@ async fn attempt(
     conclude(relay, &job, outcome).await
 }
 
-/// A message that is on its way to somebody, if it still is: what was leased may have been cancelled meanwhile.
+/// A message that is still queued for a recipient: a delivery may be cancelled after it was leased.
 async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record>, StoreError> {
     let (id, to) = (id.to_owned(), to.to_owned());
     let find = move |store: &dyn RelayStore| {
@@ -389,11 +389,11 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
     match handler.handle(job).await {
         Outcome::Delivered {
             answer: Some(answer),
-        } => match reply::take(relay, job, answer, &handlers.asking).await {
+        } => match reply::accept_reply(relay, job, answer, &handlers.asking).await {
             Ok(()) => Outcome::delivered(),
             Err(outcome) => outcome,
         },
-        // Somebody waits for an answer that never comes, unless the program gave it in another way.
+        // The sender waits for an answer that never comes, unless the program gave it in another way.
         Outcome::Delivered { answer: None }
             if job.by == By::Exec
                 && expects_answer(job.asked().meaning)
@@ -413,7 +413,7 @@ fn has_hop(job: &Job) -> bool {
     job.text != job.record.text && Document::parse(&job.text, Reading::Strict).is_accepted()
 }
 
-/// Writes down what became of a job, and tells the sender if it was given up.
+/// Records the outcome of a job, and tells the sender if it became a dead letter.
 async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     let metrics = relay.metrics();
     let (id, to) = (&job.record.id, &job.to);
@@ -459,7 +459,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         return effect;
     }
     Metrics::count(&metrics.failed);
-    tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
+    tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
@@ -474,7 +474,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     effect
 }
 
-/// Settles what whoever asked was told while the program was tried again.
+/// Settles the notice that the sender of the question got while the program was tried again.
 async fn settle_retried(relay: &Relay, job: &Job) {
     if job.by != By::Exec || job.attempts == 0 {
         return;
@@ -550,7 +550,8 @@ async fn report_retried(relay: &Relay, record: &Record, to: &str, since: Timesta
     }
 }
 
-/// Settles the notice that a program is tried again: it has answered, or is given up. Nothing changes if nobody was told.
+/// Settles the notice that a program is tried again: it has answered, or its message is a dead letter. Nothing
+/// changes if the sender was not told.
 pub(crate) fn settle_retry_notice(
     store: &mut dyn RelayStore,
     rules: &Rules,
@@ -594,9 +595,9 @@ pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<
 
 /// How long nothing has to be done.
 fn until(next: Option<Timestamp>, now: Timestamp) -> Duration {
-    next.map_or(LOOK, |at| {
+    next.map_or(MAX_WAIT, |at| {
         let millis = at.as_millis().saturating_sub(now.as_millis());
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     })
-    .clamp(Duration::from_millis(10), LOOK)
+    .clamp(Duration::from_millis(10), MAX_WAIT)
 }

@@ -26,7 +26,7 @@ impl Server {
         let trust = self.relay.trust();
         let pkid = record.pkid.iter();
         let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
-        // Without a look at the tokens, nobody decides.
+        // Without the tokens, no caller may decide.
         let people = self.credentials.addresses_of(&held.peer);
         let mut people = people.map_err(|error| {
             tracing::error!(reason = %error, "the tokens can't be read");
@@ -44,7 +44,7 @@ impl Server {
 }
 
 impl Call {
-    /// Whether the caller sees what waits: those who decide, and the operator.
+    /// Whether the caller sees a held message: those who may decide, and the operator.
     fn sees(&self, held: &HeldMessage) -> bool {
         let access = self.access();
         access.is_admin() || self.server.check_decider(&access, held).is_ok()
@@ -80,7 +80,7 @@ pub(super) async fn show(
     Ok(Json(approval_of(&held, call.server.relay.now())))
 }
 
-/// The message that the path names, if whoever asks sees it.
+/// The held message that the path names, if the caller sees it.
 async fn find(call: &Call, id: String) -> Result<HeldMessage, HttpError> {
     let ask = move |store: &dyn RelayStore| store.held(&id);
     let found = call.server.relay.read(ask).await?;

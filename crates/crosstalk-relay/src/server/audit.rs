@@ -166,7 +166,7 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, HttpError> {
     })
 }
 
-/// The signed receipt of a message, for whoever sees the message.
+/// The signed receipt of a message, for callers that may read the message.
 pub(super) async fn receipt(
     call: Call,
     _: Accepts,

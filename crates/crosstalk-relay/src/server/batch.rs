@@ -52,7 +52,7 @@ pub(super) async fn receive(
     let mut pipeline = Pipeline::new(accept);
     let mut reader = BodyReader::new(body, bounds)?;
     let mut is_full = false;
-    // The messages go on while the body is waited for: one that nobody drives would keep what others wait for.
+    // The messages move on while the body is awaited: a future that is not polled would hold up the others.
     let broken = loop {
         let part = tokio::select! {
             biased;
@@ -95,7 +95,7 @@ pub(super) async fn receive(
         )),
         None => Ok(response::with_media(Media::Batch, answers.into())),
         Some(fault) if answers.is_empty() => Err(fault),
-        // What came before was taken: its answers come first, then why the rest was not.
+        // The envelopes before it were accepted: their answers come first, then the error.
         Some(fault) => Ok(fault.render_after(answers)),
     }
 }
@@ -170,14 +170,14 @@ struct Pieces {
     seen: usize,
     /// Where to look for the end of that line: parts may be small, and nothing is looked at twice.
     searched: usize,
-    /// Whether what is there is the rest of an envelope that was too large and is given up.
+    /// Whether the text begins with the rest of an envelope that was too large and is skipped.
     is_cut: bool,
 }
 
 impl Pieces {
     fn add(&mut self, part: Bytes) {
         match self.text.is_empty() {
-            // Nothing is copied if nobody else has it.
+            // The bytes are not copied if they have no other owner.
             true => self.text = part.into(),
             false => self.text.extend_from_slice(&part),
         }

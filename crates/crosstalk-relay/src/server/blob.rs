@@ -38,7 +38,7 @@ const TEMP_PREFIX: &str = "new-";
 /// The folder of the attachments.
 pub struct Blobs {
     folder: PathBuf,
-    /// Held by who adds an attachment or takes some away, so that none is taken away that was just added.
+    /// Held while attachments are added or removed, so that none is removed that was just added.
     changing: Mutex<()>,
     writers: Semaphore,
 }
@@ -91,7 +91,7 @@ impl Blobs {
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// Nothing is added or taken away meanwhile.
+    /// Keeps others from adding and removing attachments.
     pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
     }
@@ -108,7 +108,7 @@ impl Blobs {
     }
 }
 
-/// A file that is gone again unless it is kept.
+/// A file that is removed when it is dropped, unless it is kept.
 struct TempFile {
     path: PathBuf,
     is_kept: bool,
@@ -189,7 +189,7 @@ pub(super) async fn put(
             "check the file, and send it under its digest.",
         ));
     }
-    // Not before all of it is here: whoever sends slowly holds up nobody else.
+    // Not before all of it is here: a slow sender does not hold up others.
     let _turn = blobs.writers.acquire().await;
     file.flush().await.map_err(trouble)?;
     file.sync_all().await.map_err(trouble)?;
@@ -209,7 +209,7 @@ pub(super) async fn put(
         store.add_blob(&Upload { digest, size, by }, at)
     };
     server.relay.write(add).await?;
-    // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
+    // The same response, whether the bytes were here before or not: it must not tell that others have them.
     let digest = digest.to_string();
     Ok((StatusCode::CREATED, Json(Blob { digest, size })))
 }
@@ -301,7 +301,7 @@ pub(super) async fn get(
                     let Ok(room) = send.reserve().await else {
                         return;
                     };
-                    // What it belongs to may have been withdrawn while somebody read slowly.
+                    // The consent may have been revoked while a slow client read.
                     if !is_first && !access.can_read().await.unwrap_or(false) {
                         return;
                     }
@@ -320,7 +320,7 @@ pub(super) async fn get(
     Ok(answer)
 }
 
-/// Somebody who asks for an attachment.
+/// The access of a caller to one attachment.
 struct BlobAccess {
     server: Arc<Server>,
     access: Access,
@@ -328,7 +328,7 @@ struct BlobAccess {
 }
 
 impl BlobAccess {
-    /// Whether they may have it (HTP-051).
+    /// Whether the caller may read it (HTP-051).
     async fn can_read(&self) -> Result<bool, StoreError> {
         let (server, access, digest) = (Arc::clone(&self.server), self.access.clone(), self.digest);
         let now = server.relay.now();
@@ -336,7 +336,7 @@ impl BlobAccess {
             if access.can_read_blob(store, digest, now, REFERENCES)? {
                 return Ok(true);
             }
-            // Who decides about a message that waits sees what is attached to it.
+            // A person who decides about a held message may read its attachments.
             let held = store.held_referring(digest, REFERENCES / PORTION)?;
             let is_shown =
                 |h: &HeldMessage| h.text(now).is_some() && server.can_read_held(&access, h);

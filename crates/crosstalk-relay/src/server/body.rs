@@ -6,10 +6,9 @@ pub(super) use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::registry::ErrorCode;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,40 +16,6 @@ use tokio::time::Instant;
 
 /// A client that sends fewer bytes a second, after the deadline of every body, is too slow.
 const MIN_BYTES_PER_SECOND: u64 = 16 << 10;
-
-/// The body of a request. The code around the router keeps a clone of it, to read what the handler left.
-#[derive(Clone)]
-pub(super) struct RequestBody(Arc<Mutex<Incoming>>);
-
-impl RequestBody {
-    pub(super) fn new(body: Incoming) -> Self {
-        Self(Arc::new(Mutex::new(body)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Incoming> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl hyper::body::Body for RequestBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut *self.lock()).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.lock().is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.lock().size_hint()
-    }
-}
 
 /// The body of an answer that comes in parts.
 struct StreamedBody {
@@ -63,7 +28,7 @@ struct StreamedBody {
 
 /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
 pub(super) fn stream(phase: &Phase, length: Option<u64>) -> (mpsc::Sender<Bytes>, Body) {
-    // What is not on the line can still be taken back.
+    // One part at a time: a part that was not sent yet can still be withheld.
     let (send, parts) = mpsc::channel(1);
     let body = StreamedBody {
         parts,
@@ -171,9 +136,9 @@ pub(super) async fn collect(body: Body, bounds: BodyLimits) -> Result<Bytes, Htt
     Ok(all.freeze())
 }
 
-/// Reads what is left of a body that nobody wants, so that the other side gets to read the answer: a connection that is
+/// Reads the rest of a body that no handler wants, so that the client gets to read the response: a connection that is
 /// closed while something is still coming loses what was sent.
-pub(super) async fn drain(mut body: RequestBody) {
+pub(super) async fn drain(mut body: impl hyper::body::Body<Data = Bytes> + Unpin) {
     const MOST: usize = 4 << 20;
     let mut came = 0;
     let until = Instant::now() + Duration::from_secs(1);

@@ -6,10 +6,10 @@ use super::response::HttpError;
 use super::slow_client::{Deadlines, Phase, TimeoutStream};
 use super::{Server, router};
 use axum::Router;
+use axum::extract::Request;
 use crosstalk_envelope::registry::ErrorCode;
 use http::HeaderValue;
 use http::header::{HOST, ORIGIN};
-use http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -41,9 +41,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Lets a request through the gate.
-    pub(super) fn check(&self, gate: &Gate, parts: &Parts) -> Result<(), HttpError> {
-        let headers = &parts.headers;
-        let is_plain = parts.uri.authority().is_none()
+    pub(super) fn check(&self, gate: &Gate, request: &Request) -> Result<(), HttpError> {
+        let headers = request.headers();
+        let is_plain = request.uri().authority().is_none()
             && !headers.contains_key(ORIGIN)
             && !headers.contains_key("sec-fetch-site");
         let mut hosts = headers.get_all(HOST).iter();
@@ -51,7 +51,7 @@ impl Connection {
         if is_plain && host.is_some() && host == self.passed.get() {
             return Ok(());
         }
-        gate.check(&parts.uri, headers, self.here.ip())?;
+        gate.check(request.uri(), headers, self.here.ip())?;
         if let Some(host) = host.filter(|_| is_plain) {
             // Another request of this connection may have been first.
             let _ = self.passed.set(host.clone());
@@ -78,7 +78,7 @@ pub(super) fn spawn(
 }
 
 async fn serve(server: Arc<Server>, router: Router, stream: TcpStream, from: SocketAddr) {
-    // Answers are short, and somebody waits for them.
+    // Responses are short, and clients wait for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {
         return;
@@ -174,7 +174,7 @@ async fn reject_plain_http(mut stream: TcpStream) {
     let _ = tokio::time::timeout(DRAIN_TIME, say).await;
 }
 
-/// Tells somebody whose request did not come in time.
+/// Answers a client whose request head did not come in time.
 async fn reject_slow_head(mut stream: Box<dyn Stream>) {
     let (what, help) = (
         "The head of the request did not come in time.",
@@ -190,12 +190,12 @@ async fn reject_slow_head(mut stream: Box<dyn Stream>) {
     let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
 }
 
-/// Turns somebody away for whom there is no room, without waiting for anything.
+/// Rejects a connection for which there is no permit, without waiting for anything.
 pub(super) fn reject_connection(stream: TcpStream) {
     let envelope = HttpError::later("There are too many connections").envelope();
     let answer = plain("503 Service Unavailable", "Retry-After: 5\r\n", &envelope);
     if let Ok(mut stream) = stream.into_std() {
-        // Nobody waits for it: what does not fit into the buffer of a new connection is not sent.
+        // No task waits for it: bytes that do not fit into the buffer of a new connection are not sent.
         let _ = io::Write::write(&mut stream, answer.as_bytes());
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }

@@ -10,7 +10,7 @@ use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, Unde
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
 
-/// Whether a caller sees a consent: who gave it, who got it, and the operator.
+/// Whether a caller may read a consent: its granter, its recipients and the operator.
 fn sees(access: &Access, grant: &Grant) -> bool {
     access.is_admin()
         || access.reads_for(&grant.granter)
@@ -52,7 +52,7 @@ pub(super) async fn show(
         let is_own = access.is_admin() || access.reads_for(&grant.granter);
         let mut messages = Vec::new();
         for (id, has_text) in store.under(&id)? {
-            // Who got the consent sees what is their own.
+            // A recipient of the consent sees only messages that it may read.
             let record = match is_own {
                 true => None,
                 false => store.taken_as(&id)?,

@@ -89,7 +89,7 @@ pub(super) async fn carried(
             let mut deliveries = store.deliveries(&id)?.into_iter();
             Ok(deliveries.find(|d| is_same_party(&d.to, to)))
         };
-        // Who may is asked before anything changes.
+        // The permission is checked before anything changes.
         let is_errand = |d: &Delivery| rules.is_errand_of(&caller, &record, d);
         let Some(before) = find(store)?.filter(is_errand) else {
             return Ok(None);

@@ -15,12 +15,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Somebody who asks for something.
+/// The authenticated client of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
-    /// Who it is.
+    /// Its name, role and addresses.
     pub(super) peer: Arc<Peer>,
-    /// RateKey bucket is emptied.
+    /// The key of its rate limit.
     pub(super) rate_key: RateKey,
 }
 
@@ -34,12 +34,12 @@ impl Caller {
 }
 
 /// The tokens of the store. Each look asks the store whether they changed, since this or another process may make and
-/// revoke some at any time: from the moment that somebody was told so, it counts.
+/// revoke some at any time: a change counts from the moment that its caller was told so.
 pub(super) struct Credentials {
     relay: Relay,
     cache: Mutex<TokenCache>,
     uses: Mutex<TokenUses>,
-    /// Whether everybody is the person at this machine as long as there are no tokens.
+    /// Whether every caller counts as the person at this machine as long as there are no tokens.
     is_loopback: bool,
     local: Arc<Peer>,
     stranger: Arc<Peer>,
@@ -133,7 +133,7 @@ impl Credentials {
         Ok(whole.map(str::to_owned).collect())
     }
 
-    /// Somebody who was not asked for a credential.
+    /// A caller without a credential.
     pub(super) fn stranger_from(&self, from: IpAddr) -> Caller {
         Caller {
             peer: Arc::clone(&self.stranger),
@@ -151,12 +151,12 @@ impl Credentials {
         Ok(self.known()?.is_empty())
     }
 
-    /// Whether nobody could get in.
+    /// Whether no caller could be authenticated.
     pub(super) fn locks_everyone_out(&self) -> Result<bool, StoreError> {
         Ok(!self.is_loopback && self.is_empty()?)
     }
 
-    /// Who sends a request with these headers from this address.
+    /// The caller of a request with these headers from this address.
     ///
     /// # Errors
     /// 401, if there is a credential that does not count.
@@ -225,7 +225,7 @@ impl Credentials {
             .collect()
     }
 
-    /// Whether somebody who waited for something may still have it.
+    /// Checks that the credential of a caller still counts.
     pub(super) fn check_credential(
         &self,
         caller: &Caller,
@@ -248,7 +248,7 @@ impl Credentials {
     }
 }
 
-/// The refusal of somebody without a credential.
+/// The error for a caller without a credential.
 pub(super) fn credential_needed(wanted: Role) -> HttpError {
     HttpError::unknown_peer(
         "A credential is needed here.",
@@ -269,7 +269,7 @@ fn rejected(why: &str, role: Role, wanted: Role) -> HttpError {
     HttpError::unknown_peer(format!("{why}."), format!("{}.", ask_for_token(role)))
 }
 
-/// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is
+/// The help for a caller without a token that counts: the narrowest token that allows the request. The data folder is
 /// for the operator to know.
 fn ask_for_token(wanted: Role) -> String {
     let create = match wanted {

@@ -87,7 +87,7 @@ impl Gate {
         Ok(())
     }
 
-    /// An address in numbers can't be a name that somebody else made lead here: the one that was connected to will do.
+    /// Nobody else can make a numeric address lead here, as they can with a name: the one that was connected to will do.
     fn is_host(&self, host: &Authority, here: IpAddr) -> bool {
         let is = |n: &String| *n == host.host;
         self.own.iter().any(is) || self.names.iter().any(is) || host_of(here) == host.host

@@ -84,7 +84,7 @@ pub(super) async fn inbox(
     Ok(answer)
 }
 
-/// Somebody who reads an inbox, and how far.
+/// A caller that reads an inbox, and its cursor.
 struct InboxReader {
     pub(super) server: Arc<Server>,
     pub(super) caller: Caller,
@@ -95,7 +95,7 @@ struct InboxReader {
 }
 
 impl InboxReader {
-    /// The next messages; if there are none, those that come within a time. What has run out is passed over.
+    /// The next messages; if there are none, those that come within a time. Expired messages are skipped.
     pub(super) async fn next(
         &mut self,
         most: usize,
@@ -139,7 +139,7 @@ impl InboxReader {
             bytes += more.iter().map(|e| e.record.text.len()).sum::<usize>();
             entries.extend(more);
         }
-        // Whoever waited may have lost the right to it meanwhile.
+        // The credential may have been revoked meanwhile.
         self.server.check_credential(&self.caller)?;
         Ok(entries)
     }
@@ -166,7 +166,7 @@ impl InboxReader {
         }
     }
 
-    /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They
+    /// Messages as JSON, ESCALATEs and HANDOFFs with their history; as many as one response has room for. They
     /// count as handed out.
     async fn views(&mut self, entries: &[Entry]) -> Result<Vec<Message>, HttpError> {
         let (mut views, mut given, mut bytes) = (Vec::with_capacity(entries.len()), Vec::new(), 0);
@@ -186,7 +186,7 @@ impl InboxReader {
         Ok(views)
     }
 
-    /// A message as it is now: nothing if it was withdrawn since it was listed, or its time is over.
+    /// A message as it is now: `None` if it was revoked since it was listed, or has expired.
     pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<Message>, HttpError> {
         match self.record_of(entry).await? {
             Some(record) => {
@@ -221,7 +221,7 @@ impl InboxReader {
             self.server.wait_for_index().await;
             let (access, mut trails) = (self.access.clone(), std::mem::take(&mut self.trails));
             let ask = move |store: &dyn RelayStore| {
-                // Once it is filed, it is known to which thread it belongs.
+                // Once it is indexed, its thread is known.
                 let Some(record) = store.taken(&[record.seq])?.pop() else {
                     return Ok((None, trails));
                 };
@@ -242,7 +242,7 @@ impl InboxReader {
     }
 }
 
-/// How often something is said, so that everybody in between knows that the stream is alive.
+/// How often a stream sends a comment, so that proxies keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How many messages are fetched at once.
 const STREAM_LIMIT: usize = 16;
@@ -253,7 +253,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 fn stream_events(mut reader: InboxReader, phase: &Phase) -> Response {
     let (send, body) = body::stream(phase, None);
     tokio::spawn(async move {
-        // The line is open, and whoever lost it waits a little before the next attempt.
+        // The stream is open, and a client that loses it waits a little before it connects again.
         if send
             .send(Bytes::from_static(b"retry: 2000\n: crosstalk\n\n"))
             .await
@@ -289,8 +289,8 @@ fn stream_events(mut reader: InboxReader, phase: &Phase) -> Response {
     response::with_media(Media::Events, body)
 }
 
-/// Writes a message in parts, each when there is room for it on the line: a slow reader holds up nobody but itself, until
-/// its connection is cut. What was withdrawn while it waited is not written; in the middle of it, the stream ends.
+/// Writes a message in parts, each when there is room for it on the connection: a slow reader holds up only itself, until
+/// its connection is closed. A message that is revoked while it waits is not written; in the middle of it, the stream ends.
 async fn write_event(
     reader: &mut InboxReader,
     entry: &Entry,
@@ -318,7 +318,7 @@ async fn write_event(
     Some(())
 }
 
-/// Checks that somebody may read what an address gets.
+/// Checks that the caller may read the inbox of an address.
 pub(super) fn check_reader(call: &Call, address: &str) -> Result<(), HttpError> {
     match call.access().reads_for(address) {
         true => Ok(()),
@@ -408,7 +408,7 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
         let address = rules.routes.named(&ack.r#for);
         let mut answered = Vec::new();
         for id in &ack.ids {
-            // Nobody was told anything about one that never failed.
+            // Senders were notified only about messages that failed before.
             answered.extend(in_hand(store, &rules, (address, id), 1, at)?);
         }
         let changed = store.mark(address, &ack.ids, state, at)?;
@@ -431,7 +431,7 @@ fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Json<Acked> {
 /// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
 /// before the deliveries change: after a crash in between it is said again, under the same id.
 async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, HttpError> {
-    check_reader(&call, &ack.r#for)?;
+    check_reader(call, &ack.r#for)?;
     let relay = &call.server.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let address = rules.routes.named(&ack.r#for).to_owned();
@@ -485,7 +485,7 @@ fn in_hand(
         return Ok(None);
     };
     let follow_up = find_follow_up(store, rules, &way.to, &record, now)?;
-    // Whoever asked first waits for it as well as whoever replied.
+    // The sender of the question waits for it as well as the sender of the reply.
     let asked = std::iter::once(record).chain(follow_up.map(|f| f.question));
     Ok(Some((way, asked.collect())))
 }

@@ -6,7 +6,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
-/// The best of some kinds for who asks; without an `Accept`, the first.
+/// The media type that the caller likes best; without an `Accept`, the first.
 ///
 /// # Errors
 /// 406, if none will do.
@@ -21,7 +21,7 @@ pub(super) fn choose(headers: &HeaderMap, offers: &[Media]) -> Result<Media, Htt
     })
 }
 
-/// Whether refusals should be JSON.
+/// Whether errors should be JSON.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     headers.contains_key(ACCEPT) && best(headers, &[Media::Text, Media::Json]) == Some(Media::Json)
 }

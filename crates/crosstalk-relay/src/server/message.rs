@@ -34,7 +34,7 @@ pub(super) async fn message(
     })
 }
 
-/// The message that the path names, if whoever asks sees it, and whether it waits for a person.
+/// The message that the path names, if the caller may read it, and whether it is held for a person.
 pub(super) async fn find(call: &Call, id: String) -> Result<(Record, bool), HttpError> {
     let (server, access, now) = (
         Arc::clone(&call.server),

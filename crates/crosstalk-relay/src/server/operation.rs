@@ -30,7 +30,7 @@ pub(super) async fn healthy() -> Response {
     response::text("ok\n".into())
 }
 
-/// Whether requests are served: not before what was taken before the start is filed, and not at the end.
+/// Whether the relay is ready: not before the messages that it accepted before the start are indexed, and not during shutdown.
 pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     let server = &call.server;
     let filing = *server.relay.filing().borrow();
@@ -46,7 +46,7 @@ pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     }
 }
 
-/// What was measured last, and when: who asks often is told the same for a while.
+/// The last measurement and its time: frequent callers get the same one for a while.
 #[derive(Default)]
 pub(super) struct Gauges(tokio::sync::Mutex<Option<(Instant, Measured)>>);
 
@@ -145,7 +145,7 @@ envelopes, keeps them, and delivers them to their recipients.</p>
     answer
 }
 
-/// Where the relay is, as who asks sees it.
+/// The URL of the relay, as the caller reaches it.
 fn base(server: &Server, headers: &HeaderMap) -> String {
     let scheme = if server.tls.is_some() {
         "https"

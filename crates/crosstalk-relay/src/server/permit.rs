@@ -26,7 +26,7 @@ struct OpenConnections {
     of: HashMap<IpAddr, usize>,
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The right of one connection to be open, free again when it is dropped.
 pub(super) struct ConnectionPermit {
     permits: ConnectionPermits,
     server: Arc<Server>,
@@ -47,7 +47,7 @@ impl ConnectionPermits {
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A permit for a connection from an address, if there is one.
+    /// A permit for a connection from an address, unless the limits are reached.
     pub(super) fn acquire(&self, from: IpAddr, server: &Arc<Server>) -> Option<ConnectionPermit> {
         let of = network(from);
         let mut taken = self.lock();
@@ -66,7 +66,7 @@ impl ConnectionPermits {
         })
     }
 
-    /// Waits until nobody sits any more.
+    /// Waits until every connection is closed.
     pub(super) async fn all_free(&self) {
         loop {
             let left = self.0.left.notified();

@@ -15,7 +15,7 @@ use crate::core::access::{self, Access};
 use crate::core::poll::initiator;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use crosstalk_api::poll::{Poll, PollSummary, Polls, Quorum};
+use crosstalk_api::poll::{Poll, Polls};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record};
@@ -23,9 +23,9 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often something is said on a stream, so that everybody in between knows that it is alive.
+/// How often a stream sends a comment, so that proxies keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How many polls are looked at for somebody who does not see all of them.
+/// How many polls a listing looks at for a caller that may not read all of them.
 const LOOKED_AT: usize = 2_000;
 
 pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, HttpError> {
@@ -50,30 +50,13 @@ pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<P
         }
     }
     let mut polls = Vec::with_capacity(seen.len());
-    for record in seen {
-        if let Some(poll) = relay.poll_summary(&record).await? {
-            polls.push(PollSummary {
-                message: record.id,
-                thread: record.thread,
-                from: record.sender,
-                context: record.context,
-                state: poll.state.to_owned(),
-                ends_at: poll.ends_at.map(|t| t.to_string()),
-                closed_at: poll.closed_at.map(|t| t.to_string()),
-                invited: u64::try_from(poll.invited).unwrap_or(u64::MAX),
-                quorum: Quorum {
-                    required: poll.quorum.required,
-                    counted: poll.quorum.counted,
-                    reached: poll.quorum.reached,
-                },
-                outcome: poll.outcome,
-            });
-        }
+    for record in &seen {
+        polls.extend(relay.poll_summary(record).await?);
     }
     Ok(Json(Polls { polls }))
 }
 
-/// Whether somebody sees a poll.
+/// Whether a caller may read a poll.
 async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool, HttpError> {
     let (access, record, now) = (access.clone(), record.clone(), server.relay.now());
     let ask = move |store: &dyn RelayStore| {
@@ -82,7 +65,7 @@ async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool,
     Ok(server.relay.read(ask).await?)
 }
 
-/// The poll with an id, if whoever asks sees it.
+/// The poll with an id, if the caller may read it.
 async fn find(server: &Server, access: &Access, id: &str) -> Result<PollStatus, HttpError> {
     let found = server.relay.poll(id).await?;
     let standing = found.ok_or_else(missing)?;
@@ -96,7 +79,7 @@ fn missing() -> HttpError {
     HttpError::missing("such poll")
 }
 
-/// How a poll stands, as somebody sees it.
+/// The tally of a poll, as a caller may read it.
 fn view(standing: &PollStatus, access: &Access) -> Poll {
     let mut collation = standing.shown();
     if !access.is_admin() && !access.reads_for(initiator(standing)) {
@@ -144,13 +127,13 @@ pub(super) async fn poll(
     };
     let (send, body) = body::stream(&call.connection.phase, None);
     tokio::spawn(async move {
-        // If nobody listens any more, nothing is left to do.
+        // If the client is gone, nothing is left to do.
         let _ = watcher.tell(send).await;
     });
     Ok(response::with_media(Media::Events, body))
 }
 
-/// Somebody who watches a poll.
+/// A caller that watches a poll.
 struct PollWatcher {
     server: Arc<Server>,
     caller: Caller,
@@ -159,7 +142,7 @@ struct PollWatcher {
 }
 
 impl PollWatcher {
-    /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
+    /// Sends the tally whenever it changes, until the poll is closed. `None` if the client is gone.
     async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
         let relay = &self.server.relay;
         let standing = find(&self.server, &self.access, &self.id).await.ok()?;
@@ -169,7 +152,7 @@ impl PollWatcher {
         let (mut last, mut number) = (String::new(), 0_u64);
         while !self.server.is_shutting_down() && !relay.is_stopping() {
             changes.mark_unchanged();
-            // Whoever waited may have lost the right to it meanwhile.
+            // The credential may have been revoked meanwhile.
             self.server.check_credential(&self.caller).ok()?;
             let standing = find(&self.server, &self.access, &self.id).await.ok()?;
             let data = json_text(&view(&standing, &self.access));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_of_the_bounds_is_refused() {
+    fn parameters_outside_their_bounds_are_rejected() {
         for text in ["a=%", "a=%4", "a=%zz", "a=%ff", "a=1&a=2", "a=%+1"] {
             assert!(Query::parse(Some(text)).is_err(), "{text}");
         }

@@ -18,13 +18,15 @@ use tokio::time::Instant;
 /// The longest wait for an answer, in seconds.
 const WAIT: u64 = 60;
 
+/// Accepts the message of a request. `axum` moves the future of each handler into a new box, and this one is large and runs most
+/// often: the handler only defers the request, and the future of the connection runs this one in place.
 pub(super) async fn receive(call: Call, request: Request) -> Result<Response, HttpError> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let relay = &call.server.relay;
     let time = Duration::from_secs(relay.config().limits.body_seconds.max(1));
-    let brought = media::request_form(headers)?;
-    if brought == RequestForm::Batch {
+    let form = media::request_form(headers)?;
+    if form == RequestForm::Batch {
         return Box::pin(batch::receive(&call, body, time)).await;
     }
     let bounds = BodyLimits {
@@ -32,7 +34,7 @@ pub(super) async fn receive(call: Call, request: Request) -> Result<Response, Ht
         time,
     };
     let mut bytes = body::collect(body, bounds).await?;
-    if brought == RequestForm::Json {
+    if form == RequestForm::Json {
         bytes = envelope_of(&bytes)?.into();
     }
     let (server, caller) = (&call.server, &call.caller);
@@ -46,9 +48,10 @@ pub(super) async fn receive(call: Call, request: Request) -> Result<Response, Ht
     let until = Instant::now() + Duration::from_secs(wait);
     let is_valid = || server.check_credential(caller).is_ok();
     let (received, has_waited) = tokio::select! {
-        asked = relay.ask(&bytes, peer, until, &is_valid) => asked,
+        // Boxed: most senders do not wait, and their requests should not carry its weight.
+        asked = Box::pin(relay.ask(&bytes, peer, until, &is_valid)) => asked,
         // The same message again gets its ACK.
-        () = server.wait_for_shutdown() => (relay.receive(&bytes, peer).await, true),
+        () = server.wait_for_shutdown() => (Box::pin(relay.receive(&bytes, peer)).await, true),
     };
     let mut answer = response::received(received, media::prefers_json(headers));
     if !has_waited {

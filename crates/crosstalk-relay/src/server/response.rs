@@ -3,7 +3,7 @@
 use super::Server;
 use super::body::{self, Body, BodyLimits};
 use super::media::{self, Media};
-use super::router::Call;
+use super::router::Exchange;
 use crate::client::one_line;
 use crate::core::{Received, unread};
 use axum::extract::{FromRequest, Request};
@@ -192,7 +192,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, HttpError> {
         media::check_json(request.headers())?;
-        let caller = Call::of(request.extensions())?.caller.clone();
+        let caller = Exchange::of(request.extensions())?.caller()?.clone();
         let bounds = BodyLimits {
             bytes: MAX_JSON_BYTES,
             time: Duration::from_secs(server.relay.config().limits.body_seconds.max(1)),

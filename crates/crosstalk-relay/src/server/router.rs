@@ -1,7 +1,7 @@
 //! From a request to the handler that answers it. `axum` routes by the table of endpoints in `crosstalk-api`; every handler
 //! stands behind [`Guarded`], which checks the names of the relay, the credential, the rate and the requirement.
 
-use super::body::{Body, RequestBody, drain};
+use super::body::{Body, drain};
 use super::connection::Connection;
 use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
@@ -15,6 +15,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::handler::Handler;
 use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use bytes::Bytes;
 use crosstalk_api::inbox::FOR;
 use crosstalk_api::{ENDPOINTS, Endpoint, EndpointId, Media, Method, Requirement};
 use crosstalk_envelope::registry::ErrorCode;
@@ -22,32 +23,26 @@ use crosstalk_protocol::relay::{Role, is_human};
 use futures_util::future::{Either, Ready, ready};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
 use http::request::Parts;
-use http::{Extensions, Uri};
-use hyper::body::{Body as _, Incoming};
+use http::{Extensions, StatusCode, Uri};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 /// The largest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// A request that was let in.
-#[derive(Clone)]
+/// A request that [`Guarded`] let in.
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
     pub(super) caller: Caller,
     pub(super) connection: Arc<Connection>,
-    endpoint: &'static Endpoint,
 }
 
 impl Call {
-    /// The call that [`Guarded`] let in.
-    pub(super) fn of(extensions: &Extensions) -> Result<&Self, HttpError> {
-        let call = extensions.get();
-        call.ok_or_else(|| HttpError::later("The relay did not check the request"))
-    }
-
     /// What the caller may read.
     pub(super) fn access(&self) -> Access {
         Access::of(&self.caller.peer, self.server.relay.rules())
@@ -57,8 +52,16 @@ impl Call {
 impl FromRequestParts<Arc<Server>> for Call {
     type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
-        Self::of(&parts.extensions).cloned()
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, HttpError> {
+        let exchange = Exchange::of(&parts.extensions)?;
+        Ok(Self {
+            server: Arc::clone(server),
+            caller: exchange.caller()?.clone(),
+            connection: Arc::clone(&exchange.connection),
+        })
     }
 }
 
@@ -69,7 +72,10 @@ impl FromRequestParts<Arc<Server>> for Accepts {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
-        let offers: Vec<Media> = Call::of(&parts.extensions)?.endpoint.media().collect();
+        let offers: Vec<Media> = Exchange::of(&parts.extensions)?
+            .endpoint()?
+            .media()
+            .collect();
         media::choose(&parts.headers, &offers).map(Self)
     }
 }
@@ -81,7 +87,7 @@ impl FromRequestParts<Arc<Server>> for Segment {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
-        let template = Call::of(&parts.extensions)?.endpoint.path;
+        let template = Exchange::of(&parts.extensions)?.endpoint()?.path;
         let (before, after) = template.split_once("{}").unwrap_or((template, ""));
         let path = parts.uri.path().strip_prefix(before);
         let segment = path.and_then(|path| path.strip_suffix(after));
@@ -89,12 +95,78 @@ impl FromRequestParts<Arc<Server>> for Segment {
     }
 }
 
-/// What the code around the router learns about a request while it is answered.
+/// One request, as the code around the router and the handler share it.
 pub(super) struct Exchange {
+    body: Mutex<Incoming>,
     connection: Arc<Connection>,
     /// The place of the endpoint in [`ENDPOINTS`].
     endpoint: OnceLock<usize>,
     caller: OnceLock<Caller>,
+    /// The request of a handler that runs outside of the router.
+    deferred: Mutex<Option<(Call, Request)>>,
+}
+
+impl Exchange {
+    /// The exchange that a request belongs to.
+    pub(super) fn of(extensions: &Extensions) -> Result<&Arc<Self>, HttpError> {
+        extensions.get().ok_or_else(unchecked)
+    }
+
+    /// The caller of a request that was checked.
+    pub(super) fn caller(&self) -> Result<&Caller, HttpError> {
+        self.caller.get().ok_or_else(unchecked)
+    }
+
+    fn deferred(&self) -> MutexGuard<'_, Option<(Call, Request)>> {
+        let deferred = self.deferred.lock();
+        deferred.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn endpoint(&self) -> Result<&'static Endpoint, HttpError> {
+        let endpoint = self.endpoint.get().and_then(|index| ENDPOINTS.get(*index));
+        endpoint.copied().ok_or_else(unchecked)
+    }
+}
+
+/// Leaves a request to [`receive::receive`].
+async fn defer(call: Call, request: Request) -> Result<(), HttpError> {
+    let exchange = Arc::clone(Exchange::of(request.extensions())?);
+    *exchange.deferred() = Some((call, request));
+    Ok(())
+}
+
+/// The error of a handler that is not behind [`Guarded`].
+fn unchecked() -> HttpError {
+    HttpError::later("The relay did not check the request")
+}
+
+/// The body of a request. What the handler leaves of it is read after it.
+struct RequestBody(Arc<Exchange>);
+
+impl RequestBody {
+    fn lock(&self) -> MutexGuard<'_, Incoming> {
+        self.0.body.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl hyper::body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut *self.lock()).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.lock().is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.lock().size_hint()
+    }
 }
 
 /// The routes of every endpoint.
@@ -103,7 +175,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
     for endpoints in ENDPOINTS.chunk_by(|a, b| a.path == b.path) {
         let path = endpoints.first().map_or("", |endpoint| endpoint.path);
         let reject = move |State(server): State<Arc<Server>>, request: Request| {
-            ready(reject_method(&server, request, endpoints))
+            ready(reject_method(&server, &request, endpoints))
         };
         let mut methods = MethodRouter::new().fallback(reject);
         if !endpoints.iter().any(|e| e.method == Method::Head) {
@@ -126,7 +198,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 /// The handler of an endpoint.
 fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
     match endpoint.id {
-        EndpointId::Receive => guard(endpoint, receive::receive),
+        EndpointId::Receive => guard(endpoint, defer),
         EndpointId::Inbox => guard(endpoint, inbox::inbox),
         EndpointId::Ack => guard(endpoint, inbox::ack),
         EndpointId::Message => guard(endpoint, message::message),
@@ -201,44 +273,28 @@ impl<T: 'static, H: Handler<T, Arc<Server>>> Handler<(T,), Arc<Server>> for Guar
     type Future = Either<H::Future, Ready<Response>>;
 
     fn call(self, request: Request, server: Arc<Server>) -> Self::Future {
-        let (mut parts, body) = request.into_parts();
-        match self.authorize(&server, &parts) {
-            Ok(call) => {
-                parts.extensions.insert(call);
-                let request = Request::from_parts(parts, body);
-                Either::Left(self.handler.call(request, server))
-            }
+        match self.authorize(&server, &request) {
+            Ok(()) => Either::Left(self.handler.call(request, server)),
             Err(fault) => Either::Right(ready(fault.into_response())),
         }
     }
 }
 
 impl<H> Guarded<H> {
-    fn authorize(&self, server: &Arc<Server>, parts: &Parts) -> Result<Call, HttpError> {
-        let exchange = exchange_of(&parts.extensions)?;
+    fn authorize(&self, server: &Server, request: &Request) -> Result<(), HttpError> {
+        let exchange = Exchange::of(request.extensions())?;
         let (connection, requirement) = (&exchange.connection, self.endpoint.requirement);
         let _ = exchange.endpoint.set(self.index);
         let caller = match requirement {
             Requirement::Open => server.credentials.stranger_from(connection.from.ip()),
             _ => {
-                connection.check(&server.policy().gate, parts)?;
-                identify(server, connection, parts, requirement)?
+                connection.check(&server.policy().gate, request)?;
+                identify(server, connection, request, requirement)?
             }
         };
         let caller = exchange.caller.get_or_init(|| caller);
-        check_requirement(server, caller, requirement, parts)?;
-        Ok(Call {
-            server: Arc::clone(server),
-            caller: caller.clone(),
-            connection: Arc::clone(connection),
-            endpoint: self.endpoint,
-        })
+        check_requirement(server, caller, requirement, request)
     }
-}
-
-fn exchange_of(extensions: &Extensions) -> Result<&Arc<Exchange>, HttpError> {
-    let exchange = extensions.get();
-    exchange.ok_or_else(|| HttpError::later("The request came without its connection"))
 }
 
 /// Answers a request.
@@ -256,29 +312,37 @@ pub(super) async fn respond(
         parts.headers.contains_key(EXPECT),
         media::prefers_json(&parts.headers),
     );
-    let body = RequestBody::new(body);
     let exchange = Arc::new(Exchange {
+        body: Mutex::new(body),
         connection: Arc::clone(connection),
         endpoint: OnceLock::new(),
         caller: OnceLock::new(),
+        deferred: Mutex::new(None),
     });
     let mut answer = match check_head_size(&parts) {
         Ok(()) => {
             parts.extensions.insert(Arc::clone(&exchange));
-            let request = Request::from_parts(parts, Body::new(body.clone()));
+            let request = Request::from_parts(parts, Body::new(RequestBody(Arc::clone(&exchange))));
             let answered = router.call(request).await;
-            answered.unwrap_or_else(|never| match never {})
+            let deferred = exchange.deferred().take();
+            match deferred {
+                Some((call, request)) => receive::receive(call, request).await.into_response(),
+                None => answered.unwrap_or_else(|never| match never {}),
+            }
         }
         Err(fault) => fault.into_response(),
     };
     if let Some(fault) = HttpError::take_from(&mut answer) {
-        // Who waits to be told to go on is told not to.
+        // A client that waits for `100 Continue` has not sent its body.
         if !fault.closes && !is_expecting {
-            drain(body).await;
+            drain(RequestBody(Arc::clone(&exchange))).await;
         }
         answer = fault.render(prefers_json);
-    } else if method != http::Method::HEAD {
-        // `hyper` knows which answers have a length.
+    } else if matches!(
+        answer.status(),
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    ) {
+        // `axum` gives every response a length, these among them.
         answer.headers_mut().remove(CONTENT_LENGTH);
     }
     let (policy, who) = (server.policy(), exchange.caller.get());
@@ -295,7 +359,7 @@ pub(super) async fn respond(
     let endpoint = exchange.endpoint.get().copied().unwrap_or(ENDPOINTS.len());
     server.request_seconds.observe(endpoint, began.elapsed());
     let caller = who.map_or("-", |c| c.peer.name.as_str());
-    // What went well is for who looks closely: a busy relay would write more about messages than it keeps of them.
+    // Successful requests are logged at debug level: a busy relay would write more about messages than it stores of them.
     let level = match status {
         500.. => tracing::Level::WARN,
         400.. if server.relay.may_log_rejection(caller) => tracing::Level::INFO,
@@ -341,27 +405,27 @@ fn length(value: Option<&http::HeaderValue>) -> Option<u64> {
 }
 
 /// Rejects a method that no endpoint of a path has.
-fn reject_method(server: &Server, request: Request, endpoints: &[&Endpoint]) -> HttpError {
-    let (parts, _) = request.into_parts();
-    let exchange = exchange_of(&parts.extensions);
-    let checked = exchange.and_then(|e| e.connection.check(&server.policy().gate, &parts));
+fn reject_method(server: &Server, request: &Request, endpoints: &[&Endpoint]) -> HttpError {
+    let exchange = Exchange::of(request.extensions());
+    let checked = exchange.and_then(|e| e.connection.check(&server.policy().gate, request));
     let methods = endpoints.iter().map(|e| e.method.as_str());
     let allowed = || HttpError::method(&methods.collect::<Vec<_>>().join(", "));
     checked.err().unwrap_or_else(allowed)
 }
 
-/// Whoever does not prove to be somebody is counted by address, so that nobody can try out tokens.
+/// Identifies the caller and counts the request. A request with a token that does not count is counted by its address, so that
+/// a client can't try out tokens.
 fn identify(
     server: &Server,
     connection: &Connection,
-    parts: &Parts,
+    request: &Request,
     requirement: Requirement,
 ) -> Result<Caller, HttpError> {
     let (from, now) = (connection.from.ip(), server.relay.now());
-    let wanted = || wanted_role(requirement, parts);
+    let wanted = || wanted_role(requirement, request);
     match server
         .credentials
-        .identify(&parts.headers, from, now, wanted)
+        .identify(request.headers(), from, now, wanted)
     {
         Ok(caller) => {
             server.check_rate(&caller)?;
@@ -375,8 +439,8 @@ fn identify(
 }
 
 /// The narrowest role whose token allows a request. Only a person speaks and reads for a `human://` address.
-fn wanted_role(requirement: Requirement, parts: &Parts) -> Role {
-    let asked = query::Query::parse(parts.uri.query()).ok();
+fn wanted_role(requirement: Requirement, request: &Request) -> Role {
+    let asked = query::Query::parse(request.uri().query()).ok();
     let address = asked.as_ref().and_then(|q| q.required(&FOR).ok());
     match requirement {
         Requirement::Monitor => Role::Monitor,
@@ -393,9 +457,9 @@ fn check_requirement(
     server: &Server,
     caller: &Caller,
     requirement: Requirement,
-    parts: &Parts,
+    request: &Request,
 ) -> Result<(), HttpError> {
-    let (peer, headers) = (&caller.peer, &parts.headers);
+    let (peer, headers) = (&caller.peer, request.headers());
     let may = match requirement {
         Requirement::Open | Requirement::Named => return Ok(()),
         // It reads the metrics, and nothing else.
@@ -405,7 +469,7 @@ fn check_requirement(
         _ if caller.is_stranger() => {
             return Err(credential::credential_needed(wanted_role(
                 requirement,
-                parts,
+                request,
             )));
         }
         Requirement::Known => true,

@@ -16,12 +16,12 @@ use tokio::time::{Instant, Sleep};
 const IDLE: u8 = 0;
 /// Some of the head has come.
 const HEAD: u8 = 1;
-/// A request is worked on; how fast its body comes is watched by who reads it.
+/// A request is worked on; the reader of its body watches how fast it comes.
 const BUSY: u8 = 2;
 /// Its answer is a stream that has not ended.
 const STREAMING: u8 = 3;
 
-/// How far a connection is with its request. Whoever answers and the stream below both know it.
+/// The phase of a connection, shared by the handler and the stream below.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phase(Arc<AtomicU8>);
 
@@ -74,7 +74,7 @@ pub(super) struct TimeoutStream<S> {
     timer: Pin<Box<Sleep>>,
     /// What the read deadline is for, and when it is.
     reading: (u8, Instant),
-    /// Until when something of what waits to be written has to be taken.
+    /// Until when the client has to read some of the bytes that wait.
     writing: Option<Instant>,
 }
 
@@ -136,7 +136,7 @@ impl<S> TimeoutStream<S> {
         if outcome.is_ready() {
             self.writing = None;
             if self.phase.0.load(Ordering::Relaxed) == IDLE {
-                // An answer is out. Nobody reads before something comes, so that the deadline is set here.
+                // A response is out. The next read comes with the next bytes, so that the deadline is set here.
                 let _ = self.read_late(cx);
             }
             return outcome;

@@ -19,12 +19,12 @@ use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many threads are looked at for somebody who does not see all of them.
+/// How many threads a listing looks at for a caller that may not read all of them.
 const MAX_SCANNED_THREADS: usize = 10_000;
 /// How much of a thread is in one answer: messages, and bytes of text.
 const MAX_MESSAGES: usize = 2_000;
 const MAX_BYTES: usize = 8 << 20;
-/// How much of a longer one is read at once, at most one message more: what is withdrawn meanwhile is not sent.
+/// How much of a longer one is read at once, at most one message more: a text that is revoked meanwhile is not sent.
 const CHUNK_BYTES: usize = 64 << 10;
 /// How deep a tree goes. What answers something deeper stands beside it.
 const MAX_DEPTH: usize = 48;
@@ -86,7 +86,7 @@ pub(super) async fn threads(
     Ok(Json(Threads { threads }))
 }
 
-/// A thread as somebody sees it: who came in later does not learn what it began with.
+/// A thread as a caller may read it: a party that joined later does not learn how it began.
 fn redact_thread(
     store: &dyn RelayStore,
     access: &Access,
@@ -164,7 +164,7 @@ pub(super) async fn thread(
     }
 }
 
-/// Who reads a thread.
+/// Reads a thread for a caller.
 struct ThreadReader {
     access: Access,
     id: String,
@@ -179,7 +179,7 @@ struct ThreadPart {
 }
 
 impl ThreadReader {
-    /// The part after a place, of so much text, without what has run out.
+    /// The part after a seq, of so much text, without expired messages.
     fn read(
         &self,
         store: &dyn RelayStore,
