@@ -30,7 +30,7 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Certificate and key, for TLS without a proxy.
     pub tls: Option<Tls>,
-    /// Who gets an ESCALATE that is not for a person already.
+    /// The recipient of an ESCALATE that is not for a person already.
     pub escalate_to: Option<String>,
     /// How many seconds a REQUEST without a deadline waits for its answer; without it, for ever.
     pub answer_within: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Config {
     pub unknown: Unknown,
     /// What becomes of keys that are seen for the first time.
     pub first_contact: FirstContact,
-    /// How much of what is taken.
+    /// Limits of connections, requests and sizes.
     pub limits: Limits,
     /// How deliveries are tried again.
     pub retry: Retry,
@@ -56,7 +56,7 @@ pub struct Config {
     /// What waits for a person; the first that fits counts.
     #[serde(rename = "hold")]
     pub holds: Vec<HoldEntry>,
-    /// Folders from which messages are taken.
+    /// Folders from which messages are accepted.
     #[serde(rename = "watch")]
     pub watches: Vec<Watch>,
     /// Agents and what they can do.
@@ -92,13 +92,13 @@ pub enum FirstContact {
     /// They are pinned for their sender, if a credential speaks for the sender.
     #[default]
     Pin,
-    /// Messages are taken as if they were not signed.
+    /// Messages are accepted as if they were not signed.
     Note,
     /// Messages are refused (E-PERM).
     Refuse,
 }
 
-/// How much of what is taken.
+/// Limits of connections, requests and sizes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -120,9 +120,9 @@ pub struct Limits {
     pub blob_bytes: u64,
     /// All attachments that one token has at the relay, in bytes; each counts at least 4096. 0 is no limit.
     pub token_blob_bytes: u64,
-    /// Free space on the disk, in bytes, below which no attachment is taken.
+    /// Free space on the disk, in bytes, below which no attachment is accepted.
     pub free_bytes: u64,
-    /// Messages that are taken and not filed yet; when there are more, senders are told to wait.
+    /// Messages that are accepted and not indexed yet; when there are more, senders are told to wait.
     pub backlog: u64,
 }
 
@@ -237,7 +237,7 @@ pub struct Consent {
     pub declared: Vec<String>,
     /// What needs an explicit consent to leave the organisation.
     pub border: Border,
-    /// Who may withdraw what others granted, and permissions.
+    /// The addresses that may revoke consents of others, and permissions.
     pub authorities: Vec<String>,
     /// Further laws and what they demand, or other demands of those that are built in.
     #[serde(rename = "jurisdiction")]
@@ -319,11 +319,11 @@ pub enum ExecInput {
     Body,
 }
 
-/// A folder from which messages are taken.
+/// A folder from which messages are accepted.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Watch {
-    /// The folder: `.aict` and `.crosstalk` files in it are taken, then moved to `done` or `refused` beside them.
+    /// The folder: `.aict` and `.crosstalk` files in it are read, then moved to `done` or `refused` beside them.
     pub folder: PathBuf,
     /// For which addresses its files may speak.
     pub addresses: Vec<String>,

@@ -1,52 +1,43 @@
-//! The relay without its network: it takes messages in, keeps them, and hands them out.
+//! The relay without its network: it accepts messages, stores them and hands them out.
 
-mod courier;
+pub(crate) mod access;
+mod answer;
 mod decide;
-#[cfg(debug_assertions)]
-mod fault;
-pub(crate) mod follow_up;
-mod inboxes;
-mod judge;
+mod handle;
+mod inbox;
 mod notary;
-mod owed;
-mod pending;
+mod notice;
 pub(crate) mod poll;
-mod readers;
 mod receive;
-mod refusal;
-mod waiting;
-mod withdrawal;
-mod writer;
+mod rejection;
+mod verification;
 
+pub(crate) use access::Access;
 pub use decide::Wish;
-pub use poll::Standing;
-pub use readers::Open;
+pub use handle::Open;
+pub use poll::PollStatus;
 pub use receive::{Received, unread};
 
 use crate::config::{Config, Reload};
 use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
+use answer::Answers;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Binding, Delivery, Entry, Filing, HandedOut, Handler, HopKey, Inbox, Recipient,
-    RelayStore, Rules, State, add_logged_hop,
+    Admission, Binding, Delivery, Filing, HopKey, Recipient, RelayStore, Rules, add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use inboxes::ReadInboxes;
-use judge::{Believed, Verifier};
-use pending::Pending;
-use readers::Readers;
-use refusal::Refusals;
+use handle::{Change, Job, Readers};
+use inbox::{InboxNotifier, ReadInboxes, UnindexedMessages};
+use rejection::RejectionLog;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::Instant;
-use waiting::{Answers, Bells};
-use writer::{Change, Job};
+use verification::{TrustSnapshot, Verifier};
 
 /// Tells the time.
 pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
@@ -59,9 +50,9 @@ pub struct Setup {
     pub writer: Box<dyn RelayStore + Send>,
     /// Makes handles that read.
     pub open: Open,
-    /// Who knows what domains say; without one, nobody is asked.
+    /// Looks up the DNS records of domains; without it, the relay asks no name server.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// Whom to believe.
+    /// Keeps the trust data.
     pub keyring: Box<dyn Keyring>,
     /// The key that hops are signed with; its id is the name of the relay.
     pub key: Option<PrivateKey>,
@@ -86,7 +77,7 @@ pub struct Relay {
 pub(crate) struct Shared {
     config: RwLock<Arc<Config>>,
     rules: RwLock<Arc<Rules>>,
-    believed: Arc<Believed>,
+    trust_snapshot: Arc<TrustSnapshot>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
@@ -96,26 +87,26 @@ pub(crate) struct Shared {
     command: CommandLine,
     metrics: Metrics,
     readers: Arc<Readers>,
-    pending: Pending,
-    bells: Bells,
+    unindexed: UnindexedMessages,
+    inbox_notifier: InboxNotifier,
     answers: Answers,
     polls: poll::Polls,
     inboxes: ReadInboxes,
     /// What waits for which destination, and which of them are left alone.
     lanes: Mutex<Lanes>,
-    /// Refusals that are not in the log yet.
-    refusals: Refusals,
+    /// Rejections that are not in the log yet.
+    rejections: RejectionLog,
     /// Rejections that have a line in the log of the program.
-    logged: Refusals,
-    /// Something was filed: there may be work for handlers.
+    logged: RejectionLog,
+    /// Messages were indexed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<Filing>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
-    /// A consent was withdrawn: there are traces to be taken out.
-    withdrawal: Notify,
+    /// A consent was revoked: there are traces to be erased.
+    revocation: Notify,
     /// The relay has something to say by itself.
-    owes: Notify,
+    notices: Notify,
 }
 
 /// Why nothing is written any more.
@@ -133,11 +124,11 @@ impl Shared {
         Arc::clone(&config.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A message was taken: whoever waits for it hears of it.
-    fn tell(&self, seq: u64, admission: &Admission) {
-        Metrics::count(&self.metrics.taken);
+    /// A message was accepted: readers and senders that wait for it are woken.
+    fn notify_waiting(&self, seq: u64, admission: &Admission) {
+        Metrics::count(&self.metrics.accepted);
         for Recipient { address, .. } in &admission.recipients {
-            self.bells.ring(address);
+            self.inbox_notifier.notify(address);
         }
         let arrival = &admission.arrival;
         self.polls.came(arrival);
@@ -149,10 +140,10 @@ impl Shared {
         }
     }
 
-    fn filed(&self, filing: &Filing) {
-        self.pending.filed(filing.through);
+    fn note_indexed(&self, filing: &Filing) {
+        self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
-        self.metrics.filed.fetch_add(filed, Ordering::Relaxed);
+        self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
         self.metrics.backlog.store(filing.left, Ordering::Relaxed);
         let quarantined = &self.metrics.quarantined;
         if quarantined.swap(filing.quarantined, Ordering::Relaxed) < filing.quarantined {
@@ -182,7 +173,7 @@ fn secret_of(key: Option<&PrivateKey>) -> Digest {
     }
 }
 
-/// What a relay goes by: its configuration, with the agents and tokens of the store and the keys that it believes.
+/// The rules of a relay: its configuration, with the agents and tokens of the store and the keys that it trusts.
 fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Rules, StoreError> {
     let mut rules = config.rules();
     for agent in store.agents()? {
@@ -196,22 +187,23 @@ fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Ru
 }
 
 impl Relay {
-    /// Starts the writer. What was taken before and is not filed is filed in the background; readers see it already.
+    /// Starts the writer. Messages that were accepted before and are not indexed are indexed in the background; readers see them
+    /// already.
     ///
     /// # Errors
-    /// If the store or what is believed can't be read.
+    /// If the store or the trust data can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
-        let believed = Believed::open(setup.keyring).map_err(|message| StoreError {
+        let trust_snapshot = TrustSnapshot::open(setup.keyring).map_err(|message| StoreError {
             fault: StoreFault::Unavailable,
             message,
         })?;
-        let rules = rules_of(&setup.config, setup.writer.as_ref(), &believed.now())?;
+        let rules = rules_of(&setup.config, setup.writer.as_ref(), &trust_snapshot.now())?;
         let filing = setup.writer.filing()?;
         let lanes = Lanes::new(&setup.config.retry);
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
             config: RwLock::new(Arc::new(setup.config)),
-            believed: Arc::new(believed),
+            trust_snapshot: Arc::new(trust_snapshot),
             verifier: Verifier::default(),
             resolver: setup.resolver,
             secret: secret_of(setup.key.as_ref()),
@@ -220,29 +212,29 @@ impl Relay {
             command: setup.command,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            pending: Pending::left(setup.writer.as_ref())?,
-            bells: Bells::default(),
+            unindexed: UnindexedMessages::load(setup.writer.as_ref())?,
+            inbox_notifier: InboxNotifier::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),
             inboxes: ReadInboxes::default(),
             lanes: Mutex::new(lanes),
-            refusals: Refusals::default(),
-            logged: Refusals::default(),
+            rejections: RejectionLog::default(),
+            logged: RejectionLog::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
             stopped: watch::Sender::new(None),
-            withdrawal: Notify::new(),
-            owes: Notify::new(),
+            revocation: Notify::new(),
+            notices: Notify::new(),
         });
-        shared.filed(&filing);
+        shared.note_indexed(&filing);
         let (jobs, todo) = mpsc::channel();
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
             let shared = Arc::clone(&seen);
-            let run = move || writer::run(store, shared, todo);
+            let run = move || handle::run(store, shared, todo);
             // Nothing of the writer is used after a panic: its transaction is rolled back with its store.
             let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            let end = match ran.unwrap_or_else(|_| Err(writer::panicked())) {
+            let end = match ran.unwrap_or_else(|_| Err(handle::panicked())) {
                 Ok(()) => Stopped::Told,
                 Err(error) => {
                     tracing::error!(reason = %error, "the store can't be relied on any more");
@@ -250,7 +242,7 @@ impl Relay {
                 }
             };
             seen.stopped.send_replace(Some(end));
-            seen.bells.ring_all();
+            seen.inbox_notifier.notify_all();
         };
         let writer = std::thread::Builder::new()
             .name("writer".into())
@@ -277,7 +269,7 @@ impl Relay {
     /// If the store can't be read: everything stays as it was.
     pub fn reload(&self, new: Config) -> Result<Reload, StoreError> {
         let store = self.open_store()?;
-        // Nobody changes the rules meanwhile: tokens that somebody else has seen are not forgotten again.
+        // The lock keeps others from changing the rules: tokens that another thread has seen are not forgotten again.
         let rules = self.shared.rules.write();
         let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
         let reload = self.config().reload(new);
@@ -317,7 +309,7 @@ impl Relay {
         self.lanes().running_since(id, to)
     }
 
-    /// A text under a secret of this relay: nobody else can compute a digest of it.
+    /// A text under a secret of this relay: others can't compute a digest of it.
     pub(crate) fn keyed(&self, text: &str) -> String {
         format!("{}\n{text}", self.shared.secret)
     }
@@ -327,7 +319,7 @@ impl Relay {
         &self.shared.metrics
     }
 
-    /// Who knows what domains say.
+    /// Looks up the DNS records of domains.
     pub fn resolver(&self) -> Option<&Arc<dyn Resolver>> {
         self.shared.resolver.as_ref()
     }
@@ -342,17 +334,17 @@ impl Relay {
         (self.shared.clock)()
     }
 
-    /// Reads again whom to believe, which others may have changed.
+    /// Reloads the trust data, which others may have changed.
     pub fn look_at_keys(&self) {
-        match self.shared.believed.reload() {
+        match self.shared.trust_snapshot.reload() {
             Ok(()) => self.shared.list_pins(),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
         }
     }
 
-    /// Whom the relay believes now.
+    /// The trust data now.
     pub(crate) fn trust(&self) -> Arc<Trust> {
-        self.shared.believed.now()
+        self.shared.trust_snapshot.now()
     }
 
     /// How far filing is; changes can be waited for.
@@ -365,12 +357,12 @@ impl Relay {
         self.shared.stopped.subscribe()
     }
 
-    /// Waits until something was filed since the last call: there may be work for handlers.
+    /// Waits until messages were indexed since the last call: there may be work for handlers.
     pub async fn work(&self) {
         self.shared.work.notified().await;
     }
 
-    /// Says that there may be work, though nothing was filed: a dead letter was queued again, or the clock was set.
+    /// Wakes the handlers, though nothing was indexed: a dead letter was queued again, or the clock was set.
     pub fn wake(&self) {
         self.shared.work.notify_one();
         self.shared.polls.wake();
@@ -387,7 +379,7 @@ impl Relay {
         self.shared.readers.ask(ask).await
     }
 
-    /// A handle of the store for one who reads often and little, without a turn.
+    /// A handle of the store for a reader that reads often and little, without a turn.
     ///
     /// # Errors
     /// What the store says.
@@ -406,7 +398,7 @@ impl Relay {
         self.submit(change, Job::Change).await
     }
 
-    /// The same, after everything is filed that was taken before.
+    /// The same, after every message is indexed that was accepted before.
     ///
     /// # Errors
     /// What the store says.
@@ -414,7 +406,7 @@ impl Relay {
         &self,
         change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.submit(change, Job::ChangeFiled).await
+        self.submit(change, Job::ChangeIndexed).await
     }
 
     async fn submit<T: Send + 'static>(
@@ -424,7 +416,7 @@ impl Relay {
     ) -> Result<T, StoreError> {
         let (tell, told) = oneshot::channel();
         let job = job(Box::new(move |store| {
-            // Who asked may be gone; the change is made anyway.
+            // The caller may be gone; the change is made anyway.
             let _ = tell.send(change(store));
         }));
         self.jobs.send(job).map_err(|_| self.gone())?;
@@ -441,90 +433,9 @@ impl Relay {
         }
     }
 
-    /// What an address has got and not acknowledged, the oldest first; what is not filed yet as well.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn inbox(
-        &self,
-        address: &str,
-        after: Option<u64>,
-        most: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let address = self.rules().routes.named(address).to_owned();
-        // First what is not filed: what is filed meanwhile is in the listing then, and never in neither.
-        let pending = self.shared.pending.of(&address, after.unwrap_or(0), most);
-        let rules = self.rules();
-        let ask = move |store: &dyn RelayStore| {
-            let inbox = Inbox {
-                address: &address,
-                after,
-                most,
-            };
-            // In this order: what was filed by now is in the listing, and only the rest is added to it.
-            let filed = store.filing()?.through;
-            let mut entries = store.inbox_of(&inbox)?;
-            let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
-            let room = most.saturating_sub(entries.len());
-            let fresh = pending.into_iter().filter(|seq| *seq > last);
-            let fresh: Vec<u64> = fresh.take(room).collect();
-            for record in store.taken(&fresh)? {
-                let by = rules.routes.choose(&address, None);
-                entries.push(Entry {
-                    to: address.clone(),
-                    by: by.unwrap_or(Handler::Inbox),
-                    state: State::Queued,
-                    record,
-                });
-            }
-            Ok(entries)
-        };
-        self.read(ask).await
-    }
-
-    /// What an address has got after a place; if nothing, waits for the next message until a time.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn next(
-        &self,
-        address: &str,
-        after: Option<u64>,
-        most: usize,
-        until: Instant,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let address = self.rules().routes.named(address).to_owned();
-        loop {
-            let Some(bell) = self.shared.bells.of(&address) else {
-                return self.inbox(&address, after, most).await;
-            };
-            let heard = bell.notified();
-            tokio::pin!(heard);
-            heard.as_mut().enable();
-            let entries = self.inbox(&address, after, most).await?;
-            if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
-                return Ok(entries);
-            }
-            if tokio::time::timeout_at(until, heard).await.is_err() {
-                return self.inbox(&address, after, most).await;
-            }
-        }
-    }
-
     /// Whether nothing is written any more.
     pub fn is_stopping(&self) -> bool {
         self.shared.stopped.borrow().is_some()
-    }
-
-    /// Notes that messages were handed out to an address. Nobody waits for it: if it is lost, they are handed out again.
-    pub fn handed_out(&self, address: &str, ids: Vec<String>) {
-        let handed = HandedOut {
-            address: address.to_owned(),
-            ids,
-            at: self.now(),
-        };
-        // A relay that stops notes nothing any more.
-        let _ = self.jobs.send(Job::HandedOut(handed));
     }
 
     /// A message as it leaves this relay: with the trace that it was here. Nothing from its end on (CON-005): whoever
@@ -545,7 +456,7 @@ impl Relay {
         }))
     }
 
-    /// Stops. What was taken is filed for a few seconds more; it is on disk already. Returns when the store is closed.
+    /// Stops. Accepted messages, which are on disk already, are indexed for a few seconds more. Returns when the store is closed.
     pub async fn stop(&self) {
         // What is not signed now is signed at the next start.
         if let Err(error) = self.tend_log().await {

@@ -1,29 +1,29 @@
-//! Delivery to where agents are: leases what is due, hands it to handlers, and says what became of it.
+//! Delivery: leases the deliveries that are due, hands them to handlers, and records the results.
 //!
 //! ```text
-//! RelayStore::due ──> lanes, one a destination ──> Handler ──> Outcome ──> attempted
-//!                     urgent first, so many at      │                     │
-//!                     once, left alone after        └─ an answer ──> taken in as a message
-//!                     failures                                            └─ given up ──> ERROR to the sender
+//! RelayStore::due ──> lanes, one per destination ──> Handler ──> Outcome ──> attempted
+//!                     urgent first, a few at          │                     │
+//!                     once, paused after              └─ an answer ──> accepted as a message
+//!                     failures                                              └─ dead letter ──> ERROR to the sender
 //! ```
 //!
-//! A slow destination keeps its own lane busy and no other. Nothing is forgotten by a crash: a lease runs out, and the
-//! message is given out again.
+//! A slow destination keeps its own lane busy and no other. A crash loses nothing: the lease expires, and the delivery is
+//! leased again.
 
 mod exec;
 mod file;
 mod http;
 pub(crate) mod lane;
 mod missing;
-mod poll;
 mod relay;
 mod reply;
-pub(crate) mod report;
 mod run;
 mod watch;
 
 pub use missing::{Missing, can_run, missing};
 pub use reply::Reply;
+pub(crate) use reply::find_follow_up;
+pub(crate) use run::settle_retry_notice;
 
 use crate::config::RouteEntry;
 use crate::core::Relay;
@@ -44,14 +44,14 @@ use tokio::task::JoinHandle;
 pub struct Setup {
     /// Where commands run that have no directory of their own. It is made if it is not there.
     pub work: PathBuf,
-    /// Who calls others.
+    /// Makes requests to other servers.
     pub outbound: Outbound,
 }
 
 /// One message for one recipient.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// To whom.
+    /// The recipient.
     pub to: String,
     /// How.
     pub by: By,
@@ -175,7 +175,10 @@ impl Delivery {
             setup,
             stopped.clone(),
         ))];
-        tasks.push(tokio::spawn(poll::run(relay.clone(), stopped.clone())));
+        tasks.push(tokio::spawn(run::close_polls(
+            relay.clone(),
+            stopped.clone(),
+        )));
         for watch in &relay.config().watches {
             let (relay, watch) = (relay.clone(), watch.clone());
             tasks.push(tokio::spawn(watch::run(relay, watch, stopped.clone())));

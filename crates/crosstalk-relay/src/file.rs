@@ -1,7 +1,7 @@
-//! Files that decide what a relay does: configuration, certificate, key, token.
+//! Reads the files that decide what a relay does: configuration, certificate, key, token.
 //!
 //! Only regular files are read, and only up to a limit. A pipe or a device in the place of such a file is an error at once:
-//! nothing waits for somebody to write to it.
+//! the relay never waits for another process to write to it.
 
 use rustix::fs::OFlags;
 use std::fs::File;

@@ -1,13 +1,13 @@
-//! The relay: durable inboxes, routing and honest delivery over HTTP.
+//! The relay: durable inboxes, routing and delivery over HTTP.
 //!
 //! ```text
-//! request ── server ──> Relay::receive ──> judge ──> admit ──> writer ──> RelayStore::take ──> answer
+//! request ── server ──> Relay::receive ──> verify ──> admit ──> writer ──> RelayStore::take ──> response
 //!                                                                │
-//!                                                                └─ file ──> inboxes, threads, words, deliveries
+//!                                                                └─ index ──> inboxes, threads, words, deliveries
 //! ```
 //!
 //! The relay knows ports only: [`RelayStore`](crosstalk_protocol::relay::RelayStore), [`Resolver`](port::Resolver) and
-//! [`Keyring`](port::Keyring). Who starts it picks the adapters.
+//! [`Keyring`](port::Keyring). The program that starts it picks the adapters.
 
 pub mod config;
 pub mod core;

@@ -2,6 +2,7 @@
 //!
 //! Values of labels come from fixed lists, never from a request.
 
+use crosstalk_api::ENDPOINTS;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::StoreGauges;
@@ -9,37 +10,46 @@ use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counters and gauges.
-#[derive(Debug, Default)]
-pub struct Metrics {
-    /// Messages that were taken.
-    pub taken: AtomicU64,
-    /// Messages that were there already.
-    pub known: AtomicU64,
-    /// Messages that were refused, by code.
-    pub refused: [AtomicU64; ErrorCode::ALL.len()],
-    /// Batches that were written.
-    pub batches: AtomicU64,
-    /// Messages that were filed.
-    pub filed: AtomicU64,
-    /// Messages that are taken and not filed yet.
-    pub backlog: AtomicU64,
-    /// Messages that could not be indexed.
-    pub quarantined: AtomicU64,
-    /// Requests, by the first digit of their status.
-    pub requests: [AtomicU64; 5],
-    /// Connections that are open.
-    pub connections: AtomicI64,
-    /// Connections that were refused because there were too many.
-    pub turned_away: AtomicU64,
-    /// Attempts of handlers that worked.
-    pub delivered: AtomicU64,
-    /// Attempts of handlers that are tried again.
-    pub retried: AtomicU64,
-    /// Deliveries that were given up.
-    pub failed: AtomicU64,
-    /// Questions whose time passed.
-    pub timed_out: AtomicU64,
+/// Declares the metrics: for each counter its field, its name and its help.
+macro_rules! metrics {
+    ($($field:ident $name:literal $help:literal;)+) => {
+        /// Counters and gauges.
+        #[derive(Debug, Default)]
+        pub struct Metrics {
+            $(#[doc = $help] pub $field: AtomicU64,)+
+            /// Messages rejected, by error code.
+            pub rejected: [AtomicU64; ErrorCode::ALL.len()],
+            /// Messages accepted and not indexed yet.
+            pub backlog: AtomicU64,
+            /// Messages that could not be indexed.
+            pub quarantined: AtomicU64,
+            /// Requests, by the first digit of their status.
+            pub requests: [AtomicU64; 5],
+            /// Open connections.
+            pub connections: AtomicI64,
+        }
+
+        impl Metrics {
+            fn write_counters(&self, out: &mut Exposition) {
+                $(
+                    out.family($name, "counter", $help);
+                    out.sample($name, &[], self.$field.load(Ordering::Relaxed));
+                )+
+            }
+        }
+    };
+}
+
+metrics! {
+    accepted "messages_accepted_total" "Messages accepted: on disk";
+    known "messages_known_total" "Messages that were there already";
+    indexed "messages_indexed_total" "Messages indexed into threads and inboxes";
+    batches "batches_total" "Transactions that accepted messages";
+    delivered "deliveries_delivered_total" "Delivery attempts that worked";
+    retried "deliveries_retried_total" "Delivery attempts that failed and are made again";
+    failed "deliveries_failed_total" "Deliveries that became dead letters";
+    timed_out "requests_timed_out_total" "Questions without an answer in time";
+    turned_away "connections_turned_away_total" "Connections refused because there were too many";
 }
 
 impl Metrics {
@@ -48,10 +58,10 @@ impl Metrics {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a message that was refused.
-    pub fn refuse(&self, code: ErrorCode) {
+    /// Counts a message that was rejected.
+    pub fn reject(&self, code: ErrorCode) {
         let place = ErrorCode::ALL.iter().position(|c| *c == code);
-        if let Some(counter) = place.and_then(|p| self.refused.get(p)) {
+        if let Some(counter) = place.and_then(|p| self.rejected.get(p)) {
             Self::count(counter);
         }
     }
@@ -66,78 +76,17 @@ impl Metrics {
 
     /// Writes everything that was counted.
     pub(crate) fn write(&self, out: &mut Exposition) {
-        let counters = [
-            (
-                "messages_accepted_total",
-                "Messages accepted: on disk",
-                &self.taken,
-            ),
-            (
-                "messages_known_total",
-                "Messages that were there already",
-                &self.known,
-            ),
-            (
-                "messages_indexed_total",
-                "Messages indexed into threads and inboxes",
-                &self.filed,
-            ),
-            (
-                "batches_total",
-                "Transactions that accepted messages",
-                &self.batches,
-            ),
-            (
-                "deliveries_delivered_total",
-                "Delivery attempts that worked",
-                &self.delivered,
-            ),
-            (
-                "deliveries_retried_total",
-                "Delivery attempts that failed and are made again",
-                &self.retried,
-            ),
-            (
-                "deliveries_failed_total",
-                "Deliveries that became dead letters",
-                &self.failed,
-            ),
-            (
-                "requests_timed_out_total",
-                "Questions without an answer in time",
-                &self.timed_out,
-            ),
-            (
-                "connections_turned_away_total",
-                "Connections refused because there were too many",
-                &self.turned_away,
-            ),
-        ];
-        for (name, help, counter) in counters {
-            out.family(name, "counter", help);
-            out.sample(name, &[], counter.load(Ordering::Relaxed));
-        }
-        let (backlog, quarantined) = (&self.backlog, &self.quarantined);
-        let gauges = [
-            (
-                "index_backlog",
-                "Messages accepted and not indexed yet",
-                backlog,
-            ),
-            (
-                "quarantined_messages",
-                "Messages that could not be indexed",
-                quarantined,
-            ),
-        ];
-        for (name, help, gauge) in gauges {
-            out.gauge(name, help, gauge.load(Ordering::Relaxed));
-        }
+        self.write_counters(out);
+        let gauge = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
+        let help = "Messages accepted and not indexed yet";
+        out.gauge("index_backlog", help, gauge(&self.backlog));
+        let help = "Messages that could not be indexed";
+        out.gauge("quarantined_messages", help, gauge(&self.quarantined));
         let connections = self.connections.load(Ordering::Relaxed);
         out.gauge("connections", "Open connections", connections);
         let name = "messages_rejected_total";
         out.family(name, "counter", "Messages rejected, by error code");
-        for (code, counter) in ErrorCode::ALL.iter().zip(&self.refused) {
+        for (code, counter) in ErrorCode::ALL.iter().zip(&self.rejected) {
             let count = counter.load(Ordering::Relaxed);
             out.sample(name, &[("code", code.as_str())], count);
         }
@@ -154,18 +103,9 @@ impl Metrics {
     }
 }
 
-/// How long answers took: a histogram for each endpoint of a fixed list.
+/// How long responses took: a histogram for each endpoint, and one for requests that fit none.
 #[derive(Debug)]
-pub(crate) struct RequestSeconds {
-    by_endpoint: Vec<(Endpoint, Histogram)>,
-}
-
-/// The method and the template of the path of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub(crate) method: &'static str,
-    pub(crate) path: &'static str,
-}
+pub(crate) struct RequestSeconds([Histogram; ENDPOINTS.len() + 1]);
 
 /// Upper bounds of the buckets, in seconds, as they are written, and in microseconds.
 const BUCKETS: [(&str, u64); 11] = [
@@ -190,17 +130,16 @@ struct Histogram {
     microseconds: AtomicU64,
 }
 
-impl RequestSeconds {
-    pub(crate) fn new(endpoints: impl Iterator<Item = Endpoint>) -> Self {
-        let one = |endpoint| (endpoint, Histogram::default());
-        Self {
-            by_endpoint: endpoints.map(one).collect(),
-        }
+impl Default for RequestSeconds {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Histogram::default()))
     }
+}
 
-    /// Notes how long an answer of the endpoint at a place of the list took.
+impl RequestSeconds {
+    /// Notes how long a response took: that of the endpoint at a place in [`ENDPOINTS`], or behind its end that of none.
     pub(crate) fn observe(&self, endpoint: usize, took: Duration) {
-        let Some((_, histogram)) = self.by_endpoint.get(endpoint) else {
+        let Some(histogram) = self.0.get(endpoint) else {
             return;
         };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -220,12 +159,13 @@ impl RequestSeconds {
             "histogram",
             "Seconds until a request was answered, by endpoint; long polls include their wait",
         );
-        for (endpoint, histogram) in &self.by_endpoint {
+        let known = ENDPOINTS.iter().map(|e| (e.path, e.method.as_str()));
+        for ((path, method), histogram) in known.chain([("other", "other")]).zip(&self.0) {
             let all = histogram.count.load(Ordering::Relaxed);
             if all == 0 {
                 continue;
             }
-            let labels = [("endpoint", endpoint.path), ("method", endpoint.method)];
+            let labels = [("endpoint", path), ("method", method)];
             let mut sum = 0;
             for ((bound, _), bucket) in BUCKETS.iter().zip(&histogram.buckets) {
                 sum += bucket.load(Ordering::Relaxed);
@@ -315,7 +255,7 @@ fn write_store(store: &StoreGauges, now: Timestamp, out: &mut Exposition) {
     for (name, help, value) in [
         (
             "dead_letters",
-            "Deliveries that were given up",
+            "Dead letters that were not queued again",
             store.dead_letters,
         ),
         (
@@ -422,7 +362,7 @@ mod tests {
     #[test]
     fn deprecated_names_have_the_samples_of_the_new_ones() {
         let metrics = Metrics::default();
-        metrics.refuse(ErrorCode::Format);
+        metrics.reject(ErrorCode::Format);
         let mut out = Exposition::default();
         metrics.write(&mut out);
         let text = out.into_text();
@@ -444,35 +384,25 @@ mod tests {
 
     #[test]
     fn buckets_of_a_histogram_add_up() {
-        let endpoints = [
-            Endpoint {
-                method: "GET",
-                path: "/a/{id}",
-            },
-            Endpoint {
-                method: "PUT",
-                path: "/b",
-            },
-        ];
-        let seconds = RequestSeconds::new(endpoints.into_iter());
+        let seconds = RequestSeconds::default();
         for micros in [0, 1_000, 1_001, 70_000_000] {
             seconds.observe(0, Duration::from_micros(micros));
         }
         // One that is not in the list is counted nowhere.
-        seconds.observe(2, Duration::ZERO);
+        seconds.observe(ENDPOINTS.len() + 1, Duration::ZERO);
         let mut out = Exposition::default();
         seconds.write(&mut out);
         let text = out.into_text();
         for line in [
-            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"0.001\"} 2",
-            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"0.0025\"} 3",
-            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"60\"} 3",
-            "crosstalk_request_seconds_bucket{endpoint=\"/a/{id}\",method=\"GET\",le=\"+Inf\"} 4",
-            "crosstalk_request_seconds_sum{endpoint=\"/a/{id}\",method=\"GET\"} 70.002001",
-            "crosstalk_request_seconds_count{endpoint=\"/a/{id}\",method=\"GET\"} 4",
+            "crosstalk_request_seconds_bucket{endpoint=\"/crosstalk/receive\",method=\"POST\",le=\"0.001\"} 2",
+            "crosstalk_request_seconds_bucket{endpoint=\"/crosstalk/receive\",method=\"POST\",le=\"0.0025\"} 3",
+            "crosstalk_request_seconds_bucket{endpoint=\"/crosstalk/receive\",method=\"POST\",le=\"60\"} 3",
+            "crosstalk_request_seconds_bucket{endpoint=\"/crosstalk/receive\",method=\"POST\",le=\"+Inf\"} 4",
+            "crosstalk_request_seconds_sum{endpoint=\"/crosstalk/receive\",method=\"POST\"} 70.002001",
+            "crosstalk_request_seconds_count{endpoint=\"/crosstalk/receive\",method=\"POST\"} 4",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
-        assert!(!text.contains("/b"), "{text}");
+        assert!(!text.contains("/crosstalk/inbox"), "{text}");
     }
 }

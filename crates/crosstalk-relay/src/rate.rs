@@ -1,4 +1,4 @@
-//! How many requests somebody may make: a bucket each, which fills again by and by.
+//! Rate limits: one token bucket for each key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -6,19 +6,19 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// How many buckets are remembered. Who is forgotten begins with a full one.
+/// How many buckets are remembered. A key that is forgotten begins with a full one.
 const BUCKETS: usize = 1 << 16;
 
-/// Whose bucket it is.
+/// The key that a rate limit counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Whose {
+pub(crate) enum RateKey {
     /// That of a token, by the hash of its secret.
     Token([u8; 32]),
     /// That of an address of the network; one organisation has a whole range of the new ones.
     Peer(IpAddr),
 }
 
-impl Whose {
+impl RateKey {
     /// The bucket of an address of the network.
     pub(crate) fn peer(ip: IpAddr) -> Self {
         Self::Peer(network(ip))
@@ -37,7 +37,7 @@ pub(crate) fn network(ip: IpAddr) -> IpAddr {
 }
 
 /// The buckets.
-pub(crate) struct Rates {
+pub(crate) struct RateLimiter {
     buckets: Mutex<HashMap<u64, Bucket>>,
     hasher: RandomState,
 }
@@ -48,7 +48,7 @@ struct Bucket {
     at: Instant,
 }
 
-impl Rates {
+impl RateLimiter {
     pub(crate) fn new() -> Self {
         Self {
             buckets: Mutex::default(),
@@ -57,12 +57,17 @@ impl Rates {
     }
 
     /// Takes one request out of a bucket that gets so many a minute. If it is empty: after how many seconds to try again.
-    pub(crate) fn take(&self, whose: &impl Hash, a_minute: u32, now: Instant) -> Result<(), u32> {
+    pub(crate) fn acquire(
+        &self,
+        key_of: &impl Hash,
+        a_minute: u32,
+        now: Instant,
+    ) -> Result<(), u32> {
         if a_minute == 0 {
             return Ok(());
         }
         let (most, a_second) = (f64::from(a_minute), f64::from(a_minute) / 60.0);
-        let key = self.hasher.hash_one(whose);
+        let key = self.hasher.hash_one(key_of);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS && !buckets.contains_key(&key) {
             let fills = |b: &Bucket| b.left + now.duration_since(b.at).as_secs_f64() * a_second;
@@ -98,41 +103,44 @@ mod tests {
 
     #[test]
     fn a_bucket_is_emptied_and_fills_again() {
-        let rates = Rates::new();
-        let (one, other) = (Whose::Token([1; 32]), Whose::peer([192, 0, 2, 1].into()));
+        let limiter = RateLimiter::new();
+        let (one, other) = (
+            RateKey::Token([1; 32]),
+            RateKey::peer([192, 0, 2, 1].into()),
+        );
         let now = Instant::now();
         for _ in 0..6 {
-            assert_eq!(rates.take(&one, 6, now), Ok(()));
+            assert_eq!(limiter.acquire(&one, 6, now), Ok(()));
         }
-        assert_eq!(rates.take(&one, 6, now), Err(10));
-        assert_eq!(rates.take(&other, 6, now), Ok(()));
+        assert_eq!(limiter.acquire(&one, 6, now), Err(10));
+        assert_eq!(limiter.acquire(&other, 6, now), Ok(()));
         let later = now + Duration::from_secs(10);
-        assert_eq!(rates.take(&one, 6, later), Ok(()));
-        assert_eq!(rates.take(&one, 6, later), Err(10));
+        assert_eq!(limiter.acquire(&one, 6, later), Ok(()));
+        assert_eq!(limiter.acquire(&one, 6, later), Err(10));
         let much_later = now + Duration::from_secs(1000);
-        let taken = (0..10).filter(|_| rates.take(&one, 6, much_later).is_ok());
+        let taken = (0..10).filter(|_| limiter.acquire(&one, 6, much_later).is_ok());
         assert_eq!(taken.count(), 6);
-        assert_eq!(rates.take(&one, 0, now), Ok(()));
+        assert_eq!(limiter.acquire(&one, 0, now), Ok(()));
     }
 
     #[test]
     fn the_memory_is_bounded() {
-        let rates = Rates::new();
+        let limiter = RateLimiter::new();
         let now = Instant::now();
         for n in 0..u32::try_from(BUCKETS + 10).unwrap() {
             let ip = std::net::Ipv4Addr::from(n);
-            let _ = rates.take(&Whose::peer(ip.into()), 1, now);
+            let _ = limiter.acquire(&RateKey::peer(ip.into()), 1, now);
         }
-        assert!(rates.buckets.lock().unwrap().len() <= BUCKETS);
+        assert!(limiter.buckets.lock().unwrap().len() <= BUCKETS);
     }
 
     #[test]
     fn a_subscriber_has_one_bucket() {
-        let one = Whose::peer("2001:db8:1:2:3::4".parse().unwrap());
-        let same = Whose::peer("2001:db8:1:2::9".parse().unwrap());
-        let other = Whose::peer("2001:db8:1:3::9".parse().unwrap());
+        let one = RateKey::peer("2001:db8:1:2:3::4".parse().unwrap());
+        let same = RateKey::peer("2001:db8:1:2::9".parse().unwrap());
+        let other = RateKey::peer("2001:db8:1:3::9".parse().unwrap());
         assert!(one == same && one != other);
-        let mapped = Whose::peer("::ffff:192.0.2.1".parse().unwrap());
-        assert_eq!(mapped, Whose::peer("192.0.2.1".parse().unwrap()));
+        let mapped = RateKey::peer("::ffff:192.0.2.1".parse().unwrap());
+        assert_eq!(mapped, RateKey::peer("192.0.2.1".parse().unwrap()));
     }
 }

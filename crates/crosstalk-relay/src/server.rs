@@ -1,13 +1,12 @@
-//! The relay in the network: an HTTP server.
+//! The HTTP server of a relay.
 //!
 //! ```text
-//! accept ── Seat ── TLS ── Paced ── hyper ── surface ── gate, credential, rate ── one function for each thing to do
+//! accept ── ConnectionPermit ── TLS ── TimeoutStream ── hyper ── router (axum) ── Guarded: gate, credential, rate ── handler
 //! ```
 //!
-//! [`crosstalk_api::ENDPOINTS`] lists every path, its methods, and the permission that a caller needs; `server/surface.rs`
-//! finds the function that answers.
+//! [`crosstalk_api::ENDPOINTS`] lists every path, its methods, and the permission that a caller needs; `server/router.rs`
+//! registers a handler for each of them.
 
-mod answer;
 mod approval;
 mod audit;
 mod batch;
@@ -17,7 +16,6 @@ mod connection;
 mod consent;
 mod courier;
 mod credential;
-mod descriptor;
 mod directory;
 mod gate;
 mod history;
@@ -26,15 +24,14 @@ mod inbox;
 mod media;
 mod message;
 mod operation;
-mod pace;
+mod permit;
 mod poll;
 mod probe;
 mod query;
 mod receive;
-mod seat;
-pub(crate) mod sight;
-mod stream;
-mod surface;
+mod response;
+mod router;
+mod slow_client;
 mod thread;
 mod tls;
 mod token;
@@ -47,13 +44,13 @@ pub use tls::{ServerTls, TlsError, tls};
 use crate::config::Config;
 use crate::core::{Relay, Stopped};
 use crate::metrics::{Metrics, RequestSeconds};
-use crate::rate::{Rates, Whose};
-use answer::Fault;
+use crate::rate::{RateKey, RateLimiter};
 use credential::{Caller, Credentials};
 use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
-use seat::Seats;
+use permit::ConnectionPermits;
+use response::HttpError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,10 +61,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// How long requests may go on after the server was told to stop.
-const DRAIN: Duration = Duration::from_secs(20);
+const DRAIN_TIME: Duration = Duration::from_secs(20);
 
-/// How long a reader waits until what was just taken is filed.
-const SETTLE: Duration = Duration::from_secs(5);
+/// How long a request waits until the messages that were just accepted are indexed.
+const MAX_INDEX_WAIT: Duration = Duration::from_secs(5);
+
+/// How many bytes of text a listing has, at most one message more.
+const MAX_LISTING_BYTES: usize = 4 << 20;
+/// How many entries a listing looks at for a caller that may not read all of them.
+const MAX_SCANNED: usize = 5_000;
 
 /// What a server needs besides a relay.
 pub struct ServerOptions<F> {
@@ -75,7 +77,7 @@ pub struct ServerOptions<F> {
     pub data: PathBuf,
     /// Certificate and key, for TLS without a proxy.
     pub tls: Option<ServerTls>,
-    /// When it is done, the server stops: requests end, and what was taken is filed, as far as there is time.
+    /// When it is done, the server stops: requests end, and accepted messages are indexed, as far as there is time.
     pub shutdown: F,
 }
 
@@ -88,119 +90,119 @@ pub enum ServeError {
     /// The store can't be relied on.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It would listen to others, and nobody could prove who they are.
+    /// Others could reach it, and no caller could be authenticated.
     #[error("the relay would listen on {0}, where others can reach it, and has no tokens")]
     NoCredentials(SocketAddr),
 }
 
 /// What every request needs.
-pub(crate) struct Site {
+pub(crate) struct Server {
     relay: Relay,
     listen: SocketAddr,
-    front: RwLock<Arc<Front>>,
+    policy: RwLock<Arc<HttpPolicy>>,
     credentials: Credentials,
-    rates: Rates,
+    rate_limiter: RateLimiter,
     blobs: Blobs,
     tls: Option<ServerTls>,
     request_seconds: RequestSeconds,
     measured: operation::Gauges,
-    /// The place of the last message that was there at the start: the relay is ready when it is filed.
+    /// The seq of the last message that was there at the start: the relay is ready when it is indexed.
     ready_at: u64,
-    closing: watch::Sender<bool>,
+    shutdown: watch::Sender<bool>,
 }
 
 /// What the server makes of the configuration.
-struct Front {
+struct HttpPolicy {
     config: Arc<Config>,
     gate: Gate,
-    /// The limit of requests, as it is told to everybody, and to the person at this machine.
-    policy: Option<HeaderValue>,
-    local_policy: Option<HeaderValue>,
+    /// The rate limit as callers are told it: from elsewhere, and at this machine.
+    rate_limit: Option<HeaderValue>,
+    local_rate_limit: Option<HeaderValue>,
 }
 
-impl Front {
+impl HttpPolicy {
     fn new(config: Arc<Config>, listen: SocketAddr) -> Self {
-        let policy = |a_minute: u32| {
+        let rate_limit = |a_minute: u32| {
             let text = format!("\"requests\";q={a_minute};w=60");
             HeaderValue::from_str(&text).ok().filter(|_| a_minute > 0)
         };
         Self {
             gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts)),
-            policy: policy(config.limits.requests_per_minute),
-            local_policy: policy(config.limits.local_requests_per_minute),
+            rate_limit: rate_limit(config.limits.requests_per_minute),
+            local_rate_limit: rate_limit(config.limits.local_requests_per_minute),
             config,
         }
     }
 }
 
-impl Site {
+impl Server {
     /// What the configuration of now makes of the server.
-    fn front(&self) -> Arc<Front> {
+    fn policy(&self) -> Arc<HttpPolicy> {
         let config = self.relay.config();
-        let front = self.front.read();
-        let front = Arc::clone(&front.unwrap_or_else(PoisonError::into_inner));
-        if Arc::ptr_eq(&front.config, &config) {
-            return front;
+        let policy = self.policy.read();
+        let policy = Arc::clone(&policy.unwrap_or_else(PoisonError::into_inner));
+        if Arc::ptr_eq(&policy.config, &config) {
+            return policy;
         }
-        let new = Arc::new(Front::new(config, self.listen));
-        let last = self.front.write();
+        let new = Arc::new(HttpPolicy::new(config, self.listen));
+        let last = self.policy.write();
         *last.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
         new
     }
 
-    /// Counts a request, or refuses it because there were too many.
-    fn allow(&self, caller: &Caller) -> Result<(), Fault> {
+    /// Counts a request, or rejects it because there were too many.
+    fn check_rate(&self, caller: &Caller) -> Result<(), HttpError> {
         let config = self.relay.config();
         let limits = &config.limits;
         let a_minute = match caller.peer.is_local {
             true => limits.local_requests_per_minute,
             false => limits.requests_per_minute,
         };
-        // A token is counted wherever it comes from, everybody else by where they come from.
-        debug_assert!(!caller.peer.is_local || matches!(caller.whose, Whose::Peer(_)));
+        // Requests with a token are counted by the token, others by their address.
+        debug_assert!(!caller.peer.is_local || matches!(caller.rate_key, RateKey::Peer(_)));
         if a_minute == 0 {
             return Ok(());
         }
         let now = std::time::Instant::now();
-        let taken = self.rates.take(&caller.whose, a_minute, now);
-        taken.map_err(Fault::too_often)
+        let taken = self.rate_limiter.acquire(&caller.rate_key, a_minute, now);
+        taken.map_err(HttpError::too_often)
     }
 
-    /// Checks that the credential of a caller still counts, who was let in before something took its time.
-    fn still(&self, caller: &Caller) -> Result<(), Fault> {
-        self.credentials.still(caller, self.relay.now())
+    /// Checks that the credential of a caller still counts after something took its time.
+    fn check_credential(&self, caller: &Caller) -> Result<(), HttpError> {
+        self.credentials.check_credential(caller, self.relay.now())
     }
 
-    /// Waits until what was taken is filed, so that everything is found. Not for ever: a disk may be full.
-    async fn settle(&self) {
+    /// Waits until accepted messages are indexed, so that requests find them. Not for ever: a disk may be full.
+    async fn wait_for_index(&self) {
         if self.relay.metrics().backlog.load(Ordering::Relaxed) > 0 {
-            self.settle_all().await;
+            self.wait_for_writes().await;
         }
     }
 
-    /// The same, until what was handed out is noted as well.
-    async fn settle_all(&self) {
+    /// The same, until deliveries by the inbox are recorded as well.
+    async fn wait_for_writes(&self) {
         let filed = self.relay.write_filed(|_| Ok(()));
-        // What is filed until then is shown.
-        let _ = tokio::time::timeout(SETTLE, filed).await;
+        // After that, requests see the messages that are indexed.
+        let _ = tokio::time::timeout(MAX_INDEX_WAIT, filed).await;
     }
 
     /// Waits until the server is told to stop.
-    async fn closed(&self) {
-        let mut closing = self.closing.subscribe();
+    async fn wait_for_shutdown(&self) {
+        let mut shutdown = self.shutdown.subscribe();
         // The sender lives as long as this.
-        let _ = closing.wait_for(|closes| *closes).await;
+        let _ = shutdown.wait_for(|begun| *begun).await;
     }
 
-    fn is_closing(&self) -> bool {
-        *self.closing.borrow()
+    fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow()
     }
 }
 
 /// Serves a relay until it is told to stop, or its store can't be relied on any more.
 ///
-/// When it is told to stop, nobody is let in any more, requests come to their end, whoever waits for a message is
-/// answered, and what was taken is filed for a few seconds; the rest is filed at the next start.
+/// During shutdown, it accepts no connections, requests come to their end, readers that wait for a message are answered, and
+/// accepted messages are indexed for a few seconds; the rest is indexed at the next start.
 ///
 /// ```no_run
 /// # async fn example(relay: crosstalk_relay::core::Relay) -> Result<(), crosstalk_relay::server::ServeError> {
@@ -221,7 +223,7 @@ pub async fn serve<F: Future<Output = ()>>(
     let listen = listener.local_addr()?;
     let config = relay.config();
     let credentials = Credentials::new(listen.ip().is_loopback(), relay.clone())?;
-    if credentials.are_none()? && !config.holds.is_empty() {
+    if credentials.is_empty()? && !config.holds.is_empty() {
         tracing::warn!(
             "messages wait for a person, and without tokens every program on this machine counts as one: make a token for \
              each person who decides (`{}`) and for each agent (`{}`)",
@@ -229,46 +231,48 @@ pub async fn serve<F: Future<Output = ()>>(
             relay.command("token create NAME --role agent --for ADDRESS"),
         );
     }
-    if credentials.is_shut()? {
+    if credentials.locks_everyone_out()? {
         return Err(ServeError::NoCredentials(listen));
     }
     let filing = *relay.filing().borrow();
-    let site = Arc::new(Site {
+    let server = Arc::new(Server {
         listen,
-        front: RwLock::new(Arc::new(Front::new(config, listen))),
+        policy: RwLock::new(Arc::new(HttpPolicy::new(config, listen))),
         credentials,
-        rates: Rates::new(),
+        rate_limiter: RateLimiter::new(),
         blobs: Blobs::open(&options.data)?,
         tls: options.tls,
-        request_seconds: RequestSeconds::new(surface::endpoints()),
+        request_seconds: RequestSeconds::default(),
         measured: operation::Gauges::default(),
         ready_at: filing.through + filing.left,
-        closing: watch::Sender::new(false),
+        shutdown: watch::Sender::new(false),
         relay,
     });
-    let keeping = tokio::spawn(housekeeping::run(Arc::clone(&site)));
-    let saying = tokio::spawn(site.relay.clone().keep_its_word());
-    let ended = accept(&site, listener, options.shutdown).await;
+    let keeping = tokio::spawn(housekeeping::run(Arc::clone(&server)));
+    let saying = tokio::spawn(server.relay.clone().run_notice_queue());
+    let ended = accept(&server, listener, options.shutdown).await;
     keeping.abort();
     saying.abort();
-    if let Err(error) = housekeeping::note_uses(&site).await {
+    if let Err(error) = housekeeping::note_uses(&server).await {
         tracing::warn!(reason = %error, "when tokens were last used is not noted");
     }
-    site.relay.stop().await;
+    server.relay.stop().await;
     ended
 }
 
 /// Lets connections in until it is time to stop, and waits for them to end.
 async fn accept<F: Future<Output = ()>>(
-    site: &Arc<Site>,
+    server: &Arc<Server>,
     listener: TcpListener,
     shutdown: F,
 ) -> Result<(), ServeError> {
-    let config = site.relay.config();
+    let config = server.relay.config();
     let limits = &config.limits;
-    let most = descriptor::connections(limits.connections, descriptor::raise());
-    let seats = Seats::new(most, limits.connections_per_peer);
-    let mut stopped = site.relay.stopped();
+    let max_connections =
+        permit::max_connections(limits.connections, permit::raise_descriptor_limit());
+    let permits = ConnectionPermits::new(max_connections, limits.connections_per_peer);
+    let router = router::router(Arc::clone(server));
+    let mut stopped = server.relay.stopped();
     tokio::pin!(shutdown);
     let ended = loop {
         let accepted = tokio::select! {
@@ -277,13 +281,15 @@ async fn accept<F: Future<Output = ()>>(
             stopped = stopped.wait_for(Option::is_some) => break failure(stopped.ok().as_deref()),
         };
         match accepted {
-            Ok((stream, from)) => match seats.take(from.ip(), site) {
-                Some(seat) => connection::spawn(Arc::clone(site), stream, from, seat),
+            Ok((stream, from)) => match permits.acquire(from.ip(), server) {
+                Some(permit) => {
+                    connection::spawn(Arc::clone(server), router.clone(), stream, from, permit)
+                }
                 None => {
-                    Metrics::count(&site.relay.metrics().turned_away);
-                    match site.tls.is_some() {
+                    Metrics::count(&server.relay.metrics().turned_away);
+                    match server.tls.is_some() {
                         true => drop(stream),
-                        false => connection::turn_away(stream),
+                        false => connection::reject_connection(stream),
                     }
                 }
             },
@@ -295,8 +301,11 @@ async fn accept<F: Future<Output = ()>>(
         }
     };
     drop(listener);
-    site.closing.send_replace(true);
-    if tokio::time::timeout(DRAIN, seats.all_free()).await.is_err() {
+    server.shutdown.send_replace(true);
+    if tokio::time::timeout(DRAIN_TIME, permits.all_free())
+        .await
+        .is_err()
+    {
         tracing::warn!("some requests did not end in time");
     }
     ended

@@ -1,4 +1,4 @@
-//! Reading `relay.toml`, and what is wrong with it.
+//! Reads `relay.toml` and reports its errors.
 
 use super::Config;
 use crosstalk_envelope::Address;

@@ -1,4 +1,4 @@
-//! What waits for a person: `[[hold]]`.
+//! Messages to hold for a person: `[[hold]]`.
 
 use super::check::{ConfigError, pattern};
 use crosstalk_envelope::registry::Intent;
@@ -28,7 +28,7 @@ pub struct HoldEntry {
     pub signature: Vec<String>,
     /// Also what people send themselves.
     pub people: bool,
-    /// Who decides, by their addresses; without it, any person.
+    /// The addresses of those who decide; without it, any person.
     pub deciders: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_entry() {
         for (text, said) in [
             ("", "which messages wait"),
             ("people = true", "which messages wait"),

@@ -1,4 +1,4 @@
-//! A configuration that takes the place of another while the relay runs: what changes at once, and what a restart needs.
+//! Reloads the configuration while the relay runs: settings that change at once, and settings that need a restart.
 
 use super::Config;
 
@@ -26,7 +26,7 @@ impl Config {
     /// assert_eq!(reload.config.listen, running.listen);
     /// ```
     pub fn reload(&self, new: Self) -> Reload {
-        // Whoever adds a setting decides here which kind it is.
+        // A new setting is of one of the two kinds, and has to be listed here.
         let Self {
             listen: _,
             name: _,

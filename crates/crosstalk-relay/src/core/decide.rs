@@ -1,7 +1,7 @@
-//! Decisions about messages that wait for a person.
+//! Decisions about messages that are held for a person.
 
 use super::Relay;
-use super::writer::Job;
+use super::handle::Job;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
@@ -10,7 +10,7 @@ use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, rep
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use tokio::sync::oneshot;
 
-/// What somebody wants to become of a message, as they have seen it.
+/// A decision that a person wants to make, about a message as they have seen it.
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// The digests of the message that was seen: of its canonical form, and of its text byte for byte.
@@ -22,7 +22,7 @@ pub struct Wish {
     pub is_approved: bool,
     /// Why, in one line.
     pub reason: Option<String>,
-    /// The credential of whoever decides.
+    /// The credential of the person who decides.
     pub by: String,
 }
 
@@ -74,7 +74,7 @@ impl Relay {
             self.learn_from(held).await?;
         }
         if is_approved && held.record.meaning == Some(Intent::Revoke) {
-            self.follows_withdrawal();
+            self.follow_up_revocation();
         }
         Ok(ruling)
     }
@@ -92,18 +92,22 @@ impl Relay {
         };
         let document = Document::parse(&taken.text, Reading::Strict);
         let at = self.now();
-        let Some(judged) = self.shared.judge(&document, &Peer::itself(), at).await else {
+        let Some(verification) = self
+            .shared
+            .verify_message(&document, &Peer::itself(), at)
+            .await
+        else {
             return Err(self.gone());
         };
         let peer = Peer::stranger();
-        let learned = self.shared.learn(&document, &judged, &peer, at).await;
+        let learned = self.shared.learn(&document, &verification, &peer, at).await;
         learned.map_err(|_| StoreError {
             fault: StoreFault::Busy,
             message: "what the message says about a key could not be recorded".into(),
         })
     }
 
-    /// Gives a message up about which nobody decided in time.
+    /// Ends a held message that was not decided about in time.
     ///
     /// # Errors
     /// What the store says.
@@ -137,7 +141,7 @@ impl Relay {
         let job = Job::Decide(Box::new(decision), tell);
         self.jobs.send(job).map_err(|_| self.gone())?;
         let ruling = told.await.map_err(|_| self.gone())??;
-        if let Err(error) = self.say_owed().await {
+        if let Err(error) = self.send_notices().await {
             tracing::warn!(reason = %error, "the sender is told later");
         }
         Ok(ruling)

@@ -1,4 +1,4 @@
-//! The log of the relay: hashes and checkpoints beside the way of messages, receipts for who asks.
+//! Signs the audit log: checkpoints beside the way of messages, receipts on request.
 
 use super::Relay;
 use crosstalk_protocol::audit::{Checkpoint, NoteError, NoteKey, Receipt, Sealed};
@@ -28,7 +28,7 @@ impl Relay {
     /// # Errors
     /// What the store says.
     pub async fn tend_log(&self) -> Result<(), StoreError> {
-        self.note_refusals().await?;
+        self.log_rejections().await?;
         if self.metrics().backlog.load(Ordering::Relaxed) > PRESSED {
             let latest = self.read(|store| store.checkpoint()).await?;
             let since = latest.map_or(i64::MIN, |l| l.at.as_millis());

@@ -1,13 +1,14 @@
-//! Polls that were handed in here: which ones there are, how they stand, and when they are closed.
+//! Polls that callers handed in here: their list, their tally and their end.
 //!
-//! A relay counts the polls that came to it first, not those that another relay passed on. What closes a poll is the
-//! result that this relay keeps of it: there is no other state, and whoever has the envelopes can count again.
+//! A relay counts the polls that came to it first, not those that another relay passed on. The stored result closes a poll: there is no
+//! other state, and everybody who has the envelopes can count again.
 
 use super::{Received, Relay};
+use crosstalk_api::poll::{PollSummary, Quorum};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, QuorumView, collate_named, is_result, may_be_ballot,
+    Call, Collation, Names, Paper, Proofs, collate_named, is_result, may_be_ballot,
 };
 use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
@@ -39,7 +40,7 @@ pub(super) struct Polls {
 struct Counted {
     messages: u64,
     last: String,
-    summary: Summary,
+    summary: PollSummary,
 }
 
 impl Polls {
@@ -51,7 +52,7 @@ impl Polls {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was taken: a poll, or what may be an answer to one.
+    /// Notes an accepted message that is a poll, or may be an answer to one.
     pub(super) fn came(&self, arrival: &Arrival) {
         let is_of_poll = |meaning: Intent| meaning == Intent::Poll || may_be_ballot(meaning);
         if !arrival.meaning.is_some_and(is_of_poll) {
@@ -77,7 +78,7 @@ impl Polls {
     }
 }
 
-/// Somebody who watches a poll, until it is dropped.
+/// A watcher of a poll, until it is dropped.
 pub(crate) struct PollWatch {
     relay: Relay,
     names: [String; 2],
@@ -110,26 +111,9 @@ impl Drop for PollWatch {
     }
 }
 
-/// A poll in a list.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// `open` or `closed`.
-    pub state: &'static str,
-    /// When it is closed at the latest.
-    pub ends_at: Option<Timestamp>,
-    /// Up to when answers counted, once it is closed.
-    pub closed_at: Option<Timestamp>,
-    /// How many are asked.
-    pub invited: usize,
-    /// How many have to answer.
-    pub quorum: QuorumView,
-    /// What came out, once it may be shown.
-    pub outcome: Option<String>,
-}
-
 /// How a poll stands.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct PollStatus {
     /// The POLL.
     pub record: Record,
     /// What is counted so far, or was when it was closed.
@@ -144,7 +128,7 @@ pub struct Standing {
     pub is_past: bool,
 }
 
-impl Standing {
+impl PollStatus {
     /// When it has to be closed, if that time has come: the deadline has passed, or everybody has answered.
     fn closes(&self, now: Timestamp) -> Option<Timestamp> {
         if self.closed_at.is_some() {
@@ -183,7 +167,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+    pub async fn poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         self.poll_at(id, None).await
     }
 
@@ -191,8 +175,8 @@ impl Relay {
         &self,
         id: &str,
         at: Option<Timestamp>,
-    ) -> Result<Option<Standing>, StoreError> {
-        // What was taken before counts, filed or not.
+    ) -> Result<Option<PollStatus>, StoreError> {
+        // Messages that were accepted before count, indexed or not.
         self.write_filed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
         let (rules, proofs) = (self.rules(), Arc::clone(&self.shared.polls.proofs));
@@ -207,7 +191,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn settle_poll(&self, id: &str) -> Result<Option<Standing>, StoreError> {
+    pub async fn settle_poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         let Some(standing) = self.poll(id).await? else {
             return Ok(None);
         };
@@ -225,7 +209,7 @@ impl Relay {
         &self,
         id: &str,
         at: Timestamp,
-    ) -> Result<Option<Standing>, StoreError> {
+    ) -> Result<Option<PollStatus>, StoreError> {
         let Some(mut standing) = self.poll_at(id, Some(at)).await? else {
             return Ok(None);
         };
@@ -293,7 +277,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn poll_summary(&self, record: &Record) -> Result<Option<Summary>, StoreError> {
+    pub async fn poll_summary(&self, record: &Record) -> Result<Option<PollSummary>, StoreError> {
         let thread = record.thread.clone();
         let thread = self.read(move |store| store.thread(&thread)).await?;
         let (messages, last) = thread.map_or((0, String::new()), |t| (t.messages, t.last));
@@ -305,12 +289,21 @@ impl Relay {
         let Some(standing) = self.poll(&record.id).await? else {
             return Ok(None);
         };
-        let summary = Summary {
-            state: standing.state(),
-            ends_at: standing.ends_at,
-            closed_at: standing.closed_at,
-            invited: standing.collation.poll.invited.len(),
-            quorum: standing.collation.quorum,
+        let (invited, quorum) = (&standing.collation.poll.invited, standing.collation.quorum);
+        let summary = PollSummary {
+            message: record.id.clone(),
+            thread: record.thread.clone(),
+            from: record.sender.clone(),
+            context: record.context.clone(),
+            state: standing.state().to_owned(),
+            ends_at: standing.ends_at.map(|t| t.to_string()),
+            closed_at: standing.closed_at.map(|t| t.to_string()),
+            invited: u64::try_from(invited.len()).unwrap_or(u64::MAX),
+            quorum: Quorum {
+                required: quorum.required,
+                counted: quorum.counted,
+                reached: quorum.reached,
+            },
             outcome: standing.shown().outcome,
         };
         let counted = Counted {
@@ -370,12 +363,12 @@ impl Relay {
     }
 
     /// Waits until something comes to a poll.
-    pub(crate) async fn poll_bell(&self) {
+    pub(crate) async fn poll_signal(&self) {
         self.shared.polls.bell.notified().await;
     }
 
     /// Watches a poll: for what comes to it, and for its end.
-    pub(crate) fn watch_poll(&self, standing: &Standing) -> PollWatch {
+    pub(crate) fn watch_poll(&self, standing: &PollStatus) -> PollWatch {
         let record = &standing.record;
         let names = [record.id.clone(), record.thread.clone()];
         let mut watched = self.shared.polls.watched();
@@ -397,7 +390,7 @@ fn standing(
     id: &str,
     at: Option<Timestamp>,
     (within, names, proofs): (Option<i64>, &Names, &Proofs),
-) -> Result<Option<Standing>, StoreError> {
+) -> Result<Option<PollStatus>, StoreError> {
     let Some(record) = store
         .taken_as(id)?
         .filter(|r| r.meaning == Some(Intent::Poll))
@@ -442,7 +435,7 @@ fn standing(
     if let Some(told) = told.filter(|_| is_past) {
         (collation.outcome, collation.reason) = (told.outcome.clone(), told.reason.clone());
     }
-    Ok(Some(Standing {
+    Ok(Some(PollStatus {
         record,
         collation,
         closed_at,
@@ -521,7 +514,7 @@ fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
 }
 
 /// Who may close a poll besides the operator.
-pub(crate) fn initiator(standing: &Standing) -> &str {
+pub(crate) fn initiator(standing: &PollStatus) -> &str {
     let call: &Call = standing.collation.call();
     &call.initiator
 }

@@ -1,12 +1,12 @@
-//! One envelope in, one answer out.
+//! Accepts one envelope and answers with one.
 
-use super::judge::Judged;
-use super::waiting::{Asked, Waiter};
-use super::writer::{Answer, Job};
+use super::access::{Access, REFERENCES};
+use super::answer::{Asked, Waiter};
+use super::handle::{AcceptReply, Job};
+use super::verification::Verification;
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
-use crate::server::sight::{Access, REFERENCES};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
@@ -41,7 +41,7 @@ pub enum Received {
         /// The recipient's answer, as it leaves this relay, if the caller waited for it and it came.
         reply: Option<String>,
     },
-    /// It was not taken.
+    /// It was rejected.
     Refused {
         /// Why.
         refusal: Refusal,
@@ -83,7 +83,7 @@ pub fn unread(
     refused(builder, refusal, retry_after)
 }
 
-/// The answer to a message that was read and is not taken, in the name of its receiver (HTP-006).
+/// The answer to a message that was read and rejected, in the name of its receiver (HTP-006).
 fn declined(document: &Document<'_>, refusal: Refusal, retry_after: Option<u32>) -> Received {
     let envelope = document.envelope();
     let builder = error(&envelope, &ReceivedIds::of(&envelope), &refusal);
@@ -124,15 +124,15 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
 /// A message that may be accepted, as far as it can be told without a look at what came before.
 pub(crate) struct Prepared {
     document: Document<'static>,
-    judged: Judged,
-    /// Who speaks for its sender.
+    verification: Verification,
+    /// The caller that speaks for its sender.
     peer: Peer,
     at: Timestamp,
     admission: Box<Admission>,
 }
 
 impl Relay {
-    /// Takes in what a request brought: one envelope.
+    /// Accepts the envelope of a request.
     pub async fn receive(&self, bytes: &[u8], peer: &Peer) -> Received {
         match self.begin(bytes, peer).await {
             Ok(prepared) => self.accept(prepared, peer).await,
@@ -140,7 +140,7 @@ impl Relay {
         }
     }
 
-    /// Takes in an envelope.
+    /// Accepts an envelope.
     pub async fn take_in(&self, text: &str, peer: &Peer) -> Received {
         self.receive(text.as_bytes(), peer).await
     }
@@ -170,14 +170,14 @@ impl Relay {
     /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is refused.
     pub(crate) async fn accept(&self, prepared: Prepared, peer: &Peer) -> Received {
         let text = prepared.document.source().to_owned();
-        let received = self.take(prepared).await;
+        let received = self.store(prepared).await;
         self.finish(&text, peer, received)
     }
 
     /// Puts on record what became of an envelope.
     fn finish(&self, text: &str, peer: &Peer, received: Received) -> Received {
         if matches!(received, Received::Refused { .. }) {
-            let refusals = &self.shared.refusals;
+            let refusals = &self.shared.rejections;
             refusals.note(text, &peer.name, self.now(), &received);
         }
         self.count(received)
@@ -187,7 +187,7 @@ impl Relay {
     /// came out of a poll.
     pub async fn say(&self, text: &str) -> Received {
         let received = match self.prepare(text, &Peer::itself()).await {
-            Ok(prepared) => self.take(prepared).await,
+            Ok(prepared) => self.store(prepared).await,
             Err(refused) => refused,
         };
         self.count(received)
@@ -198,7 +198,7 @@ impl Relay {
         match &received {
             Received::Taken { is_new: false, .. } => Metrics::count(&metrics.known),
             Received::Taken { .. } => {}
-            Received::Refused { refusal, .. } => metrics.refuse(refusal.code),
+            Received::Refused { refusal, .. } => metrics.reject(refusal.code),
         }
         received
     }
@@ -226,10 +226,10 @@ impl Relay {
         if peer.is_stranger() && !self.shared.may_be_proven(&document, at) {
             return Err(unproven(&document));
         }
-        let Some(judged) = self.shared.judge(&document, peer, at).await else {
+        let Some(verification) = self.shared.verify_message(&document, peer, at).await else {
             return Err(store_trouble(&document, &self.gone()));
         };
-        let verdict = &judged.verdict;
+        let verdict = &verification.verdict;
         if verdict.retry() {
             return Err(temporary(
                 &document,
@@ -239,9 +239,10 @@ impl Relay {
         }
         let other = match self.rules().lets_speak(peer, document.sender()) {
             true => None,
-            false => match self.shared.other_peer(&document, verdict, peer).await {
+            // Most messages need neither: boxed, they do not make the future of every message larger.
+            false => match Box::pin(self.shared.other_peer(&document, verdict, peer)).await {
                 Some(other) => Some(other),
-                None => self.carried_chat(&document, peer).await,
+                None => Box::pin(self.carried_chat(&document, peer)).await,
             },
         };
         if other.is_none() && peer.is_stranger() {
@@ -249,14 +250,17 @@ impl Relay {
         }
         if other.as_ref().is_some_and(|o| o.domain.is_none()) && is_poll_of_elsewhere(&document) {
             // The signature is that of the sender, and says nothing about the hop: only its relay does.
-            if self.shared.relay_of(&document, peer).await.is_none() {
+            if Box::pin(self.shared.relay_of(&document, peer))
+                .await
+                .is_none()
+            {
                 return Err(declined(&document, unproven_hop(), None));
             }
         }
         if let Some(refusal) = self.shared.distrusts(verdict) {
             return Err(declined(&document, refusal, None));
         }
-        // The caller is on record, whoever signed the message.
+        // The caller is on record, also if another key signed the message.
         let peer = match other {
             None => peer.clone(),
             Some(other) if peer.is_stranger() => other.without_token(),
@@ -266,7 +270,7 @@ impl Relay {
             },
         };
         let proof = match verdict.pkid() {
-            Some(_) => Proof::of(&document, verdict, &self.shared.believed.now(), &peer),
+            Some(_) => Proof::of(&document, verdict, &self.shared.trust_snapshot.now(), &peer),
             None => Proof::default(),
         };
         let candidate = Candidate {
@@ -281,33 +285,33 @@ impl Relay {
             Err(refusal) => return Err(declined(&document, refusal, None)),
         };
         if !admission.blobs.is_empty() {
-            match self.readable_blobs(&peer, &admission.blobs).await {
+            match Box::pin(self.readable_blobs(&peer, &admission.blobs)).await {
                 Ok(readable) => admission.readable = readable,
                 Err(error) => return Err(store_trouble(&document, &error)),
             }
         }
         Ok(Prepared {
             document: document.into_owned(),
-            judged,
+            verification,
             peer,
             at,
             admission,
         })
     }
 
-    async fn take(&self, prepared: Prepared) -> Received {
+    async fn store(&self, prepared: Prepared) -> Received {
         let Prepared {
             document,
-            judged,
+            verification,
             peer,
             at,
             admission,
         } = prepared;
         let (tell, told) = oneshot::channel();
-        if self.jobs.send(Job::Take(admission, tell)).is_err() {
+        if self.jobs.send(Job::Accept(admission, tell)).is_err() {
             return store_trouble(&document, &self.gone());
         }
-        let Ok(Answer { taken, admission }) = told.await else {
+        let Ok(AcceptReply { taken, admission }) = told.await else {
             return store_trouble(&document, &self.gone());
         };
         let (seq, index, since, ids, is_new, is_held) = match taken {
@@ -318,7 +322,7 @@ impl Relay {
                 withdrawn,
             }) => {
                 if let Some(withdrawn) = withdrawn {
-                    self.has_withdrawn(admission.arrival.id(), &withdrawn);
+                    self.log_revocation(admission.arrival.id(), &withdrawn);
                 }
                 (seq, index, at, ids, true, false)
             }
@@ -339,9 +343,9 @@ impl Relay {
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
         // first is recorded when it comes again.
-        let teaches = judged.verdict.pkid().is_some() && (is_new || announces(&document));
+        let teaches = verification.verdict.pkid().is_some() && (is_new || announces(&document));
         if teaches && !is_held {
-            let learned = self.shared.learn(&document, &judged, &peer, at).await;
+            let learned = Box::pin(self.shared.learn(&document, &verification, &peer, at)).await;
             if learned.is_err() {
                 let reason = "The relay could not record what the message says about a key";
                 return temporary(&document, ErrorCode::Rate, reason);
@@ -365,13 +369,13 @@ impl Relay {
         }
     }
 
-    /// Those of some attachments that whoever hands a message in can read.
+    /// Those of some attachments that the caller can read.
     async fn readable_blobs(
         &self,
         peer: &Peer,
         blobs: &[Digest],
     ) -> Result<Vec<Digest>, StoreError> {
-        // A message that was just taken may be the one that lets them read it.
+        // A message that was just accepted may be the one that gives access.
         self.write_filed(|_| Ok(())).await?;
         let access = Access::of(&Arc::new(peer.clone()), self.rules());
         let (blobs, now) = (blobs.to_vec(), self.now());
@@ -461,7 +465,7 @@ impl Relay {
         let receiver = envelope.receiver.as_str();
         let rules = self.rules();
         let of = match envelope.meaning()? {
-            // Who gets these is decided when they are taken.
+            // Their recipients are chosen when they are accepted.
             Intent::Escalate | Intent::Handoff => Vec::new(),
             Intent::Poll if routing.targets.is_some() => {
                 let targets = routing.target_list().into_iter();

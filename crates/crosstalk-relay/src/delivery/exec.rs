@@ -1,20 +1,21 @@
-//! Running a command with a message on its standard input. What it prints is the answer. Its environment says who the
-//! message is from; nothing of a message is in its arguments.
+//! Runs a command with a message on its standard input. Its output is the answer. Its environment names the sender of the message;
+//! nothing of a message is in its arguments.
 
-mod group;
 mod output;
-mod prompt;
 
 use super::{Handler, Job, Outcome, Reply};
-use crate::config::RouteEntry;
+use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
 use crosstalk_api::client::one_line;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::message_variables;
+use crosstalk_envelope::unicode::visible;
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{Handler as By, public_reason};
 use crosstalk_protocol::store::Record;
-use group::Group;
+use crosstalk_protocol::{follow_up_prompt, message_variables, program_prompt};
 use output::{Stop, Tail, whole};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -22,13 +23,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 /// How long a command may take, if nothing is configured.
-const WITHIN: u64 = 300;
+const TIMEOUT_SECONDS: u64 = 300;
 /// How many bytes of an answer are read, if nothing is configured.
-const MOST: u64 = 1 << 20;
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// Variables that a command has of the relay's own.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
 /// How long the rest of the output may take once the command has ended: others may hold the pipe open.
-const REST: Duration = Duration::from_secs(2);
+const REST_TIME: Duration = Duration::from_secs(2);
 
 /// Runs commands.
 pub(super) struct Exec {
@@ -55,10 +56,10 @@ impl Exec {
             }
         };
         // Whatever happens to this attempt, nothing of the command is left behind.
-        let group = Group::of(&child);
-        let input = prompt::input(job, route.input);
-        let within = route.timeout_seconds.unwrap_or(WITHIN).max(1);
-        let most = route.answer_bytes.unwrap_or(MOST);
+        let group = ProcessGroup::of(&child);
+        let input = input_of(job, route.input);
+        let within = route.timeout_seconds.unwrap_or(TIMEOUT_SECONDS).max(1);
+        let most = route.answer_bytes.unwrap_or(MAX_ANSWER_BYTES);
         let within = Duration::from_secs(within);
         match tokio::time::timeout(within, converse(child, &group, (&job.record, input), most))
             .await
@@ -117,7 +118,7 @@ impl Handler for Exec {
 /// Hands the input over, reads what comes, and waits for the end.
 async fn converse(
     mut child: Child,
-    group: &Group,
+    group: &ProcessGroup,
     (record, input): (&Record, String),
     most: u64,
 ) -> Result<Option<Reply>, Outcome> {
@@ -132,7 +133,7 @@ async fn converse(
     let mut tail = Tail::default();
     let (ended, stop) = tokio::sync::oneshot::channel();
     let read = async {
-        let stop = Stop::after(stop, REST);
+        let stop = Stop::after(stop, REST_TIME);
         tokio::join!(whole(stdout, most, stop.clone()), tail.read(stderr, stop))
     };
     let end = async {
@@ -182,5 +183,57 @@ async fn converse(
             ErrorCode::Route,
             format!("the command can't be waited for: {error}"),
         )),
+    }
+}
+
+/// The process group of a command; it is killed when this goes.
+struct ProcessGroup {
+    leader: Option<Pid>,
+}
+
+impl ProcessGroup {
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self {
+            // 0 would be the group of the relay itself.
+            leader: id.filter(|id| *id > 1).and_then(Pid::from_raw),
+        }
+    }
+
+    /// Kills everything in it.
+    fn kill(&self) {
+        if let Some(leader) = self.leader {
+            // If nothing is left, there is nothing to kill.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The input for a command.
+fn input_of(job: &Job, form: ExecInput) -> String {
+    let record = &job.record;
+    match (form, &job.follow_up) {
+        (ExecInput::Envelope, _) => record.text.clone(),
+        (ExecInput::Body, _) => {
+            let body = Document::parse(&record.text, Reading::Strict).body_text();
+            let mut body = visible(&body).into_owned();
+            body.push('\n');
+            body
+        }
+        (ExecInput::Prompt, Some(follow_up)) => follow_up_prompt(&job.to, follow_up),
+        (ExecInput::Prompt, None) => {
+            let sender = speaker(&record.sender, &record.text, 0).into_owned();
+            let record = Record {
+                sender,
+                ..record.clone()
+            };
+            program_prompt(&job.to, &record)
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping a message into a folder: whole or not at all, and never over another file.
+//! Writes a message into a folder: whole or not at all, and never over another file.
 
 mod name;
 

@@ -1,4 +1,4 @@
-//! Posting a message to an endpoint, whose answer may be the reply.
+//! Posts a message to an HTTP endpoint, whose response may be the answer.
 
 use super::{Handler, Job, Outcome, Reply};
 use crate::config::RouteEntry;
@@ -16,9 +16,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long an endpoint may take, if nothing is configured.
-const WITHIN: u64 = 30;
+const TIMEOUT_SECONDS: u64 = 30;
 /// How many bytes of an answer are read, if nothing is configured: an envelope.
-const MOST: u64 = 1 << 20;
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// The largest file with a token, in bytes.
 const MAX_TOKEN_BYTES: u64 = 4096;
 
@@ -42,13 +42,13 @@ impl Http {
                 return Outcome::failed(ErrorCode::Route, format!("the URL of the route: {error}"));
             }
         };
-        let call = match call(job, url, Some(route), route.allow_private).await {
+        let call = match request_of(job, url, Some(route), route.allow_private).await {
             Ok(call) => call,
             Err(outcome) => return outcome,
         };
         match self.outbound.call(call).await {
-            Ok(answer) if (200..300).contains(&answer.status) => taken(&answer),
-            Ok(answer) => refused(refusal(&answer)),
+            Ok(answer) if (200..300).contains(&answer.status) => read_answer(&answer),
+            Ok(answer) => outcome_of_rejection(refusal(&answer)),
             Err(error) => error.into(),
         }
     }
@@ -61,7 +61,7 @@ impl Handler for Http {
 }
 
 /// The request that brings a message somewhere.
-pub(super) async fn call(
+pub(super) async fn request_of(
     job: &Job,
     url: Url,
     route: Option<&RouteEntry>,
@@ -71,12 +71,16 @@ pub(super) async fn call(
         Some(path) => Some(token(path).await?),
         None => None,
     };
-    let within = route.and_then(|r| r.timeout_seconds).unwrap_or(WITHIN);
+    let within = route
+        .and_then(|r| r.timeout_seconds)
+        .unwrap_or(TIMEOUT_SECONDS);
     let call = Call {
         body: Bytes::copy_from_slice(job.text.as_bytes()),
         allow_private,
         within: Duration::from_secs(within.max(1)),
-        most: route.and_then(|r| r.answer_bytes).unwrap_or(MOST),
+        most: route
+            .and_then(|r| r.answer_bytes)
+            .unwrap_or(MAX_ANSWER_BYTES),
         ..Call::new(Method::POST, url)
     };
     let call = call
@@ -107,16 +111,16 @@ pub(super) fn read_token(path: &Path) -> Result<String, String> {
     }
 }
 
-/// What an answer with a good status means.
-fn taken(answer: &Answer) -> Outcome {
+/// The outcome of a response with a good status.
+fn read_answer(answer: &Answer) -> Outcome {
     let text = answer.text().unwrap_or_default().trim_start();
     let document = Document::parse(text, Reading::Strict);
     if !text.starts_with("[[") || !document.is_accepted() {
-        return plain(answer);
+        return read_plain_answer(answer);
     }
     if document.envelope().meaning() == Some(Intent::Error) && same_name(document.sender(), SYSTEM)
     {
-        return refused(refusal(answer));
+        return outcome_of_rejection(refusal(answer));
     }
     Outcome::Delivered {
         answer: Some(Reply::Envelopes(vec![text.to_owned()])),
@@ -124,7 +128,7 @@ fn taken(answer: &Answer) -> Outcome {
 }
 
 /// A text that is no envelope is an answer in plain words, with the status for a whole answer; pages and JSON are none.
-fn plain(answer: &Answer) -> Outcome {
+fn read_plain_answer(answer: &Answer) -> Outcome {
     let kind = answer.headers.get(CONTENT_TYPE);
     let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
@@ -136,8 +140,8 @@ fn plain(answer: &Answer) -> Outcome {
     }
 }
 
-/// What a refusal means: whether it may work later.
-pub(super) fn refused(refused: Refused) -> Outcome {
+/// The outcome of a rejection: some may work later.
+pub(super) fn outcome_of_rejection(refused: Refused) -> Outcome {
     let Refused {
         status,
         code,

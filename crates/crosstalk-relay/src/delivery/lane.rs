@@ -1,4 +1,4 @@
-//! Lanes: what waits for which destination, how much of it goes at once, and when a destination is left alone.
+//! Lanes: the deliveries that wait for one destination, how many of them run at once, and when a failing destination gets a pause.
 
 use crate::config::{Config, Retry, RouteEntry};
 use crosstalk_api::outbound::Url;

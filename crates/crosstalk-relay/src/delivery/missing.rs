@@ -1,5 +1,5 @@
-//! What routes and watched folders need, and is not there: programs, folders, tokens. A relay starts without it; messages that
-//! would need it wait and are tried again.
+//! Programs, folders and tokens that routes and watched folders need and that do not exist. A relay starts without them; the
+//! messages that need them wait and are tried again.
 
 use super::http::read_token;
 use crate::config::{Config, RouteEntry};
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_routes_need_is_looked_for_where_it_is_used() {
+    fn requirements_of_routes_are_looked_for_where_they_are_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(path("token"), "xt_1\n").unwrap();

@@ -1,6 +1,6 @@
-//! Passing a message on to the relay of another domain (HTP-080 to HTP-082).
+//! Federation: passes a message on to the relay of another domain (HTP-080 to HTP-082).
 
-use super::http::{call, refused};
+use super::http::{outcome_of_rejection, request_of};
 use super::{Handler, Job, Outcome, Reply};
 use crate::core::Relay;
 use crate::port::Later;
@@ -59,15 +59,15 @@ impl Federation {
                 last = Outcome::failed(ErrorCode::Route, reason);
                 continue;
             }
-            let call = match call(job, url, route, allow_private).await {
+            let call = match request_of(job, url, route, allow_private).await {
                 Ok(call) => call,
                 Err(outcome) => return outcome,
             };
             last = match self.outbound.call(call).await {
-                Ok(answer) if (200..300).contains(&answer.status) => taken(job, &answer),
+                Ok(answer) if (200..300).contains(&answer.status) => read_receipt(job, &answer),
                 Ok(answer) => {
                     let goes_on = matches!(answer.status, 502..=504);
-                    let outcome = refused(refusal(&answer));
+                    let outcome = outcome_of_rejection(refusal(&answer));
                     if !goes_on {
                         return outcome;
                     }
@@ -138,8 +138,8 @@ impl Handler for Federation {
     }
 }
 
-/// What a good status means: only a receipt for this very message is one, or an answer to it.
-fn taken(job: &Job, answer: &Answer) -> Outcome {
+/// The outcome of a response with a good status: only a receipt for this very message, or an answer to it, counts.
+fn read_receipt(job: &Job, answer: &Answer) -> Outcome {
     let sent = answer.text().and_then(Sent::of);
     match sent {
         Some(Sent {

@@ -1,17 +1,21 @@
-//! What becomes of an answer: it is taken in as a message of the recipient, unless programs would talk for ever.
+//! Accepts the answer of a handler as a message of the recipient, unless programs would answer each other for ever; finds the
+//! question that a reply follows up.
 
-use super::{Job, Outcome, report};
+use super::{Job, Outcome};
 use crate::core::{Received, Relay};
-use crate::rate::Rates;
+use crate::rate::RateLimiter;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
-    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature, unicode,
+    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature,
+    Timestamp, unicode,
 };
-use crosstalk_protocol::relay::report::{derived, takes_no_answer};
-use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role};
-use crosstalk_protocol::store::{Record, is_placeholder, is_same_party, may_answer};
-use crosstalk_protocol::{agent_user, expects_answer, is_answer, printed_receiver};
+use crosstalk_protocol::relay::report::{self, derived, takes_no_answer};
+use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role, Rules};
+use crosstalk_protocol::store::{Record, StoreError, is_placeholder, is_same_party, may_answer};
+use crosstalk_protocol::{
+    Ancestor, FollowUp, agent_user, expects_answer, is_answer, printed_receiver,
+};
 use std::time::Instant;
 
 /// What came back from the other side.
@@ -36,7 +40,7 @@ fn printed_id(relay: &Relay, job: &Job, text: &str) -> String {
     derived(job.record.at, &relay.keyed(&seed))
 }
 
-/// Whether the answer of an earlier attempt is there: it was taken, and then the relay stopped.
+/// Whether the answer of an earlier attempt is there: it was accepted, and then the relay stopped.
 pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     let id = answer_id(relay, job);
     let find = move |store: &dyn RelayStore| {
@@ -49,7 +53,7 @@ pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
 pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
     let (rules, to, asked) = (relay.rules(), job.to.clone(), job.asked().clone());
     let find = move |store: &dyn RelayStore| {
-        let later = store.messages(&asked.thread, Some(asked.seq), LOOKED_AT)?;
+        let later = store.messages(&asked.thread, Some(asked.seq), MAX_SCANNED_MESSAGES)?;
         Ok(later.items.iter().any(|m| {
             let is_own = is_same_party(rules.routes.named(&m.sender), &to);
             // That the program is tried again is said in its name, too.
@@ -63,16 +67,16 @@ pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
 }
 
 /// How many messages of a thread are looked at for an answer.
-const LOOKED_AT: usize = 256;
+const MAX_SCANNED_MESSAGES: usize = 256;
 /// How many others the programs of a route may ask in a minute by what they answer.
-const ASKS: u32 = 60;
+const MAX_QUESTIONS_PER_MINUTE: u32 = 60;
 
-/// Takes an answer in. If it can't be taken, what the attempt comes to.
-pub(super) async fn take(
+/// Accepts an answer. The error is the outcome of the attempt.
+pub(super) async fn accept_reply(
     relay: &Relay,
     job: &Job,
     reply: Reply,
-    asking: &Rates,
+    asking: &RateLimiter,
 ) -> Result<(), Outcome> {
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
@@ -90,7 +94,7 @@ pub(super) async fn take(
                     0 => answer_id(relay, job),
                     _ => printed_id(relay, job, text),
                 };
-                texts.extend(own(job, &speaker, text, (asks, id))?);
+                texts.extend(reply_envelope(job, &speaker, text, (asks, id))?);
             }
             texts
         }
@@ -113,20 +117,22 @@ pub(super) async fn take(
     })?;
     if let Some(first) = endless_since(relay, &job.record).await {
         tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
-        report::circular(relay, &first).await;
+        if let Some(text) = report::circular(&first) {
+            relay.tell(&text).await;
+        }
         return Ok(());
     }
     for text in &texts {
-        pace(job, text, asking)?;
+        check_question_rate(job, text, asking)?;
     }
     for text in &texts {
-        take_one(relay, job, &speaker, text).await?;
+        accept_one(relay, job, &speaker, text).await?;
     }
     Ok(())
 }
 
-/// Takes one envelope in, in the name of the recipient.
-async fn take_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Result<(), Outcome> {
+/// Accepts one envelope in the name of the recipient.
+async fn accept_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Result<(), Outcome> {
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
@@ -142,7 +148,7 @@ async fn take_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Result
             status: 503,
             ..
         } => Err(Outcome::later(refusal.code, refusal.reason)),
-        // Another answer was taken before the relay stopped.
+        // Another answer was accepted before the relay stopped.
         Received::Refused { .. } if is_answered(relay, job).await => Ok(()),
         Received::Refused { refusal, .. } => Err(Outcome::failed(
             refusal.code,
@@ -189,7 +195,7 @@ fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, B
 
 /// An envelope of the recipient; nothing if it is none that is sent on. It leaves with an id (`id`, if it has none): the next
 /// relay would generate another one, and nobody here would know what the reply to it is about.
-fn own(
+fn reply_envelope(
     job: &Job,
     speaker: &str,
     text: &str,
@@ -244,7 +250,7 @@ fn own(
     }
     let asker = asker_of(cause);
     let receiver = match is_known {
-        // The answer to a follow-up goes to who asked first, whomever a model addresses.
+        // The answer to a follow-up goes to the sender of the question, also if a model addresses another one.
         true if answers && job.follow_up.is_some() && !is_signed => asker.as_str(),
         true => document.receiver(),
         false => printed_receiver(&document, &[speaker, &job.to], &asker),
@@ -257,18 +263,18 @@ fn own(
         return Ok(Some(Ok(text.to_owned())));
     }
     let parties = (speaker, receiver);
-    Ok(Some(renamed(job, &document, cause, parties, id)))
+    Ok(Some(rewrite_envelope(job, &document, cause, parties, id)))
 }
 
-/// Who gets the answer to a message.
+/// The recipient of the answer to a message.
 fn asker_of(asked: &Record) -> String {
     let document = Document::parse(&asked.text, Reading::Strict);
     let reply_to = document.envelope().routing().reply_to;
     reply_to.map_or_else(|| asked.sender.clone(), |a| a.as_str().to_owned())
 }
 
-/// Those who get a question by what a program printed are counted: a program that asks programs would never end.
-fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
+/// Limits the questions in the answers of programs: a program that asks programs would never end.
+fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), Outcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
     let ends = |meaning: Intent| meaning.answers() || meaning == Intent::Close;
@@ -278,8 +284,8 @@ fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
     let route = job.route.as_ref().map_or(job.to.as_str(), |r| &r.to);
     let now = Instant::now();
     for _ in 0..envelope.routing().target_list().len().max(1) {
-        asking.take(&route, ASKS, now).map_err(|_| {
-            let reason = format!("it arrived, and its answer asks more than {ASKS} in a minute");
+        asking.acquire(&route, MAX_QUESTIONS_PER_MINUTE, now).map_err(|_| {
+            let reason = format!("it arrived, and its answer asks more than {MAX_QUESTIONS_PER_MINUTE} in a minute");
             Outcome::failed(ErrorCode::Rate, reason)
         })?;
     }
@@ -288,7 +294,7 @@ fn pace(job: &Job, text: &str, asking: &Rates) -> Result<(), Outcome> {
 
 /// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
 /// leave out ids, and copy those of the question.
-fn renamed(
+fn rewrite_envelope(
     job: &Job,
     document: &Document<'_>,
     cause: &Record,
@@ -335,7 +341,7 @@ async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
     let mut parent = record.parent.clone();
     let find = move |store: &dyn RelayStore| {
         let (mut steps, mut first) = (0, None);
-        while let Some(id) = parent.take().filter(|_| steps < LOOKED_AT) {
+        while let Some(id) = parent.take().filter(|_| steps < MAX_SCANNED_MESSAGES) {
             steps += 1;
             let Some(found) = store.taken_as(&id)? else {
                 break;
@@ -346,4 +352,48 @@ async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
         Ok(first.filter(|_| steps >= HOPS))
     };
     relay.read(find).await.ok().flatten()
+}
+
+impl Relay {
+    /// What a message to an agent follows up, if it is the reply to an ESCALATE or a REQUEST of this agent. Nothing once the
+    /// time of the question is over.
+    pub(crate) async fn follow_up(&self, agent: &str, reply: &Record) -> Option<FollowUp> {
+        let (rules, agent, reply) = (self.rules(), agent.to_owned(), reply.clone());
+        let now = self.now();
+        let find = move |store: &dyn RelayStore| find_follow_up(store, &rules, &agent, &reply, now);
+        self.read(find).await.ok().flatten()
+    }
+}
+
+/// What a message to an agent follows up. Who may speak for its sender was checked when it came in.
+pub(crate) fn find_follow_up(
+    store: &dyn RelayStore,
+    rules: &Rules,
+    agent: &str,
+    reply: &Record,
+    now: Timestamp,
+) -> Result<Option<FollowUp>, StoreError> {
+    let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
+    let replier = rules.routes.named(&reply.sender);
+    let mut ancestors = Vec::new();
+    let mut parent = reply.parent.clone();
+    while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
+        let Some(record) = store.taken_as(&id)? else {
+            break;
+        };
+        let ways = store.deliveries(&id)?;
+        let is_for = |address: &str| ways.iter().any(|way| is_same_party(&way.to, address));
+        parent.clone_from(&record.parent);
+        ancestors.push(Ancestor {
+            is_own: is(&record.sender, agent),
+            is_for_agent: is_for(agent),
+            // The relay itself reports in the name that the agent wrote to.
+            is_for_replier: is_for(replier) || is_same_party(&record.receiver, &reply.sender),
+            record,
+        });
+    }
+    let found = FollowUp::find(reply, ancestors, now);
+    // Without tokens, every program on the machine speaks for every address.
+    let has_tokens = found.is_some() && store.token_counts()?.made > 0;
+    Ok(found.map(|found| found.with_credential(has_tokens)))
 }

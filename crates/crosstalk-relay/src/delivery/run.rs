@@ -1,16 +1,16 @@
-//! The dispatcher: one task that leases, starts attempts, and hears how they ended.
+//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
 
 use super::lane::{self, Key, Lanes, Waiting};
-use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply, report};
+use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
-use crate::rate::Rates;
+use crate::rate::RateLimiter;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Ruling, State, public_reason,
+    Attempt, Delivery, Due, Handler as By, RelayStore, Rules, Ruling, State, public_reason, report,
     undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
@@ -22,21 +22,21 @@ use tokio::sync::watch as signal;
 use tokio::task::{Id, JoinSet};
 
 /// How many attempts run at once, over all destinations.
-const RUNNING: usize = 1024;
+const MAX_RUNNING: usize = 1024;
 /// How many deliveries are leased in one transaction.
 const BATCH: usize = 256;
 /// How many are held at most; of what comes then, long lanes give back.
-const HELD: usize = 20_000;
+const MAX_LEASED: usize = 20_000;
 /// A lane is long with more than these.
-const LONG: usize = 1000;
+const LONG_LANE: usize = 1000;
 /// How long a lease lasts. What is still held then is leased again and not begun twice.
 const LEASE: Duration = Duration::from_secs(120);
 /// How long what is given back stays away.
-const AWAY: Duration = Duration::from_secs(30);
+const GIVEN_BACK_TIME: Duration = Duration::from_secs(30);
 /// At the latest after so long there is a look at the clock: it may have been set.
-const LOOK: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// How many overdue questions are settled in one turn.
-const OVERDUE: usize = 64;
+const MAX_OVERDUE: usize = 64;
 
 /// How an attempt went, as far as its lane is concerned.
 enum Effect {
@@ -59,7 +59,7 @@ struct Dispatcher {
 
 struct Handlers {
     /// How often those at the end of a route ask others by themselves.
-    asking: Rates,
+    asking: RateLimiter,
     http: http::Http,
     file: file::File,
     exec: exec::Exec,
@@ -81,7 +81,7 @@ impl Handlers {
 /// Delivers until it is told to stop.
 pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<Option<Duration>>) {
     let handlers = Handlers {
-        asking: Rates::new(),
+        asking: RateLimiter::new(),
         http: http::Http::new(setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
@@ -161,13 +161,13 @@ impl Dispatcher {
                     continue;
                 }
                 let lane = lane::name(&self.relay.config(), &due.to, due.by);
-                if self.held.len() >= HELD && self.lanes().waiting(&lane) > LONG {
+                if self.held.len() >= MAX_LEASED && self.lanes().waiting(&lane) > LONG_LANE {
                     surplus.push(key);
                     continue;
                 }
                 self.hold(key, lane, due);
             }
-            self.give_back(surplus, after(now, AWAY)).await;
+            self.give_back(surplus, after(now, GIVEN_BACK_TIME)).await;
             // What is urgent begins before the rest is looked at.
             self.begin();
             if is_all {
@@ -181,7 +181,7 @@ impl Dispatcher {
         self.lanes().push(lane, waiting(due));
     }
 
-    /// The lanes, while somebody looks at them.
+    /// The lanes, locked.
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.relay.lanes()
     }
@@ -190,7 +190,7 @@ impl Dispatcher {
     fn begin(&mut self) {
         let now = self.relay.now();
         let config = self.relay.config();
-        while self.running.len() < RUNNING {
+        while self.running.len() < MAX_RUNNING {
             let Some((lane, waiting)) = self.relay.lanes().next(now) else {
                 break;
             };
@@ -234,13 +234,13 @@ impl Dispatcher {
             Ok(_) => return,
             Err(error) => return trouble(&error),
         }
-        // What was taken before, an answer among it, is filed first.
-        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, OVERDUE);
+        // Messages that were accepted before, an answer among them, are indexed first.
+        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
         match self.relay.write_filed(overdue).await {
             Ok(told) => {
                 let metrics = self.relay.metrics();
                 metrics.timed_out.fetch_add(told, Ordering::Relaxed);
-                if let Err(error) = self.relay.say_owed().await {
+                if let Err(error) = self.relay.send_notices().await {
                     trouble(&error);
                 }
             }
@@ -248,10 +248,10 @@ impl Dispatcher {
         }
     }
 
-    /// Tells senders whose messages nobody decided about in time.
+    /// Tells senders whose held messages were not decided about in time.
     async fn tell_lapsed(&self) {
         let now = self.relay.now();
-        let find = move |store: &dyn RelayStore| store.lapsed(now, OVERDUE);
+        let find = move |store: &dyn RelayStore| store.lapsed(now, MAX_OVERDUE);
         let lapsed = match self.relay.read(find).await {
             Ok(lapsed) => lapsed,
             Err(error) => return trouble(&error),
@@ -259,7 +259,7 @@ impl Dispatcher {
         for held in &lapsed {
             match self.relay.lapse(held).await {
                 Ok(Ruling::Done(_)) => Metrics::count(&self.relay.metrics().timed_out),
-                // Somebody decided meanwhile.
+                // A person decided meanwhile.
                 Ok(_) => {}
                 Err(error) => trouble(&error),
             }
@@ -276,12 +276,7 @@ impl Dispatcher {
         // What is leased by this dispatcher is due again later, and begun already.
         let next = [due, deadline, self.lanes().next_trial()];
         let next = next.into_iter().flatten().min();
-        let now = self.relay.now().as_millis();
-        next.map_or(LOOK, |at| {
-            let millis = at.as_millis().saturating_sub(now);
-            Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-        })
-        .clamp(Duration::from_millis(10), LOOK)
+        until(next, self.relay.now())
     }
 
     async fn give_back(&self, keys: Vec<Key>, at: Timestamp) {
@@ -330,7 +325,7 @@ async fn attempt(
     let record = match still_queued(relay, &id, &to).await {
         Ok(Some(record)) => record,
         Ok(None) => {
-            // It was withdrawn, refused or erased since it was leased.
+            // It was revoked, refused or erased since it was leased.
             let reason = "the message is gone".to_owned();
             settle(relay, &id, &to, Attempt::Failed { reason }).await;
             return Effect::Works;
@@ -357,7 +352,7 @@ async fn attempt(
     conclude(relay, &job, outcome).await
 }
 
-/// A message that is on its way to somebody, if it still is: what was leased may have been cancelled meanwhile.
+/// A message that is still queued for a recipient: a delivery may be cancelled after it was leased.
 async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record>, StoreError> {
     let (id, to) = (id.to_owned(), to.to_owned());
     let find = move |store: &dyn RelayStore| {
@@ -394,11 +389,11 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
     match handler.handle(job).await {
         Outcome::Delivered {
             answer: Some(answer),
-        } => match reply::take(relay, job, answer, &handlers.asking).await {
+        } => match reply::accept_reply(relay, job, answer, &handlers.asking).await {
             Ok(()) => Outcome::delivered(),
             Err(outcome) => outcome,
         },
-        // Somebody waits for an answer that never comes, unless the program gave it in another way.
+        // The sender waits for an answer that never comes, unless the program gave it in another way.
         Outcome::Delivered { answer: None }
             if job.by == By::Exec
                 && expects_answer(job.asked().meaning)
@@ -418,7 +413,7 @@ fn has_hop(job: &Job) -> bool {
     job.text != job.record.text && Document::parse(&job.text, Reading::Strict).is_accepted()
 }
 
-/// Writes down what became of a job, and tells the sender if it was given up.
+/// Records the outcome of a job, and tells the sender if it became a dead letter.
 async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     let metrics = relay.metrics();
     let (id, to) = (&job.record.id, &job.to);
@@ -458,20 +453,20 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
         if job.by == By::Exec {
             let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
             // A person who replied asks for nothing, and is told only if it fails for good.
-            report::retried(relay, job.asked(), to, since).await;
+            report_retried(relay, job.asked(), to, since).await;
         }
         settle(relay, id, to, Attempt::Later { at, reason }).await;
         return effect;
     }
     Metrics::count(&metrics.failed);
-    tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "given up");
+    tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
     // First the word to the sender: after a crash in between it is said again, under the same id.
     let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));
-    report::undeliverable(relay, &job.record, to, why, since).await;
+    report_undeliverable(relay, &job.record, to, why, since).await;
     if let Some(follow_up) = &job.follow_up {
-        report::undeliverable(relay, &follow_up.question, to, why, since).await;
+        report_undeliverable(relay, &follow_up.question, to, why, since).await;
     }
     settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());
@@ -479,7 +474,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
     effect
 }
 
-/// Settles what whoever asked was told while the program was tried again.
+/// Settles the notice that the sender of the question got while the program was tried again.
 async fn settle_retried(relay: &Relay, job: &Job) {
     if job.by != By::Exec || job.attempts == 0 {
         return;
@@ -489,7 +484,7 @@ async fn settle_retried(relay: &Relay, job: &Job) {
     let (rules, now) = (relay.rules(), relay.now());
     let (asked, to) = (job.asked().clone(), job.to.clone());
     let change = move |store: &mut dyn RelayStore| {
-        report::settle_retried(store, &rules, &asked, (&to, since), now)
+        settle_retry_notice(store, &rules, &asked, (&to, since), now)
     };
     if let Err(error) = relay.write(change).await {
         trouble(&error);
@@ -533,4 +528,76 @@ fn after(now: Timestamp, wait: Duration) -> Timestamp {
 
 fn trouble(error: &StoreError) {
     tracing::warn!(reason = %error, "the delivery has to wait for the store");
+}
+
+/// Tells the sender that a message could not be delivered.
+async fn report_undeliverable(
+    relay: &Relay,
+    record: &Record,
+    to: &str,
+    why: (ErrorCode, &str, &str),
+    since: Timestamp,
+) {
+    if let Some(text) = report::undeliverable(record, to, why, since) {
+        relay.send_notice(&text).await;
+    }
+}
+
+/// Tells the sender that the program of a recipient failed, and is tried again.
+async fn report_retried(relay: &Relay, record: &Record, to: &str, since: Timestamp) {
+    if let Some(text) = report::retried(record, to, since) {
+        relay.send_notice(&text).await;
+    }
+}
+
+/// Settles the notice that a program is tried again: it has answered, or its message is a dead letter. Nothing
+/// changes if the sender was not told.
+pub(crate) fn settle_retry_notice(
+    store: &mut dyn RelayStore,
+    rules: &Rules,
+    asked: &Record,
+    (to, since): (&str, Timestamp),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let notice = report::retried_id(asked, to, since);
+    let asker = rules.routes.named(&asked.sender);
+    let settled = store.mark(asker, &[notice], State::Acknowledged, at);
+    settled.map(drop)
+}
+
+/// How long polls wait for a store that had trouble.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// How many polls are counted in one go.
+const POLLS: usize = 64;
+
+/// Closes polls until it is told to stop: when the deadline has passed, or everybody has answered, the result is sent to the
+/// sender of the poll. The store knows which polls have to be counted, so that neither the start nor the memory grows with
+/// all polls that ever were.
+pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
+    let mut stopped = relay.stopped();
+    loop {
+        if stop.borrow().is_some() || stopped.borrow().is_some() {
+            return;
+        }
+        let wait = match relay.settle_polls(POLLS).await {
+            Ok(0) => until(relay.next_poll_end().await.ok().flatten(), relay.now()),
+            Ok(_) => continue,
+            Err(_) => STORE_RETRY,
+        };
+        tokio::select! {
+            _ = stop.wait_for(Option::is_some) => return,
+            _ = stopped.wait_for(Option::is_some) => return,
+            () = relay.poll_signal() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// How long nothing has to be done.
+fn until(next: Option<Timestamp>, now: Timestamp) -> Duration {
+    next.map_or(MAX_WAIT, |at| {
+        let millis = at.as_millis().saturating_sub(now.as_millis());
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    })
+    .clamp(Duration::from_millis(10), MAX_WAIT)
 }

@@ -1,4 +1,4 @@
-//! A folder from which messages are taken: each file once, then it is moved to `done` or `refused`.
+//! Accepts messages from a watched folder: each file once, then it is moved to `done` or `refused`.
 
 use crate::config::Watch;
 use crate::core::{Received, Relay};
@@ -16,10 +16,10 @@ use tokio::sync::watch as signal;
 
 /// How often there is a look.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many files are taken in one look.
+/// How many files are read in one look.
 const FILES: usize = 1000;
 
-/// What a file looked like: if it is the same twice, nobody writes to it any more.
+/// The size and time of a file: if they are the same twice, it is complete.
 type Seen = HashMap<OsString, (u64, Option<SystemTime>)>;
 
 /// Looks into a folder until it is told to stop.
@@ -96,7 +96,7 @@ fn ready(folder: &Path, before: &Seen) -> io::Result<(Vec<PathBuf>, Seen)> {
     Ok((files, now))
 }
 
-/// Takes what is in a file, and moves it away.
+/// Accepts the messages of a file, and moves it away.
 async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
     let reading = path.clone();
     let read = tokio::task::spawn_blocking(move || read(&reading)).await;
@@ -125,7 +125,7 @@ async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
     for (number, envelope) in (1..).zip(&envelopes) {
         match relay.take_in(envelope, peer).await {
             Received::Taken { .. } => {}
-            // Trouble that passes: what was taken is known at the next look, and not taken twice.
+            // Trouble that passes: accepted messages are known at the next look, and not accepted twice.
             Received::Refused { status: 503, .. } => return,
             Received::Refused { refusal, .. } => faults.push(format!(
                 "Envelope {number}: {} {}",

@@ -1,65 +1,102 @@
-//! Messages that wait for a person: what they are, and what was decided (CON-063 to CON-066).
+//! The endpoints for messages that are held for a person (CON-063 to CON-066).
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::query::{self, TEXT};
-use super::sight::Sight;
-use super::surface::Call;
+use super::query::{self, Query, TEXT};
+use super::response::{HttpError, Json};
+use super::router::{Accepts, Call, Segment};
 use super::view::approval_of;
+use super::{MAX_LISTING_BYTES, MAX_SCANNED, Server};
 use crate::core::Wish;
-use crosstalk_api::approval::{Approvals, Decision};
+use crate::core::access::Access;
+use crosstalk_api::approval::{Approval, Approvals, Decision};
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::registry::ErrorCode;
+use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
 
-/// How much text a listing has, at most one message more.
-const BYTES: usize = 4 << 20;
-/// How many are looked at for somebody who does not decide about all of them.
-const LOOKED_AT: usize = 5_000;
+impl Server {
+    /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
+    pub(super) fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
+        access.is_sender_of(held) || self.check_decider(access, held).is_ok()
+    }
 
-/// Whether a caller sees what waits: those who decide, and the operator.
-fn sees(sight: &Sight, held: &HeldMessage) -> bool {
-    sight.is_admin() || sight.may_decide(held).is_ok()
+    /// Checks that a caller may decide about a message that waits (CON-062).
+    fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Refusal> {
+        let (record, routes) = (&held.record, &access.rules().routes);
+        let trust = self.relay.trust();
+        let pkid = record.pkid.iter();
+        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
+        // Without the tokens, no caller may decide.
+        let people = self.credentials.addresses_of(&held.peer);
+        let mut people = people.map_err(|error| {
+            tracing::error!(reason = %error, "the tokens can't be read");
+            Refusal::new(
+                ErrorCode::Rate,
+                "The store of the relay can't be used.",
+                "try again later.",
+            )
+        })?;
+        people.push(record.sender.clone());
+        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
+        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
+        held.may_be_decided_by(access.peer(), &own)
+    }
 }
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
-    let relay = &call.site.relay;
-    let waiting = relay.read(|store| store.waiting(LOOKED_AT)).await?;
+impl Call {
+    /// Whether the caller sees a held message: those who may decide, and the operator.
+    fn sees(&self, held: &HeldMessage) -> bool {
+        let access = self.access();
+        access.is_admin() || self.server.check_decider(&access, held).is_ok()
+    }
+}
+
+pub(super) async fn list(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Approvals>, HttpError> {
+    let limit = query.limit()?;
+    let relay = &call.server.relay;
+    let waiting = relay.read(|store| store.waiting(MAX_SCANNED)).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
-    let (sight, now) = (Sight::of(call), relay.now());
-    for held in waiting.iter().filter(|h| sees(&sight, h)) {
-        if approvals.len() == limit || bytes > BYTES {
+    let now = relay.now();
+    for held in waiting.iter().filter(|h| call.sees(h)) {
+        if approvals.len() == limit || bytes > MAX_LISTING_BYTES {
             break;
         }
         bytes += held.record.text.len();
         approvals.push(approval_of(held, now));
     }
-    Ok(answer::json(&Approvals { approvals }))
+    Ok(Json(Approvals { approvals }))
 }
 
-pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let held = find(call).await?;
-    Ok(answer::json(&approval_of(&held, call.site.relay.now())))
+pub(super) async fn show(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<Approval>, HttpError> {
+    let held = find(&call, id).await?;
+    Ok(Json(approval_of(&held, call.server.relay.now())))
 }
 
-/// The message that the path names, if whoever asks sees it.
-async fn find(call: &Call<'_>) -> Result<HeldMessage, Fault> {
-    let id = call.name()?;
+/// The held message that the path names, if the caller sees it.
+async fn find(call: &Call, id: String) -> Result<HeldMessage, HttpError> {
     let ask = move |store: &dyn RelayStore| store.held(&id);
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     found
-        .filter(|held| sees(&Sight::of(call), held))
-        .ok_or_else(|| Fault::missing("message that waits for you to decide"))
+        .filter(|held| call.sees(held))
+        .ok_or_else(|| HttpError::missing("message that waits for you to decide"))
 }
 
-pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wish: Decision = read_json(call).await?;
+pub(super) async fn decide(
+    call: Call,
+    Segment(id): Segment,
+    Json(wish): Json<Decision>,
+) -> Result<Json<Approval>, HttpError> {
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
-            Fault::format(
+            HttpError::format(
                 format!("`{name}` is no digest."),
                 "write it as sha256: and 64 hexadecimal digits.",
             )
@@ -69,49 +106,50 @@ pub(super) async fn decide(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let reason = wish.reason.as_deref().map(str::trim);
     let reason = reason.filter(|r| !r.is_empty());
     if let Some(reason) = reason {
-        query::checked("reason", reason, TEXT)?;
+        query::check_text("reason", reason, TEXT)?;
     }
     let is_approved = match (wish.decision.as_str(), reason) {
         ("approve", _) => true,
         ("refuse", Some(_)) => false,
         ("refuse", None) => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "A refusal has no `reason`.",
                 "say why, so that the sender can do something about it.",
             ));
         }
         _ => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "`decision` is neither `approve` nor `refuse`.",
                 "give one of them.",
             ));
         }
     };
-    let held = find(call).await?;
+    let held = find(&call, id).await?;
     let peer = &call.caller.peer;
-    Sight::of(call).may_decide(&held)?;
+    call.server.check_decider(&call.access(), &held)?;
     let wish = Wish {
         digests,
         is_approved,
         reason: reason.map(str::to_owned),
         by: peer.name.clone(),
     };
-    match call.site.relay.decide(&held, wish).await? {
+    match call.server.relay.decide(&held, wish).await? {
         Ruling::Done(_) => {
             tracing::info!(id = %held.record.id, by = %peer.name, approved = is_approved, "a person decided about a message");
-            show(call).await
+            let held = find(&call, held.record.id).await?;
+            Ok(Json(approval_of(&held, call.server.relay.now())))
         }
         Ruling::Before(decided) => Err(before(&decided)),
         Ruling::Other => Err(conflict(
             "The message that waits has other digests: it is not the one that was looked at.",
             "look at it again, and decide about what is there.",
         )),
-        Ruling::Not(refusal) => Err(Fault::from(refusal).status(409)),
-        Ruling::Unknown => Err(Fault::missing("message that waits for you to decide")),
+        Ruling::Not(refusal) => Err(HttpError::from(refusal).status(409)),
+        Ruling::Unknown => Err(HttpError::missing("message that waits for you to decide")),
     }
 }
 
-fn before(decided: &Decided) -> Fault {
+fn before(decided: &Decided) -> HttpError {
     let (what, help) = (
         format!(
             "It was {} at {} with the credential `{}`: a decision is made once.",
@@ -125,6 +163,6 @@ fn before(decided: &Decided) -> Fault {
 }
 
 /// What can't be decided, or not any more.
-fn conflict(what: impl Into<String>, help: &str) -> Fault {
-    Fault::forbidden(what, help).status(409)
+fn conflict(what: impl Into<String>, help: &str) -> HttpError {
+    HttpError::forbidden(what, help).status(409)
 }

@@ -1,10 +1,11 @@
-//! The log of the relay: checkpoints, proofs and receipts for whoever has a credential, entries for the operator.
+//! The audit log: checkpoints, proofs and receipts for every credential, entries for the operator.
 
-use super::answer::{self, Answer, Fault};
+use super::MAX_LISTING_BYTES;
 use super::housekeeping;
 use super::message;
 use super::query::Query;
-use super::surface::Call;
+use super::response::{self, HttpError, Json, Response};
+use super::router::{Accepts, Call, Segment};
 use crosstalk_api::Parameter;
 use crosstalk_api::audit::{
     FROM, INDEX, KIND, LogEntries, MESSAGE, NEWER, NEWEST, OLDER, SINCE, SIZE, TEXTS, THREAD, TO,
@@ -15,24 +16,19 @@ use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, Sealed};
 use crosstalk_protocol::relay::RelayStore;
 
-/// How much text an answer has, at most one message more.
-const BYTES: usize = 4 << 20;
-
 /// The latest checkpoint. One is signed at once if there is none yet.
-pub(super) async fn checkpoint(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    Ok(answer::text(sealed(call).await?.note))
+pub(super) async fn checkpoint(call: Call, _: Accepts) -> Result<Response, HttpError> {
+    Ok(response::text(sealed(&call).await?.note))
 }
 
 /// The public key that checkpoints are signed with.
-pub(super) fn key(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let key = call.site.relay.log_key().map_err(|_| unsigned())?;
-    Ok(answer::text(format!("{key}\n")))
+pub(super) async fn key(call: Call, _: Accepts) -> Result<Response, HttpError> {
+    let key = call.server.relay.log_key().map_err(|_| unsigned())?;
+    Ok(response::text(format!("{key}\n")))
 }
 
-async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
-    let relay = &call.site.relay;
+async fn sealed(call: &Call) -> Result<Sealed, HttpError> {
+    let relay = &call.server.relay;
     let latest = relay.read(|store| store.checkpoint()).await?;
     let sealed = match latest {
         Some(sealed) => Some(sealed),
@@ -41,64 +37,67 @@ async fn sealed(call: &Call<'_>) -> Result<Sealed, Fault> {
     sealed.ok_or_else(unsigned)
 }
 
-fn unsigned() -> Fault {
-    Fault::new(
+fn unsigned() -> HttpError {
+    HttpError::new(
         ErrorCode::Unsupported,
         "This relay has no ed25519 key, so that it signs no checkpoints.",
         "ask the relay operator to give it one (`crosstalk serve` makes one where there is none).",
     )
 }
 
-fn beyond(size: u64) -> Fault {
-    Fault::format(
+fn beyond(size: u64) -> HttpError {
+    HttpError::format(
         format!("The latest checkpoint has {size} entries, and this is not among them."),
         "ask for less, or a second later.",
     )
 }
 
 /// Hashes, a line each.
-fn path(hashes: &[Hash]) -> Answer {
+fn path(hashes: &[Hash]) -> Response {
     let lines = hashes.iter().map(|h| base64::encode(h) + "\n");
-    answer::text(lines.collect())
+    response::text(lines.collect())
 }
 
 /// The way from an entry to the root.
-pub(super) async fn inclusion(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let index = query.needed_number(&INDEX)?;
-    let latest = sealed(call).await?.size;
+pub(super) async fn inclusion(call: Call, _: Accepts, query: Query) -> Result<Response, HttpError> {
+    let index = query.required_number(&INDEX)?;
+    let latest = sealed(&call).await?.size;
     let size = query.number(&SIZE)?.unwrap_or(latest);
     if size > latest || index >= size {
         return Err(beyond(latest));
     }
     let ask = move |store: &dyn RelayStore| store.log_inclusion(index, size);
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
 /// That a log is the beginning of another.
-pub(super) async fn consistency(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let from = query.needed_number(&OLDER)?;
-    let latest = sealed(call).await?.size;
+pub(super) async fn consistency(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Response, HttpError> {
+    let from = query.required_number(&OLDER)?;
+    let latest = sealed(&call).await?.size;
     let to = query.number(&NEWER)?.unwrap_or(latest);
     if to > latest || from > to {
         return Err(beyond(latest));
     }
     let ask = move |store: &dyn RelayStore| store.log_consistency(from, to);
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
 /// Entries of the log, with what is kept beside them.
-pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let asked = asked(&call.query()?, call.site.relay.now())?;
+pub(super) async fn entries(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<LogEntries>, HttpError> {
+    let asked = asked(&query, call.server.relay.now())?;
     if asked.texts.is_some() {
         // What is over is not shown: that it is erased has to be in the log, too.
-        housekeeping::expire(call.site).await?;
+        housekeeping::expire(&call.server).await?;
     }
     let ask = move |store: &dyn RelayStore| {
         let entries = store.log_entries(&LogQuery {
@@ -120,23 +119,23 @@ pub(super) async fn entries(call: &mut Call<'_>) -> Result<Answer, Fault> {
             };
             bytes += entry.text.as_ref().map_or(0, String::len);
             out.push(entry);
-            if bytes > BYTES {
+            if bytes > MAX_LISTING_BYTES {
                 break;
             }
         }
         Ok((store.log_size()?, out))
     };
-    let (size, entries) = call.site.relay.read(ask).await?;
+    let (size, entries) = call.server.relay.read(ask).await?;
     let entries = entries.into_iter().map(Into::into).collect();
-    Ok(answer::json(&LogEntries { size, entries }))
+    Ok(Json(LogEntries { size, entries }))
 }
 
-fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
+fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, HttpError> {
     let time = |parameter: &Parameter| {
         let text = query.text(parameter)?;
         let time = text.map(|t| Timestamp::parse(t).ok_or(()));
         time.transpose().map_err(|()| {
-            Fault::format(
+            HttpError::format(
                 format!("The parameter `{}` is no time.", parameter.name),
                 "write it like 2026-11-16T12:00:00Z.",
             )
@@ -146,7 +145,7 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
     for word in query.text(&KIND)?.into_iter().flat_map(|k| k.split(',')) {
         let kind = EventKind::parse(word).ok_or_else(|| {
             let all = EventKind::ALL.map(EventKind::as_str).join(", ");
-            Fault::format(
+            HttpError::format(
                 "The parameter `kind` is none of the kinds.",
                 format!("give some of these: {all}."),
             )
@@ -167,14 +166,19 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, Fault> {
     })
 }
 
-/// The signed receipt of a message, for whoever sees the message.
-pub(super) async fn receipt(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (record, _) = message::find(call).await?;
-    let index = record.entry.ok_or_else(|| Fault::missing("such receipt"))?;
-    let relay = &call.site.relay;
+/// The signed receipt of a message, for callers that may read the message.
+pub(super) async fn receipt(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Response, HttpError> {
+    let (record, _) = message::find(&call, id).await?;
+    let index = record
+        .entry
+        .ok_or_else(|| HttpError::missing("such receipt"))?;
+    let relay = &call.server.relay;
     relay.log_key().map_err(|_| unsigned())?;
     let receipt = relay.receipt(index).await?;
-    let receipt = receipt.ok_or_else(|| Fault::later("The log is being signed"))?;
-    Ok(answer::text(receipt.to_string()))
+    let receipt = receipt.ok_or_else(|| HttpError::later("The log is being signed"))?;
+    Ok(response::text(receipt.to_string()))
 }

@@ -1,64 +1,69 @@
-//! Many envelopes in one request: cut apart while they come in, taken together, answered in their order.
+//! Batches: many envelopes in one request. The relay splits them while they come in, accepts them together and answers in their order.
 
-use super::answer::{self, Answer, Fault};
-use super::body::{Body, Bounds, Reader};
+use super::body::{Body, BodyLimits, BodyReader};
 use super::media::Media;
-use super::surface::Call;
+use super::response::{self, HttpError, Response};
+use super::router::Call;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
-use http::StatusCode;
-use http::header::CONNECTION;
 use std::time::Duration;
 
 /// How many envelopes a batch may have.
-const PIECES: usize = 10_000;
+const MAX_BATCH_ENVELOPES: usize = 10_000;
 /// How many are under way at once.
-const AT_ONCE: usize = 512;
+const MAX_IN_FLIGHT: usize = 512;
 /// The line that ends an envelope.
 const END: &[u8] = b"[[END]]";
 
-pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answer, Fault> {
-    let bounds = Bounds {
+pub(super) async fn receive(
+    call: &Call,
+    body: Body,
+    time: Duration,
+) -> Result<Response, HttpError> {
+    let bounds = BodyLimits {
         bytes: limit::PASTE_BYTES as u64,
         time,
     };
-    let (site, caller) = (call.site, &call.caller);
+    let (server, caller) = (&call.server, &call.caller);
     let prepare = |piece: Bytes| async move {
         // Its credential may have been revoked while the batch came.
-        if let Err(fault) = site.allow(caller).and_then(|()| site.still(caller)) {
+        if let Err(fault) = server
+            .check_rate(caller)
+            .and_then(|()| server.check_credential(caller))
+        {
             return Err(fault.envelope());
         }
-        let prepared = site.relay.begin(&piece, &caller.peer).await;
+        let prepared = server.relay.begin(&piece, &caller.peer).await;
         prepared.map_err(|refused| refused.answer().to_owned())
     };
     let accept = |prepared| async move {
         match prepared {
             Ok(prepared) => {
-                let received = site.relay.accept(prepared, &caller.peer).await;
+                let received = server.relay.accept(prepared, &caller.peer).await;
                 received.answer().to_owned()
             }
             Err(answer) => answer,
         }
     };
     let mut pieces = Pieces::default();
-    let mut line = Line::new(accept);
-    let mut reader = Reader::new(call.body, bounds)?;
+    let mut pipeline = Pipeline::new(accept);
+    let mut reader = BodyReader::new(body, bounds)?;
     let mut is_full = false;
-    // The messages go on while the body is waited for: one that nobody drives would keep what others wait for.
+    // The messages move on while the body is awaited: a future that is not polled would hold up the others.
     let broken = loop {
         let part = tokio::select! {
             biased;
-            part = reader.next(), if line.has_room() => part,
-            () = line.advance(), if !line.is_empty() => continue,
+            part = reader.next(), if pipeline.has_room() => part,
+            () = pipeline.advance(), if !pipeline.is_empty() => continue,
         };
         match part {
             Err(fault) => break Some(fault),
             Ok(None) => {
                 if let Some(piece) = pieces.rest().filter(|_| !is_full) {
-                    line.add(prepare(piece));
+                    pipeline.add(prepare(piece));
                 }
                 break None;
             }
@@ -67,50 +72,36 @@ pub(super) async fn receive(call: &mut Call<'_>, time: Duration) -> Result<Answe
             Ok(Some(part)) => pieces.add(part),
         }
         while let Some(piece) = pieces.next() {
-            is_full = line.count == PIECES;
+            is_full = pipeline.count == MAX_BATCH_ENVELOPES;
             if is_full {
                 break;
             }
-            line.add(prepare(piece));
+            pipeline.add(prepare(piece));
         }
     };
     let too_many = || {
         let (what, help) = (
-            format!("A batch has at most {PIECES} envelopes."),
+            format!("A batch has at most {MAX_BATCH_ENVELOPES} envelopes."),
             "send the others in another one.",
         );
-        Fault::new(ErrorCode::TooLarge, what, help)
+        HttpError::new(ErrorCode::TooLarge, what, help)
     };
     let broken = broken.or_else(|| is_full.then(too_many));
-    let mut answers = line.finish().await;
+    let answers = pipeline.finish().await;
     match broken {
-        None if answers.is_empty() => Err(Fault::format(
+        None if answers.is_empty() => Err(HttpError::format(
             "There is no envelope in the batch.",
             "send at least one.",
         )),
-        None => Ok(answer::of(Media::Batch, Body::Full(answers.into()))),
+        None => Ok(response::with_media(Media::Batch, answers.into())),
         Some(fault) if answers.is_empty() => Err(fault),
-        // What came before was taken: its answers come first, then why the rest was not.
-        Some(fault) => {
-            let refused = fault.answer(false);
-            let (parts, body) = refused.into_parts();
-            if let Body::Full(error) = body {
-                answers.push('\n');
-                answers.push_str(&String::from_utf8_lossy(&error));
-            }
-            let mut answer = answer::of(Media::Batch, Body::Full(answers.into()));
-            *answer.status_mut() = parts.status;
-            if let Some(closes) = parts.headers.get(CONNECTION) {
-                answer.headers_mut().insert(CONNECTION, closes.clone());
-            }
-            debug_assert_ne!(parts.status, StatusCode::OK);
-            Ok(answer)
-        }
+        // The envelopes before it were accepted: their answers come first, then the error.
+        Some(fault) => Ok(fault.render_after(answers)),
     }
 }
 
 /// Messages that are prepared side by side, accepted in their order, and answered in their order.
-struct Line<P: Future, A: Future, F> {
+struct Pipeline<P: Future, A: Future, F> {
     preparing: FuturesOrdered<P>,
     accept: F,
     accepting: FuturesOrdered<A>,
@@ -118,7 +109,7 @@ struct Line<P: Future, A: Future, F> {
     count: usize,
 }
 
-impl<P, A, F> Line<P, A, F>
+impl<P, A, F> Pipeline<P, A, F>
 where
     P: Future,
     A: Future<Output = String>,
@@ -135,7 +126,7 @@ where
     }
 
     fn has_room(&self) -> bool {
-        self.preparing.len() + self.accepting.len() < AT_ONCE
+        self.preparing.len() + self.accepting.len() < MAX_IN_FLIGHT
     }
 
     fn is_empty(&self) -> bool {
@@ -179,14 +170,14 @@ struct Pieces {
     seen: usize,
     /// Where to look for the end of that line: parts may be small, and nothing is looked at twice.
     searched: usize,
-    /// Whether what is there is the rest of an envelope that was too large and is given up.
+    /// Whether the text begins with the rest of an envelope that was too large and is skipped.
     is_cut: bool,
 }
 
 impl Pieces {
     fn add(&mut self, part: Bytes) {
         match self.text.is_empty() {
-            // Nothing is copied if nobody else has it.
+            // The bytes are not copied if they have no other owner.
             true => self.text = part.into(),
             false => self.text.extend_from_slice(&part),
         }
@@ -342,7 +333,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let mut line = Line::new(|n: usize| {
+        let mut pipeline = Pipeline::new(|n: usize| {
             let accepted = &accepted;
             async move {
                 accepted.borrow_mut().push(n);
@@ -350,17 +341,17 @@ mod tests {
                 n.to_string()
             }
         });
-        for n in 0..AT_ONCE * 3 {
-            while !line.has_room() {
-                line.advance().await;
+        for n in 0..MAX_IN_FLIGHT * 3 {
+            while !pipeline.has_room() {
+                pipeline.advance().await;
             }
-            line.add(async move {
+            pipeline.add(async move {
                 pause(n % 3).await;
                 n
             });
         }
-        let wanted: Vec<String> = (0..AT_ONCE * 3).map(|n| n.to_string()).collect();
-        assert_eq!(line.finish().await, wanted.join("\n"));
+        let wanted: Vec<String> = (0..MAX_IN_FLIGHT * 3).map(|n| n.to_string()).collect();
+        assert_eq!(pipeline.finish().await, wanted.join("\n"));
         assert!(accepted.borrow().is_sorted());
     }
 }

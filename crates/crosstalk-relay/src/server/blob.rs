@@ -1,11 +1,13 @@
 //! Attachments: files under the data folder, named by their digest.
 
-use super::answer::{self, Answer, Fault};
-use super::body::{Body, Bounds, Reader};
+use super::Server;
+use super::body::{self, BodyLimits, BodyReader};
 use super::media::{self, Media};
-use super::sight::{PORTION, REFERENCES, Sight};
-use super::surface::Call;
+use super::response::{self, HttpError, Json, Response};
+use super::router::{Call, Segment};
 use crate::core::Relay;
+use crate::core::access::{Access, PORTION, REFERENCES};
+use axum::extract::{FromRequestParts, Request};
 use bytes::{Bytes, BytesMut};
 use crosstalk_api::blob::Blob;
 use crosstalk_envelope::meta::Digest;
@@ -13,6 +15,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{BLOB_BYTES_LEAST, HeldMessage, Peer, RelayStore, Upload};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
+use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
 use std::io;
@@ -24,18 +27,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 /// How many attachments are made durable at once.
-const AT_ONCE: usize = 16;
+const MAX_SYNCS: usize = 16;
 /// After how many bytes the free space is looked at again: others write as well.
-const LOOK: u64 = 1 << 20;
+const CHECK_SPACE_BYTES: u64 = 1 << 20;
 /// How much of a file is read at once.
-const PART: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// What the names of files begin with that are not complete.
-const NEW: &str = "new-";
+const TEMP_PREFIX: &str = "new-";
 
 /// The folder of the attachments.
 pub struct Blobs {
     folder: PathBuf,
-    /// Held by who adds an attachment or takes some away, so that none is taken away that was just added.
+    /// Held while attachments are added or removed, so that none is removed that was just added.
     changing: Mutex<()>,
     writers: Semaphore,
 }
@@ -50,14 +53,14 @@ impl Blobs {
         std::fs::create_dir_all(&folder)?;
         for entry in std::fs::read_dir(&folder)? {
             let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(NEW) {
+            if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
                 std::fs::remove_file(entry.path())?;
             }
         }
         Ok(Self {
             folder,
             changing: Mutex::new(()),
-            writers: Semaphore::new(AT_ONCE),
+            writers: Semaphore::new(MAX_SYNCS),
         })
     }
 
@@ -70,9 +73,9 @@ impl Blobs {
     }
 
     /// Refuses what would leave less than so many bytes to the messages.
-    fn has_room(&self, least: u64) -> Result<(), Fault> {
+    fn has_room(&self, least: u64) -> Result<(), HttpError> {
         match self.free_bytes().map_err(trouble)? < least {
-            true => Err(Fault::later(
+            true => Err(HttpError::later(
                 "The disk of the relay has too little space for attachments",
             )),
             false => Ok(()),
@@ -88,7 +91,7 @@ impl Blobs {
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// Nothing is added or taken away meanwhile.
+    /// Keeps others from adding and removing attachments.
     pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
     }
@@ -105,13 +108,13 @@ impl Blobs {
     }
 }
 
-/// A file that is gone again unless it is kept.
-struct Fresh {
+/// A file that is removed when it is dropped, unless it is kept.
+struct TempFile {
     path: PathBuf,
     is_kept: bool,
 }
 
-impl Fresh {
+impl TempFile {
     /// Gives it its name, and makes sure that it has it after a power cut.
     fn keep(mut self, to: &Path) -> io::Result<()> {
         if let Some(folder) = to.parent() {
@@ -127,7 +130,7 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.is_kept {
             // If it stays, it is removed at the next start.
@@ -136,31 +139,34 @@ impl Drop for Fresh {
     }
 }
 
-pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    media::not_encoded(&call.parts.headers)?;
-    let digest = digest_of(call)?;
-    let site = call.site;
-    let config = site.relay.config();
+pub(super) async fn put(
+    call: Call,
+    BlobDigest(digest): BlobDigest,
+    request: Request,
+) -> Result<(StatusCode, Json<Blob>), HttpError> {
+    media::check_encoding(request.headers())?;
+    let server = &call.server;
+    let config = server.relay.config();
     let limits = &config.limits;
-    let bounds = Bounds {
+    let bounds = BodyLimits {
         bytes: limits.blob_bytes,
         time: Duration::from_secs(limits.body_seconds.max(1)),
     };
-    let mut reader = Reader::new(call.body, bounds)?;
-    let blobs = &site.blobs;
+    let mut reader = BodyReader::new(request.into_body(), bounds)?;
+    let blobs = &server.blobs;
     blobs.has_room(limits.free_bytes)?;
     let quota = Quota {
-        relay: site.relay.clone(),
+        relay: server.relay.clone(),
         peer: Arc::clone(&call.caller.peer),
         digest,
     };
     let room = quota.room().await?;
-    let name = format!("{NEW}{}", crosstalk_envelope::id::new_ulid());
-    let fresh = Fresh {
+    let name = format!("{TEMP_PREFIX}{}", crosstalk_envelope::id::new_ulid());
+    let temporary = TempFile {
         path: blobs.folder.join(name),
         is_kept: false,
     };
-    let mut file = File::create_new(&fresh.path).await.map_err(trouble)?;
+    let mut file = File::create_new(&temporary.path).await.map_err(trouble)?;
     let (mut hash, mut size, mut looked) = (Sha256::new(), 0_u64, 0_u64);
     while let Some(part) = reader.next().await? {
         hash.update(&part);
@@ -168,22 +174,22 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
         if size > room {
             return Err(quota.exhausted());
         }
-        if size - looked >= LOOK {
+        if size - looked >= CHECK_SPACE_BYTES {
             blobs.has_room(limits.free_bytes)?;
             looked = size;
         }
         file.write_all(&part).await.map_err(trouble)?;
     }
     // The credential may have been revoked while they came.
-    site.still(&call.caller)?;
+    server.check_credential(&call.caller)?;
     let found = Digest(hash.finalize().into());
     if found != digest {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("The digest of what came is {found}, and the path says {digest}."),
             "check the file, and send it under its digest.",
         ));
     }
-    // Not before all of it is here: whoever sends slowly holds up nobody else.
+    // Not before all of it is here: a slow sender does not hold up others.
     let _turn = blobs.writers.acquire().await;
     file.flush().await.map_err(trouble)?;
     file.sync_all().await.map_err(trouble)?;
@@ -194,22 +200,18 @@ pub(super) async fn put(call: &mut Call<'_>) -> Result<Answer, Fault> {
     if size > quota.room().await? {
         return Err(quota.exhausted());
     }
-    let kept = tokio::task::spawn_blocking(move || fresh.keep(&to)).await;
+    let kept = tokio::task::spawn_blocking(move || temporary.keep(&to)).await;
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
-    let (at, peer) = (site.relay.now(), Arc::clone(&call.caller.peer));
+    let (at, peer) = (server.relay.now(), Arc::clone(&call.caller.peer));
     let add = move |store: &mut dyn RelayStore| {
         let by = peer.name.as_str();
         store.add_blob(&Upload { digest, size, by }, at)
     };
-    site.relay.write(add).await?;
-    // The same answer, whether the bytes were here before or not: who else has them is nobody's business.
-    let mut answer = answer::json(&Blob {
-        digest: digest.to_string(),
-        size,
-    });
-    *answer.status_mut() = StatusCode::CREATED;
-    Ok(answer)
+    server.relay.write(add).await?;
+    // The same response, whether the bytes were here before or not: it must not tell that others have them.
+    let digest = digest.to_string();
+    Ok((StatusCode::CREATED, Json(Blob { digest, size })))
 }
 
 /// How much one credential may upload besides what it has here.
@@ -221,7 +223,7 @@ struct Quota {
 
 impl Quota {
     /// How many bytes an attachment may have. What this credential has of it already does not count twice.
-    async fn room(&self) -> Result<u64, Fault> {
+    async fn room(&self) -> Result<u64, HttpError> {
         let quota = self.relay.config().limits.token_blob_bytes;
         if quota == 0 || self.peer.is_local {
             return Ok(u64::MAX);
@@ -236,9 +238,9 @@ impl Quota {
         }
     }
 
-    fn exhausted(&self) -> Fault {
+    fn exhausted(&self) -> HttpError {
         let quota = self.relay.config().limits.token_blob_bytes;
-        Fault::new(
+        HttpError::new(
             ErrorCode::TooLarge,
             format!(
                 "The attachments of the credential `{}` would have more than {quota} bytes.",
@@ -250,41 +252,44 @@ impl Quota {
     }
 }
 
-pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let digest = digest_of(call)?;
-    let asking = Asking {
-        relay: call.site.relay.clone(),
-        sight: Sight::of(call),
+pub(super) async fn get(
+    call: Call,
+    BlobDigest(digest): BlobDigest,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let access = BlobAccess {
+        server: Arc::clone(&call.server),
+        access: call.access(),
         digest,
     };
-    call.site.settle().await;
-    if !asking.may_have().await? {
-        return Err(Fault::missing("such attachment"));
+    call.server.wait_for_index().await;
+    if !access.can_read().await? {
+        return Err(HttpError::missing("such attachment"));
     }
-    let file = match File::open(call.site.blobs.path(&digest)).await {
+    let file = match File::open(call.server.blobs.path(&digest)).await {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Fault::missing("such attachment"));
+            return Err(HttpError::missing("such attachment"));
         }
         Err(error) => return Err(trouble(error)),
     };
     let size = file.metadata().await.map_err(trouble)?.len();
     let etag = format!("\"{digest}\"");
-    let known = call.parts.headers.get(IF_NONE_MATCH);
+    let known = request.headers().get(IF_NONE_MATCH);
     let known = known.and_then(|v| v.to_str().ok());
     let is_known = known.is_some_and(|k| {
         k.split(',')
             .any(|t| t.trim().trim_start_matches("W/") == etag)
     });
     let mut answer = if is_known {
-        answer::nothing(StatusCode::NOT_MODIFIED)
+        response::empty(StatusCode::NOT_MODIFIED)
     } else {
-        let (send, body) = Body::stream(&call.line.pace, Some(size));
-        if call.parts.method != Method::HEAD {
+        let (send, body) = body::stream(&call.connection.phase, Some(size));
+        if request.method() != Method::HEAD {
             tokio::spawn(async move {
                 let (mut file, mut is_first) = (file, true);
                 loop {
-                    let mut part = BytesMut::with_capacity(PART);
+                    let mut part = BytesMut::with_capacity(CHUNK_BYTES);
                     match file.read_buf(&mut part).await {
                         Ok(0) => return,
                         Ok(_) => {}
@@ -296,8 +301,8 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
                     let Ok(room) = send.reserve().await else {
                         return;
                     };
-                    // What it belongs to may have been withdrawn while somebody read slowly.
-                    if !is_first && !asking.may_have().await.unwrap_or(false) {
+                    // The consent may have been revoked while a slow client read.
+                    if !is_first && !access.can_read().await.unwrap_or(false) {
                         return;
                     }
                     is_first = false;
@@ -305,7 +310,7 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
                 }
             });
         }
-        answer::of(Media::Bytes, body)
+        response::with_media(Media::Bytes, body)
     };
     let headers = answer.headers_mut();
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -315,53 +320,65 @@ pub(super) async fn get(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// Somebody who asks for an attachment.
-struct Asking {
-    relay: Relay,
-    sight: Sight,
+/// The access of a caller to one attachment.
+struct BlobAccess {
+    server: Arc<Server>,
+    access: Access,
     digest: Digest,
 }
 
-impl Asking {
-    /// Whether they may have it (HTP-051).
-    async fn may_have(&self) -> Result<bool, StoreError> {
-        let (sight, digest, now) = (self.sight.clone(), self.digest, self.relay.now());
+impl BlobAccess {
+    /// Whether the caller may read it (HTP-051).
+    async fn can_read(&self) -> Result<bool, StoreError> {
+        let (server, access, digest) = (Arc::clone(&self.server), self.access.clone(), self.digest);
+        let now = server.relay.now();
         let ask = move |store: &dyn RelayStore| {
-            if sight.can_read_blob(store, digest, now, REFERENCES)? {
+            if access.can_read_blob(store, digest, now, REFERENCES)? {
                 return Ok(true);
             }
-            // Who decides about a message that waits sees what is attached to it.
+            // A person who decides about a held message may read its attachments.
             let held = store.held_referring(digest, REFERENCES / PORTION)?;
-            let is_shown = |h: &HeldMessage| h.text(now).is_some() && sight.sees_held(h);
+            let is_shown =
+                |h: &HeldMessage| h.text(now).is_some() && server.can_read_held(&access, h);
             Ok(held.iter().any(is_shown))
         };
-        self.relay.read(ask).await
+        self.server.relay.read(ask).await
     }
 }
 
-fn digest_of(call: &Call<'_>) -> Result<Digest, Fault> {
-    let name = call.name()?;
-    let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
-    digest.ok_or_else(|| {
-        Fault::format(
+/// The digest in the path.
+pub(super) struct BlobDigest(Digest);
+
+impl FromRequestParts<Arc<Server>> for BlobDigest {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, HttpError> {
+        let Segment(name) = Segment::from_request_parts(parts, server).await?;
+        let digest = Digest::parse(&name).filter(|d| d.to_string() == name);
+        digest.map(Self).ok_or_else(|| {
+        HttpError::format(
             "The name of an attachment is not `sha256:` and 64 hexadecimal digits in lower case.",
             "use the digest of its bytes.",
         )
     })
+    }
 }
 
 /// Trouble with the disk.
-fn trouble(error: io::Error) -> Fault {
+fn trouble(error: io::Error) -> HttpError {
     tracing::error!(reason = %error, "an attachment can't be read or written");
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Fault::later("The disk of the relay is full")
+            HttpError::later("The disk of the relay is full")
         }
-        io::ErrorKind::FileTooLarge => Fault::new(
+        io::ErrorKind::FileTooLarge => HttpError::new(
             ErrorCode::TooLarge,
             "The file is too large for the disk of the relay.",
             "send a smaller one.",
         ),
-        _ => Fault::later("The disk of the relay can't be read or written"),
+        _ => HttpError::later("The disk of the relay can't be read or written"),
     }
 }

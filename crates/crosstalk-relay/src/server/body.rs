@@ -1,11 +1,12 @@
-//! Bodies: those of answers, and those of requests, which are read with a bound and a deadline.
+//! Bodies: streamed ones of responses, and those of requests, which are read with a limit and a deadline.
 
-use super::answer::Fault;
-use super::pace::{Pace, Streaming};
+use super::response::HttpError;
+use super::slow_client::{Phase, Streaming};
+pub(super) use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::registry::ErrorCode;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,51 +14,31 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Whoever sends less than this many bytes a second, after the deadline that everybody has, is too slow.
-const SLOWEST: u64 = 16 << 10;
+/// A client that sends fewer bytes a second, after the deadline of every body, is too slow.
+const MIN_BYTES_PER_SECOND: u64 = 16 << 10;
 
-/// The body of an answer.
-pub(super) enum Body {
-    /// All of it.
-    Full(Bytes),
-    /// It comes in parts.
-    Stream {
-        parts: mpsc::Receiver<Bytes>,
-        /// How much is left, where it is known.
-        left: Option<u64>,
-        /// The connection is not idle before it has ended.
-        _streaming: Streaming,
-    },
+/// The body of an answer that comes in parts.
+struct StreamedBody {
+    parts: mpsc::Receiver<Bytes>,
+    /// How much is left, where it is known.
+    left: Option<u64>,
+    /// The connection is not idle before it has ended.
+    _streaming: Streaming,
 }
 
-impl Body {
-    /// Whether nothing of it has still to come from elsewhere.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-
-    /// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
-    pub(super) fn stream(pace: &Pace, length: Option<u64>) -> (mpsc::Sender<Bytes>, Self) {
-        // What is not on the line can still be taken back.
-        let (send, parts) = mpsc::channel(1);
-        let body = Self::Stream {
-            parts,
-            left: length,
-            _streaming: Streaming(pace.clone()),
-        };
-        (send, body)
-    }
-
-    /// How many bytes it has, where that is known.
-    pub(super) fn len(&self) -> Option<u64> {
-        match self {
-            Self::Full(bytes) => u64::try_from(bytes.len()).ok(),
-            Self::Stream { left, .. } => *left,
-        }
-    }
+/// A body that comes in parts, of a length that is known or not. The connection is busy until it has ended.
+pub(super) fn stream(phase: &Phase, length: Option<u64>) -> (mpsc::Sender<Bytes>, Body) {
+    // One part at a time: a part that was not sent yet can still be withheld.
+    let (send, parts) = mpsc::channel(1);
+    let body = StreamedBody {
+        parts,
+        left: length,
+        _streaming: phase.stream(),
+    };
+    (send, Body::new(body))
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for StreamedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -65,37 +46,27 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut *self {
-            Self::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Self::Stream { parts, left, .. } => parts.poll_recv(cx).map(|part| {
-                let part = part?;
-                if let Some(left) = left {
-                    *left = left.saturating_sub(u64::try_from(part.len()).unwrap_or(u64::MAX));
-                }
-                Some(Ok(Frame::data(part)))
-            }),
-        }
+        self.parts.poll_recv(cx).map(|part| {
+            let part = part?;
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            self.left = self.left.map(|left| left.saturating_sub(length));
+            Some(Ok(Frame::data(part)))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Full(bytes) => bytes.is_empty(),
-            Self::Stream { left, .. } => *left == Some(0),
-        }
+        self.left == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.len()
+        self.left
             .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct BodyLimits {
     /// How many bytes at most.
     pub(super) bytes: u64,
     /// For how long at most, besides what a slow line needs.
@@ -103,16 +74,16 @@ pub(super) struct Bounds {
 }
 
 /// Reads a body part by part.
-pub(super) struct Reader<'b> {
-    body: &'b mut Incoming,
-    bounds: Bounds,
+pub(super) struct BodyReader {
+    body: Body,
+    bounds: BodyLimits,
     began: Instant,
     came: u64,
 }
 
-impl<'b> Reader<'b> {
+impl BodyReader {
     /// Reads a body, unless it says beforehand that it is too large.
-    pub(super) fn new(body: &'b mut Incoming, bounds: Bounds) -> Result<Self, Fault> {
+    pub(super) fn new(body: Body, bounds: BodyLimits) -> Result<Self, HttpError> {
         match body.size_hint().lower() > bounds.bytes {
             true => Err(too_large(bounds.bytes)),
             false => Ok(Self {
@@ -125,9 +96,9 @@ impl<'b> Reader<'b> {
     }
 
     /// The next part; nothing at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
-            let slack = Duration::from_secs(self.came / SLOWEST);
+            let slack = Duration::from_secs(self.came / MIN_BYTES_PER_SECOND);
             let until = self.began + self.bounds.time + slack;
             let frame = tokio::time::timeout_at(until, self.body.frame()).await;
             let Some(frame) = frame.map_err(|_| too_slow())? else {
@@ -147,9 +118,9 @@ impl<'b> Reader<'b> {
 }
 
 /// All of a body. If it came in one piece, as it came.
-pub(super) async fn collect(body: &mut Incoming, bounds: Bounds) -> Result<Bytes, Fault> {
+pub(super) async fn collect(body: Body, bounds: BodyLimits) -> Result<Bytes, HttpError> {
     let expected = body.size_hint().exact();
-    let mut reader = Reader::new(body, bounds)?;
+    let mut reader = BodyReader::new(body, bounds)?;
     let Some(first) = reader.next().await? else {
         return Ok(Bytes::new());
     };
@@ -165,9 +136,9 @@ pub(super) async fn collect(body: &mut Incoming, bounds: Bounds) -> Result<Bytes
     Ok(all.freeze())
 }
 
-/// Reads what is left of a body that nobody wants, so that the other side gets to read the answer: a connection that is
+/// Reads the rest of a body that no handler wants, so that the client gets to read the response: a connection that is
 /// closed while something is still coming loses what was sent.
-pub(super) async fn drain(body: &mut Incoming) {
+pub(super) async fn drain(mut body: impl hyper::body::Body<Data = Bytes> + Unpin) {
     const MOST: usize = 4 << 20;
     let mut came = 0;
     let until = Instant::now() + Duration::from_secs(1);
@@ -179,28 +150,28 @@ pub(super) async fn drain(body: &mut Incoming) {
     }
 }
 
-fn too_large(most: u64) -> Fault {
-    Fault::new(
+fn too_large(most: u64) -> HttpError {
+    HttpError::new(
         ErrorCode::TooLarge,
         format!("The body of the request is larger than {most} bytes, which is the limit here."),
         "send it in parts, or as an attachment.",
     )
 }
 
-fn too_slow() -> Fault {
+fn too_slow() -> HttpError {
     let (what, help) = (
         "The body of the request did not come in time.",
         "send it again, over a faster line.",
     );
-    Fault::new(ErrorCode::Timeout, what, help)
+    HttpError::new(ErrorCode::Timeout, what, help)
         .status(408)
         .closing()
 }
 
-fn broken(error: &hyper::Error) -> Fault {
+fn broken(error: &axum::Error) -> HttpError {
     let (what, help) = (
         format!("The body of the request could not be read: {error}."),
         "send it again.",
     );
-    Fault::new(ErrorCode::Format, what, help).closing()
+    HttpError::new(ErrorCode::Format, what, help).closing()
 }

@@ -1,49 +1,49 @@
-//! One connection: TLS where it is wanted, deadlines, requests one after the other.
+//! One connection: TLS where it is configured, deadlines, requests one after the other.
 
-use super::answer::Fault;
 use super::gate::Gate;
-use super::pace::{Deadlines, Pace, Paced};
-use super::seat::Seat;
-use super::{Site, surface};
+use super::permit::ConnectionPermit;
+use super::response::HttpError;
+use super::slow_client::{Deadlines, Phase, TimeoutStream};
+use super::{Server, router};
+use axum::Router;
+use axum::extract::Request;
 use crosstalk_envelope::registry::ErrorCode;
 use http::HeaderValue;
 use http::header::{HOST, ORIGIN};
-use http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// The largest head that is read at all; a smaller limit is answered in words.
-const HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// What is known about a connection.
-pub(super) struct Line {
+pub(super) struct Connection {
     /// The other side.
     pub(super) from: SocketAddr,
     /// This side.
     here: SocketAddr,
     /// How far it is with its request.
-    pub(super) pace: Pace,
+    pub(super) phase: Phase,
     /// The `Host` that was let through before: most requests of a connection have the same one.
     passed: OnceLock<HeaderValue>,
 }
 
-impl Line {
+impl Connection {
     /// Lets a request through the gate.
-    pub(super) fn check(&self, gate: &Gate, parts: &Parts) -> Result<(), Fault> {
-        let headers = &parts.headers;
-        let is_plain = parts.uri.authority().is_none()
+    pub(super) fn check(&self, gate: &Gate, request: &Request) -> Result<(), HttpError> {
+        let headers = request.headers();
+        let is_plain = request.uri().authority().is_none()
             && !headers.contains_key(ORIGIN)
             && !headers.contains_key("sec-fetch-site");
         let mut hosts = headers.get_all(HOST).iter();
@@ -51,7 +51,7 @@ impl Line {
         if is_plain && host.is_some() && host == self.passed.get() {
             return Ok(());
         }
-        gate.check(&parts.uri, headers, self.here.ip())?;
+        gate.check(request.uri(), headers, self.here.ip())?;
         if let Some(host) = host.filter(|_| is_plain) {
             // Another request of this connection may have been first.
             let _ = self.passed.set(host.clone());
@@ -64,38 +64,44 @@ impl Line {
 ///
 /// It is a plain function so that the code of a connection is compiled once, in this crate. The compiler puts the code of an
 /// `async fn` into each crate that awaits it.
-pub(super) fn spawn(site: Arc<Site>, stream: TcpStream, from: SocketAddr, seat: Seat) {
+pub(super) fn spawn(
+    server: Arc<Server>,
+    router: Router,
+    stream: TcpStream,
+    from: SocketAddr,
+    permit: ConnectionPermit,
+) {
     tokio::spawn(async move {
-        serve(site, stream, from).await;
-        drop(seat);
+        serve(server, router, stream, from).await;
+        drop(permit);
     });
 }
 
-async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
-    // Answers are short, and somebody waits for them.
+async fn serve(server: Arc<Server>, router: Router, stream: TcpStream, from: SocketAddr) {
+    // Responses are short, and clients wait for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {
         return;
     };
-    let config = site.relay.config();
+    let config = server.relay.config();
     let limits = &config.limits;
     let deadlines = Deadlines {
         head: Duration::from_secs(limits.head_seconds.max(1)),
         idle: Duration::from_secs(limits.idle_seconds.max(1)),
         write: Duration::from_secs(limits.body_seconds.max(1)),
     };
-    let stream = match &site.tls {
-        None => Stream::Plain(stream),
+    let stream = match &server.tls {
+        None => Box::new(stream) as Box<dyn Stream>,
         Some(tls) => {
             let mut first = [0];
             match tokio::time::timeout(deadlines.head, stream.peek(&mut first)).await {
                 Ok(Ok(_)) if first == TLS_HANDSHAKE => {}
-                Ok(Ok(1)) => return without_tls(stream).await,
+                Ok(Ok(1)) => return reject_plain_http(stream).await,
                 _ => return,
             }
             let shake = TlsAcceptor::from(tls.config()).accept(stream);
             match tokio::time::timeout(deadlines.head, shake).await {
-                Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                Ok(Ok(stream)) => Box::new(stream),
                 Ok(Err(error)) => {
                     tracing::debug!(from = %from.ip(), reason = %error, "no TLS was agreed on");
                     return;
@@ -104,43 +110,43 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
             }
         }
     };
-    let pace = Pace::default();
-    let line = Arc::new(Line {
+    let phase = Phase::default();
+    let connection = Arc::new(Connection {
         from,
         here,
-        pace: pace.clone(),
+        phase: phase.clone(),
         passed: OnceLock::new(),
     });
-    let stream = TokioIo::new(Paced::new(stream, pace.clone(), deadlines));
-    let until = Arc::clone(&site);
+    let stream = TokioIo::new(TimeoutStream::new(stream, phase.clone(), deadlines));
+    let until = Arc::clone(&server);
+    let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
-        line.pace.busy();
-        let (site, line) = (Arc::clone(&site), Arc::clone(&line));
+        connection.phase.busy();
+        let (server, router, connection) =
+            (Arc::clone(&server), router.clone(), Arc::clone(&connection));
         async move {
-            let answer = surface::answer(&site, &line, request).await;
-            if answer.body().is_whole() {
-                line.pace.idle();
-            }
+            let answer = router::respond(&server, &router, &connection, request).await;
+            connection.phase.answered();
             Ok::<_, Infallible>(answer)
         }
     });
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
-        .max_header_size(HEAD)
-        .max_buf_size(2 * HEAD)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(2 * MAX_HEAD_BYTES)
         .serve_connection(stream, service);
     let mut connected = Pin::new(&mut connection);
     let ended = tokio::select! {
         ended = connected.as_mut() => ended,
-        () = until.closed() => {
+        () = until.wait_for_shutdown() => {
             connected.as_mut().graceful_shutdown();
             connected.await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(from = %from.ip(), reason = %error, "a connection broke");
-        if pace.is_in_head() {
-            too_slow(connection.into_parts().io.into_inner().into_inner()).await;
+        if phase.is_in_head() {
+            reject_slow_head(connection.into_parts().io.into_inner().into_inner()).await;
         }
     }
 }
@@ -149,32 +155,32 @@ async fn serve(site: Arc<Site>, stream: TcpStream, from: SocketAddr) {
 const TLS_HANDSHAKE: [u8; 1] = [0x16];
 /// How long, and how much, is read of a request that came without TLS: a connection that is closed before that is reset, and
 /// the answer is lost.
-const REST: Duration = Duration::from_secs(1);
-const REST_BYTES: u64 = 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+const DRAIN_BYTES: u64 = 64 * 1024;
 
 /// Tells a client that it should use TLS.
-async fn without_tls(mut stream: TcpStream) {
+async fn reject_plain_http(mut stream: TcpStream) {
     let (what, help) = (
         "This port speaks TLS, and the request came without it.",
         "write https:// instead of http://.",
     );
-    let envelope = Fault::new(ErrorCode::Format, what, help).envelope();
+    let envelope = HttpError::new(ErrorCode::Format, what, help).envelope();
     let answer = plain("400 Bad Request", "", &envelope);
     let say = async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
-        tokio::io::copy(&mut (&mut stream).take(REST_BYTES), &mut tokio::io::sink()).await
+        tokio::io::copy(&mut (&mut stream).take(DRAIN_BYTES), &mut tokio::io::sink()).await
     };
-    let _ = tokio::time::timeout(REST, say).await;
+    let _ = tokio::time::timeout(DRAIN_TIME, say).await;
 }
 
-/// Tells somebody whose request did not come in time.
-async fn too_slow(mut stream: Stream) {
+/// Answers a client whose request head did not come in time.
+async fn reject_slow_head(mut stream: Box<dyn Stream>) {
     let (what, help) = (
         "The head of the request did not come in time.",
         "send it again, over a faster line.",
     );
-    let envelope = Fault::new(ErrorCode::Timeout, what, help).envelope();
+    let envelope = HttpError::new(ErrorCode::Timeout, what, help).envelope();
     let answer = plain("408 Request Timeout", "", &envelope);
     let say = async {
         stream.write_all(answer.as_bytes()).await?;
@@ -184,12 +190,12 @@ async fn too_slow(mut stream: Stream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
 }
 
-/// Turns somebody away for whom there is no room, without waiting for anything.
-pub(super) fn turn_away(stream: TcpStream) {
-    let envelope = Fault::later("There are too many connections").envelope();
+/// Rejects a connection for which there is no permit, without waiting for anything.
+pub(super) fn reject_connection(stream: TcpStream) {
+    let envelope = HttpError::later("There are too many connections").envelope();
     let answer = plain("503 Service Unavailable", "Retry-After: 5\r\n", &envelope);
     if let Ok(mut stream) = stream.into_std() {
-        // Nobody waits for it: what does not fit into the buffer of a new connection is not sent.
+        // No task waits for it: bytes that do not fit into the buffer of a new connection are not sent.
         let _ = io::Write::write(&mut stream, answer.as_bytes());
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
@@ -205,65 +211,6 @@ fn plain(status: &str, headers: &str, body: &str) -> String {
 }
 
 /// A connection, with TLS or without.
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

@@ -1,63 +1,69 @@
-//! Consents on record, for those who gave or got them.
+//! The endpoints that show consents to those who gave or received them.
 
-use super::answer::{self, Answer, Fault};
-use super::sight::Sight;
-use super::surface::Call;
+use super::MAX_SCANNED;
+use super::query::Query;
+use super::response::{HttpError, Json};
+use super::router::{Accepts, Call, Segment};
 use super::view::delivery_of;
+use crate::core::access::Access;
 use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
 
-/// How many are looked at for somebody who does not see all of them.
-const LOOKED_AT: usize = 5_000;
-
-/// Whether a caller sees every consent: the operator, and whoever may revoke the consents of others.
-fn oversees(sight: &Sight) -> bool {
-    sight.is_admin() || sight.is_authority()
+/// Whether a caller may read every consent: the operator, and authorities that may revoke the consents of others.
+fn oversees(access: &Access) -> bool {
+    access.is_admin() || access.is_authority()
 }
 
-/// Whether a caller sees a consent: who gave it, who got it, and those who see all of them.
-fn sees(sight: &Sight, grant: &Grant) -> bool {
-    oversees(sight) || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
+/// Whether a caller may read a consent: its granter, its recipients, and callers that may read all of them.
+fn sees(access: &Access, grant: &Grant) -> bool {
+    oversees(access)
+        || access.reads_for(&grant.granter)
+        || grant.to.iter().any(|to| access.reads_for(to))
 }
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let (limit, sight) = (query.limit()?, Sight::of(call));
-    let now = call.site.relay.now();
+pub(super) async fn list(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Consents>, HttpError> {
+    let (limit, access) = (query.limit()?, call.access());
+    let now = call.server.relay.now();
     let filter = GrantFilter {
         granter: query.text(&BY)?.map(str::to_owned),
         holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
-        most: match oversees(&sight) {
+        most: match oversees(&access) {
             true => limit,
-            false => LOOKED_AT,
+            false => MAX_SCANNED,
         },
     };
     let ask = move |store: &dyn RelayStore| store.grants(&filter);
-    let grants = call.site.relay.read(ask).await?;
-    let seen = grants.iter().filter(|g| sees(&sight, g)).take(limit);
+    let grants = call.server.relay.read(ask).await?;
+    let seen = grants.iter().filter(|g| sees(&access, g)).take(limit);
     let consents = seen.map(|g| Consent::of(g, now)).collect();
-    Ok(answer::json(&Consents { consents }))
+    Ok(Json(Consents { consents }))
 }
 
-pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
+pub(super) async fn show(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<ConsentRecord>, HttpError> {
+    let (access, now) = (call.access(), call.server.relay.now());
     let ask = move |store: &dyn RelayStore| {
-        let Some(grant) = store.grant(&id)?.filter(|g| sees(&sight, g)) else {
+        let Some(grant) = store.grant(&id)?.filter(|g| sees(&access, g)) else {
             return Ok(None);
         };
-        let is_own = oversees(&sight) || sight.reads(&grant.granter);
+        let is_own = oversees(&access) || access.reads_for(&grant.granter);
         let mut messages = Vec::new();
         for (id, has_text) in store.under(&id)? {
-            // Who got the consent sees what is their own.
+            // A recipient of the consent sees only messages that it may read.
             let record = match is_own {
                 true => None,
                 false => store.taken_as(&id)?,
             };
             let is_seen = match &record {
-                Some(record) => sight.sees(store, record)?,
+                Some(record) => access.can_read(store, record)?,
                 None => is_own,
             };
             if is_seen {
@@ -68,15 +74,15 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
             Some(revoked) => store.deliveries(&revoked.message)?,
             None => Vec::new(),
         };
-        told.retain(|d| is_own || sight.reads(&d.to));
+        told.retain(|d| is_own || access.reads_for(&d.to));
         Ok(Some((Consent::of(&grant, now), messages, told)))
     };
-    let found = call.site.relay.read(ask).await?;
+    let found = call.server.relay.read(ask).await?;
     let is_operator = call.caller.peer.is_admin();
-    let (consent, messages, told) = found.ok_or_else(|| Fault::missing("such consent"))?;
+    let (consent, messages, told) = found.ok_or_else(|| HttpError::missing("such consent"))?;
     let told = told.into_iter();
     let told = told.map(|d| delivery_of(d, is_operator)).collect();
-    Ok(answer::json(&ConsentRecord {
+    Ok(Json(ConsentRecord {
         consent,
         messages,
         told,

@@ -1,13 +1,14 @@
-//! What a person has to carry, and what was given up.
+//! The endpoints for couriers and for dead letters.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::message::status_view;
-use super::query::{self, TEXT};
-use super::surface::Call;
-use super::view::{inbox_message, leaving_message, letter_of};
+use super::MAX_LISTING_BYTES;
+use super::message::status_of;
+use super::query::{self, Query, TEXT};
+use super::response::{HttpError, Json};
+use super::router::{Accepts, Call, Segment};
+use super::view::{delivery_of, inbox_message, leaving_message, letter_of};
 use crosstalk_api::delivery::{Carried, DeadLetters, Requeued};
 use crosstalk_api::inbox::Inbox;
+use crosstalk_api::message::Status;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{
@@ -16,16 +17,17 @@ use crosstalk_protocol::relay::{
 use crosstalk_protocol::store::is_same_party;
 use std::sync::Arc;
 
-/// How much text a listing has, at most one message more.
-const BYTES: usize = 4 << 20;
 /// Why a message could not be carried, as its sender is told in the name of its receiver: nothing that the courier wrote.
 const NOT_CARRIED: &str = "the person who carries messages could not bring it there";
 
-pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
-    call.site.settle().await;
-    let relay = &call.site.relay;
+pub(super) async fn waiting(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Inbox>, HttpError> {
+    let limit = query.limit()?;
+    call.server.wait_for_index().await;
+    let relay = &call.server.relay;
     let (rules, peer) = (relay.rules(), Arc::clone(&call.caller.peer));
     let find = move |store: &dyn RelayStore| {
         let lets_carry = |errand: &Errand| rules.offers_errand(&peer, errand);
@@ -39,26 +41,28 @@ pub(super) async fn waiting(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         messages.push(inbox_message(view, &courier.to, State::Queued, None));
         bytes += courier.record.text.len();
-        if bytes > BYTES {
+        if bytes > MAX_LISTING_BYTES {
             break;
         }
     }
     let last = waiting.iter().map(|c| c.record.seq).max().unwrap_or(0);
-    Ok(answer::json(&Inbox {
+    Ok(Json(Inbox {
         messages,
         cursor: last.to_string(),
     }))
 }
 
-pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let id = call.name()?;
-    let carried: Carried = read_json(call).await?;
-    query::checked("to", &carried.to, TEXT)?;
+pub(super) async fn carried(
+    call: Call,
+    Segment(id): Segment,
+    Json(carried): Json<Carried>,
+) -> Result<Json<Status>, HttpError> {
+    query::check_text("to", &carried.to, TEXT)?;
     let caller = Arc::clone(&call.caller.peer);
     let reason = match carried.reason.as_deref().unwrap_or("") {
         "" => NOT_CARRIED.to_owned(),
         reason => {
-            let reason = query::checked("reason", reason, TEXT)?;
+            let reason = query::check_text("reason", reason, TEXT)?;
             format!("the courier `{}` says: {}", caller.name, escape(reason))
         }
     };
@@ -66,13 +70,13 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
         "carried" => Attempt::Delivered,
         "failed" => Attempt::Failed { reason },
         _ => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "`state` is neither `carried` nor `failed`.",
                 "give one of them.",
             ));
         }
     };
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let (at, rules) = (relay.now(), relay.rules());
     let has_failed = attempt != Attempt::Delivered;
     let (is_operator, wanted) = (caller.is_admin(), carried.to.clone());
@@ -85,7 +89,7 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
             let mut deliveries = store.deliveries(&id)?.into_iter();
             Ok(deliveries.find(|d| is_same_party(&d.to, to)))
         };
-        // Who may is asked before anything changes.
+        // The permission is checked before anything changes.
         let is_errand = |d: &Delivery| rules.is_errand_of(&caller, &record, d);
         let Some(before) = find(store)?.filter(is_errand) else {
             return Ok(None);
@@ -104,29 +108,36 @@ pub(super) async fn carried(call: &mut Call<'_>) -> Result<Answer, Fault> {
     };
     let found = relay.write_filed(change).await?;
     let (record, delivery) =
-        found.ok_or_else(|| Fault::missing("message that waits for you to carry it there"))?;
-    relay.say_owed().await?;
-    Ok(status_view(&record, vec![delivery], is_operator))
+        found.ok_or_else(|| HttpError::missing("message that waits for you to carry it there"))?;
+    relay.send_notices().await?;
+    let deliveries = std::iter::once(delivery_of(delivery, is_operator));
+    Ok(Json(status_of(&record, deliveries)))
 }
 
-pub(super) async fn dead(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let limit = call.query()?.limit()?;
-    let letters = call.site.relay.read(move |store| store.dead(limit)).await?;
+pub(super) async fn dead(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<DeadLetters>, HttpError> {
+    let limit = query.limit()?;
+    let letters = call
+        .server
+        .relay
+        .read(move |store| store.dead(limit))
+        .await?;
     let letters = letters.into_iter().map(letter_of).collect();
-    Ok(answer::json(&DeadLetters { letters }))
+    Ok(Json(DeadLetters { letters }))
 }
 
-pub(super) async fn requeue(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let id = call.name()?;
-    let relay = &call.site.relay;
+pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Requeued>, HttpError> {
+    let relay = &call.server.relay;
     let at = relay.now();
     let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
     match relay.write_filed(requeue).await? {
-        0 => Err(Fault::missing("such dead letter")),
+        0 => Err(HttpError::missing("such dead letter")),
         count => {
             relay.wake();
-            Ok(answer::json(&Requeued { requeued: count }))
+            Ok(Json(Requeued { requeued: count }))
         }
     }
 }

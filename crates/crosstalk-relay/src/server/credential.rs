@@ -1,8 +1,8 @@
-//! Who is asking: a token, the person at this machine, or nobody in particular.
+//! Credentials: identifies the caller of a request by its token, as the person at this machine, or as a stranger.
 
-use super::answer::Fault;
+use super::response::HttpError;
 use crate::core::Relay;
-use crate::rate::Whose;
+use crate::rate::RateKey;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
@@ -15,13 +15,13 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Somebody who asks for something.
+/// The authenticated client of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
-    /// Who it is.
+    /// Its name, role and addresses.
     pub(super) peer: Arc<Peer>,
-    /// Whose bucket is emptied.
-    pub(super) whose: Whose,
+    /// The key of its rate limit.
+    pub(super) rate_key: RateKey,
 }
 
 impl Caller {
@@ -29,36 +29,36 @@ impl Caller {
     pub(super) fn is_stranger(&self) -> bool {
         self.peer.addresses.is_empty()
             && !self.peer.is_admin()
-            && matches!(self.whose, Whose::Peer(_))
+            && matches!(self.rate_key, RateKey::Peer(_))
     }
 }
 
 /// The tokens of the store. Each look asks the store whether they changed, since this or another process may make and
-/// revoke some at any time: from the moment that somebody was told so, it counts.
+/// revoke some at any time: a change counts from the moment that its caller was told so.
 pub(super) struct Credentials {
     relay: Relay,
-    last: Mutex<Last>,
-    uses: Mutex<Uses>,
-    /// Whether everybody is the person at this machine as long as there are no tokens.
+    cache: Mutex<TokenCache>,
+    uses: Mutex<TokenUses>,
+    /// Whether every caller counts as the person at this machine as long as there are no tokens.
     is_loopback: bool,
     local: Arc<Peer>,
     stranger: Arc<Peer>,
 }
 
 /// The tokens as of the last look, by the hash of the secret.
-type Known = Arc<HashMap<[u8; 32], Token>>;
+type KnownTokens = Arc<HashMap<[u8; 32], Token>>;
 
 /// The last look.
-struct Last {
+struct TokenCache {
     store: Box<dyn RelayStore + Send>,
     counts: TokenCounts,
-    known: Known,
+    known: KnownTokens,
 }
 
 /// The minutes in which tokens were last used, by the hash of the secret: those that are to be written, and those that are
 /// written. A token is written at most once a minute, however often it is used.
 #[derive(Default)]
-struct Uses {
+struct TokenUses {
     fresh: HashMap<[u8; 32], Timestamp>,
     written: HashMap<[u8; 32], Timestamp>,
 }
@@ -87,40 +87,40 @@ impl Token {
 
 impl Credentials {
     pub(super) fn new(is_loopback: bool, relay: Relay) -> Result<Self, StoreError> {
-        let last = Last {
+        let cache = TokenCache {
             store: relay.open_store()?,
             counts: TokenCounts::default(),
-            known: Known::default(),
+            known: KnownTokens::default(),
         };
         let credentials = Self {
             relay,
-            last: Mutex::new(last),
+            cache: Mutex::new(cache),
             uses: Mutex::default(),
             is_loopback,
             local: Arc::new(Peer::local()),
             stranger: Arc::new(Peer::stranger()),
         };
-        credentials.look()?;
+        credentials.refresh()?;
         Ok(credentials)
     }
 
     /// The tokens now. One looks at a time, so that an older list never takes the place of a newer one.
-    fn known(&self) -> Result<Known, StoreError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.store.token_counts()? != last.counts {
-            let tokens = last.store.tokens()?;
+    fn known(&self) -> Result<KnownTokens, StoreError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.store.token_counts()? != cache.counts {
+            let tokens = cache.store.tokens()?;
             self.relay.change_rules(|rules| {
                 rules.routes.bindings = Binding::of(&tokens);
                 rules.listed.set_tokens(&tokens);
             });
-            last.counts = TokenCounts::of(&tokens);
-            last.known = Arc::new(tokens.into_iter().map(of_record).collect());
+            cache.counts = TokenCounts::of(&tokens);
+            cache.known = Arc::new(tokens.into_iter().map(of_record).collect());
         }
-        Ok(Arc::clone(&last.known))
+        Ok(Arc::clone(&cache.known))
     }
 
     /// Looks at the tokens: the rules of the relay go by them, too.
-    pub(super) fn look(&self) -> Result<(), StoreError> {
+    pub(super) fn refresh(&self) -> Result<(), StoreError> {
         self.known().map(drop)
     }
 
@@ -133,30 +133,30 @@ impl Credentials {
         Ok(whole.map(str::to_owned).collect())
     }
 
-    /// Somebody who was not asked for a credential.
-    pub(super) fn nobody(&self, from: IpAddr) -> Caller {
+    /// A caller without a credential.
+    pub(super) fn stranger_from(&self, from: IpAddr) -> Caller {
         Caller {
             peer: Arc::clone(&self.stranger),
-            whose: Whose::peer(from),
+            rate_key: RateKey::peer(from),
         }
     }
 
     /// Whether a request comes from the machine that the relay alone listens on.
-    pub(super) fn is_at_home(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_local_request(&self, headers: &HeaderMap) -> bool {
         self.is_loopback && !is_forwarded(headers)
     }
 
     /// Whether there are no tokens.
-    pub(super) fn are_none(&self) -> Result<bool, StoreError> {
+    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.known()?.is_empty())
     }
 
-    /// Whether nobody could get in.
-    pub(super) fn is_shut(&self) -> Result<bool, StoreError> {
-        Ok(!self.is_loopback && self.are_none()?)
+    /// Whether no caller could be authenticated.
+    pub(super) fn locks_everyone_out(&self) -> Result<bool, StoreError> {
+        Ok(!self.is_loopback && self.is_empty()?)
     }
 
-    /// Who sends a request with these headers from this address.
+    /// The caller of a request with these headers from this address.
     ///
     /// # Errors
     /// 401, if there is a credential that does not count.
@@ -166,18 +166,18 @@ impl Credentials {
         from: IpAddr,
         now: Timestamp,
         wanted: impl Fn() -> Role,
-    ) -> Result<Caller, Fault> {
+    ) -> Result<Caller, HttpError> {
         let known = self.known()?;
         let Some(value) = headers.get(AUTHORIZATION) else {
-            let open = known.is_empty() && self.is_at_home(headers);
+            let open = known.is_empty() && self.is_local_request(headers);
             let peer = if open { &self.local } else { &self.stranger };
             return Ok(Caller {
                 peer: Arc::clone(peer),
-                whose: Whose::peer(from),
+                rate_key: RateKey::peer(from),
             });
         };
         let Some(secret) = value.to_str().ok().and_then(bearer) else {
-            return Err(Fault::unknown_peer(
+            return Err(HttpError::unknown_peer(
                 "`Authorization` is not `Bearer` and a token.",
                 "send `Authorization: Bearer xt_…`.",
             ));
@@ -185,7 +185,7 @@ impl Credentials {
         // What is looked up is the hash: how long that takes says nothing about the secrets of others.
         let hash = Digest::of(secret.as_bytes()).0;
         let Some(token) = known.get(&hash) else {
-            return Err(Fault::unknown_peer(
+            return Err(HttpError::unknown_peer(
                 "The token is not one of this relay.",
                 format!("check it, or {}.", ask_for_token(wanted())),
             ));
@@ -199,7 +199,7 @@ impl Credentials {
                 self.note_use(hash, now);
                 Ok(Caller {
                     peer: Arc::clone(&token.peer),
-                    whose: Whose::Token(hash),
+                    rate_key: RateKey::Token(hash),
                 })
             }
         }
@@ -225,26 +225,32 @@ impl Credentials {
             .collect()
     }
 
-    /// Whether somebody who waited for something may still have it.
-    pub(super) fn still(&self, caller: &Caller, now: Timestamp) -> Result<(), Fault> {
+    /// Checks that the credential of a caller still counts.
+    pub(super) fn check_credential(
+        &self,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<(), HttpError> {
         let known = self.known()?;
-        match caller.whose {
-            Whose::Token(hash) => match known.get(&hash) {
+        match caller.rate_key {
+            RateKey::Token(hash) => match known.get(&hash) {
                 Some(token) => match token.fault(now) {
                     Some(why) => Err(rejected(&why, token.peer.role, Role::Agent)),
                     None => Ok(()),
                 },
-                None => Err(needed(Role::Agent)),
+                None => Err(credential_needed(Role::Agent)),
             },
-            Whose::Peer(_) if caller.peer.is_local && !known.is_empty() => Err(needed(Role::Agent)),
-            Whose::Peer(_) => Ok(()),
+            RateKey::Peer(_) if caller.peer.is_local && !known.is_empty() => {
+                Err(credential_needed(Role::Agent))
+            }
+            RateKey::Peer(_) => Ok(()),
         }
     }
 }
 
-/// The refusal of somebody without a credential.
-pub(super) fn needed(wanted: Role) -> Fault {
-    Fault::unknown_peer(
+/// The error for a caller without a credential.
+pub(super) fn credential_needed(wanted: Role) -> HttpError {
+    HttpError::unknown_peer(
         "A credential is needed here.",
         format!(
             "send `Authorization: Bearer` and a token, or {}.",
@@ -255,15 +261,15 @@ pub(super) fn needed(wanted: Role) -> Fault {
 
 /// Rejects a token that was revoked or has expired. The hint names its role, except that of an administrator: there it names the
 /// role that is enough for the request.
-fn rejected(why: &str, role: Role, wanted: Role) -> Fault {
+fn rejected(why: &str, role: Role, wanted: Role) -> HttpError {
     let role = match role {
         Role::Admin => wanted,
         role => role,
     };
-    Fault::unknown_peer(format!("{why}."), format!("{}.", ask_for_token(role)))
+    HttpError::unknown_peer(format!("{why}."), format!("{}.", ask_for_token(role)))
 }
 
-/// What somebody without a token that counts can do: the narrowest token that allows what they asked for. The data folder is
+/// The help for a caller without a token that counts: the narrowest token that allows the request. The data folder is
 /// for the operator to know.
 fn ask_for_token(wanted: Role) -> String {
     let create = match wanted {

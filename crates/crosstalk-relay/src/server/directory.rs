@@ -1,9 +1,8 @@
-//! Names and where they lead, agents and what they can do.
+//! The endpoints that resolve names, list agents and declare their capabilities.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
-use super::query::{self, TEXT};
-use super::surface::Call;
+use super::query::{self, Query, TEXT};
+use super::response::{HttpError, Json};
+use super::router::{Accepts, Call};
 use crate::core::Relay;
 use crosstalk_api::directory::{
     AgentInfo, Agents, MAX_CAPABILITIES, MAX_CAPABILITY_CHARS, NAME, Resolved,
@@ -23,11 +22,13 @@ const DNS: Duration = Duration::from_secs(10);
 /// How many agents there may be for which one credential speaks.
 const AGENTS: usize = 512;
 
-pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let name = query.needed(&NAME)?;
-    let relay = &call.site.relay;
+pub(super) async fn resolve(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Resolved>, HttpError> {
+    let name = query.required(&NAME)?;
+    let relay = &call.server.relay;
     let mut names = Names::default();
     for (name, address) in &relay.config().names {
         // What is no name stands for nothing.
@@ -59,7 +60,7 @@ pub(super) async fn resolve(call: &mut Call<'_>) -> Result<Answer, Fault> {
             (by, address) = ("directory", Some(only.clone()));
         }
     }
-    Ok(answer::json(&Resolved {
+    Ok(Json(Resolved {
         name: name.to_owned(),
         address,
         by: by.to_owned(),
@@ -113,11 +114,10 @@ fn step(step: &Step) -> Value {
     }
 }
 
-pub(super) fn agents(call: &Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let rules = call.site.relay.rules();
+pub(super) async fn agents(call: Call, _: Accepts) -> Json<Agents> {
+    let rules = call.server.relay.rules();
     let agents = rules.directory.agents().map(info_of).collect();
-    Ok(answer::json(&Agents { agents }))
+    Json(Agents { agents })
 }
 
 fn info_of(agent: Agent) -> AgentInfo {
@@ -128,31 +128,33 @@ fn info_of(agent: Agent) -> AgentInfo {
 }
 
 /// Notes what an agent offers. The answer says what it can do now: what was assigned to it, as far as it offers it.
-pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let view: AgentInfo = read_json(call).await?;
-    query::checked("address", &view.address, TEXT)?;
+pub(super) async fn declare(
+    call: Call,
+    Json(view): Json<AgentInfo>,
+) -> Result<Json<AgentInfo>, HttpError> {
+    query::check_text("address", &view.address, TEXT)?;
     if let Err(fault) = Address::parse(&view.address) {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`address` is no address: {fault}."),
             "give a name, or a URL such as claude://code/api.",
         ));
     }
     if view.capabilities.len() > MAX_CAPABILITIES {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`capabilities` has more than {MAX_CAPABILITIES} texts."),
             "declare the most important ones.",
         ));
     }
     for capability in &view.capabilities {
-        query::checked("A capability", capability, MAX_CAPABILITY_CHARS)?;
+        query::check_text("A capability", capability, MAX_CAPABILITY_CHARS)?;
     }
     if !call
-        .site
+        .server
         .relay
         .rules()
         .lets_speak(&call.caller.peer, &view.address)
     {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             format!(
                 "The credential `{}` does not speak for {}.",
                 call.caller.peer.name,
@@ -161,7 +163,7 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
             "use one that is bound to this address.",
         ));
     }
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let rules = relay.rules();
     let declared = rules.directory.declared();
     let mut others = declared
@@ -171,7 +173,7 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         .iter()
         .any(|a| same_name(&a.address, &view.address));
     if !is_known && others.nth(AGENTS - 1).is_some() {
-        return Err(Fault::new(
+        return Err(HttpError::new(
             ErrorCode::TooLarge,
             format!(
                 "The credential `{}` speaks for {AGENTS} agents that were declared, and there are no more for \
@@ -191,7 +193,7 @@ pub(super) async fn declare(call: &mut Call<'_>) -> Result<Answer, Fault> {
         .await?;
     relay.change_rules(|rules| rules.directory.declare(agent));
     let agent = relay.rules().directory.get(&view.address);
-    Ok(answer::json(&agent.map_or(
+    Ok(Json(agent.map_or(
         AgentInfo {
             capabilities: Vec::new(),
             ..view

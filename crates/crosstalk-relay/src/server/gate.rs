@@ -1,7 +1,7 @@
-//! Whether a request may come from where it comes: a page in a browser must not reach a relay on the same machine, by a
-//! name that leads there (DNS rebinding) or from another site.
+//! Host and origin checks: a page in a browser must not reach a relay on the same machine through a name that leads there (DNS
+//! rebinding) or from another site.
 
-use super::answer::Fault;
+use super::response::HttpError;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 use std::net::{IpAddr, SocketAddr};
@@ -40,14 +40,19 @@ impl Gate {
     }
 
     /// Lets a request through, or says why not. `here` is the address of this side of the connection.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap, here: IpAddr) -> Result<(), Fault> {
+    pub(super) fn check(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        here: IpAddr,
+    ) -> Result<(), HttpError> {
         let mut hosts = headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok().and_then(Authority::of),
             _ => None,
         };
         let Some(host) = host else {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "The request has no `Host`, more than one, or one that can't be read.",
                 "send one, with the name of the relay.",
             ));
@@ -55,7 +60,7 @@ impl Gate {
         let named = uri.authority().map(|a| Authority::of(a.as_str()));
         let named = named.map_or(Some(true), |a| Some(self.is_host(&a?, here)));
         if !self.is_host(&host, here) || named != Some(true) {
-            return Err(Fault::forbidden(
+            return Err(HttpError::forbidden(
                 "The `Host` of the request is none of the names of this relay.",
                 "use one of its names, or ask the relay operator to add this one to `hosts` in the configuration.",
             ));
@@ -74,7 +79,7 @@ impl Gate {
             || is_neighbour
             || origins.any(|o| o.to_str().map_or(true, is_foreign))
         {
-            return Err(Fault::forbidden(
+            return Err(HttpError::forbidden(
                 "The request comes from a page of another site.",
                 "ask the relay operator to add its host to `hosts` in the configuration.",
             ));
@@ -82,7 +87,7 @@ impl Gate {
         Ok(())
     }
 
-    /// An address in numbers can't be a name that somebody else made lead here: the one that was connected to will do.
+    /// Nobody else can make a numeric address lead here, as they can with a name: the one that was connected to will do.
     fn is_host(&self, host: &Authority, here: IpAddr) -> bool {
         let is = |n: &String| *n == host.host;
         self.own.iter().any(is) || self.names.iter().any(is) || host_of(here) == host.host

@@ -1,6 +1,6 @@
-//! What came before an ESCALATE or a HANDOFF, for who has to go on with it.
+//! The history that an ESCALATE or a HANDOFF brings to its recipient.
 
-use super::sight::{Handover, Sight};
+use crate::core::access::{Access, Handover};
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::{HashMap, VecDeque};
@@ -45,7 +45,7 @@ impl Trails {
         &mut self,
         record: &Record,
         store: &dyn RelayStore,
-        sight: &Sight,
+        access: &Access,
     ) -> Result<Before, StoreError> {
         let key = (record.thread.clone(), record.sender.clone());
         if self.is_full() && !self.0.contains_key(&key) {
@@ -55,7 +55,7 @@ impl Trails {
         if trail.after >= Some(record.seq) {
             *trail = Trail::default();
         }
-        trail.follow(record, store, sight)?;
+        trail.follow(record, store, access)?;
         let places: Vec<u64> = trail.places.iter().map(|(place, _)| *place).collect();
         let handover = Handover::of(store, record)?;
         let mut before = Before {
@@ -63,7 +63,7 @@ impl Trails {
             withheld: 0,
         };
         for earlier in store.taken(&places)? {
-            match handover.brings(store, sight.rules(), &earlier)? {
+            match handover.brings(store, access.rules(), &earlier)? {
                 true => before.records.push(earlier),
                 false => before.withheld += 1,
             }
@@ -77,7 +77,7 @@ impl Trail {
         &mut self,
         record: &Record,
         store: &dyn RelayStore,
-        sight: &Sight,
+        access: &Access,
     ) -> Result<(), StoreError> {
         loop {
             let listing = store.messages(&record.thread, self.after, PORTION)?;
@@ -87,7 +87,7 @@ impl Trail {
                     return Ok(());
                 }
                 self.after = Some(earlier.seq);
-                if sight.has_part(store, &record.sender, &earlier)? {
+                if access.took_part(store, &record.sender, &earlier)? {
                     self.add(&earlier);
                 }
             }

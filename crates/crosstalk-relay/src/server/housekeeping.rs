@@ -1,7 +1,7 @@
-//! What has to be done by and by: checkpoints of the log, tokens and keys that others changed, messages that are too old,
-//! attachments that nobody refers to, traces of what was erased.
+//! Periodic work: sign checkpoints of the log, reload tokens and keys that others changed, erase expired messages, unused
+//! attachments and the traces of erased texts.
 
-use super::Site;
+use super::Server;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{RelayStore, Retention};
 use crosstalk_protocol::store::StoreError;
@@ -21,7 +21,7 @@ const SCRUB_LATER: Duration = Duration::from_secs(60);
 const PORTION: usize = 256;
 
 /// Keeps house until it is aborted.
-pub(super) async fn run(site: Arc<Site>) {
+pub(super) async fn run(server: Arc<Server>) {
     let now = Instant::now();
     let mut tokens = interval_at(now + TOKENS, TOKENS);
     let mut keys = interval_at(now + KEYS, KEYS);
@@ -40,21 +40,21 @@ pub(super) async fn run(site: Arc<Site>) {
     }
     loop {
         let (what, done) = tokio::select! {
-            _ = log.tick() => ("the log", site.relay.tend_log().await),
-            _ = tokens.tick() => ("tokens", look_at_tokens(&site).await),
+            _ = log.tick() => ("the log", server.relay.tend_log().await),
+            _ = tokens.tick() => ("tokens", look_at_tokens(&server).await),
             _ = keys.tick() => {
-                let relay = site.relay.clone();
+                let relay = server.relay.clone();
                 // It reads a file. If it panics, the next look says more.
                 let _ = tokio::task::spawn_blocking(move || relay.look_at_keys()).await;
                 continue;
             }
-            _ = messages.tick() => ("old messages", retire(&site).await),
-            _ = blobs.tick() => ("unused attachments", drop_blobs(&site).await),
-            () = site.relay.withdrawal() => {
+            _ = messages.tick() => ("old messages", retire(&server).await),
+            _ = blobs.tick() => ("unused attachments", drop_blobs(&server).await),
+            () = server.relay.revocation() => {
                 scrub.reset_immediately();
-                ("attachments of what was withdrawn", drop_blobs(&site).await)
+                ("attachments of what was withdrawn", drop_blobs(&server).await)
             }
-            _ = scrub.tick() => match site.relay.write_filed(|store| store.scrub()).await {
+            _ = scrub.tick() => match server.relay.write_filed(|store| store.scrub()).await {
                 Ok(true) => {
                     scrub.reset_after(SCRUB_LATER);
                     continue;
@@ -68,51 +68,51 @@ pub(super) async fn run(site: Arc<Site>) {
     }
 }
 
-async fn look_at_tokens(site: &Site) -> Result<(), StoreError> {
-    site.credentials.look()?;
-    note_uses(site).await
+async fn look_at_tokens(server: &Server) -> Result<(), StoreError> {
+    server.credentials.refresh()?;
+    note_uses(server).await
 }
 
 /// Writes down when tokens were last used.
-pub(super) async fn note_uses(site: &Site) -> Result<(), StoreError> {
-    let uses = site.credentials.take_uses();
+pub(super) async fn note_uses(server: &Server) -> Result<(), StoreError> {
+    let uses = server.credentials.take_uses();
     if uses.is_empty() {
         return Ok(());
     }
     let note = move |store: &mut dyn RelayStore| store.note_token_uses(&uses);
-    site.relay.write(note).await
+    server.relay.write(note).await
 }
 
 /// Erases messages that are too old, or have run out.
-async fn retire(site: &Site) -> Result<(), StoreError> {
-    let now = site.relay.now();
-    let days = site.relay.config().retention.days;
-    let hours = i64::from(site.relay.config().retention.sensitive_hours);
+async fn retire(server: &Server) -> Result<(), StoreError> {
+    let now = server.relay.now();
+    let days = server.relay.config().retention.days;
+    let hours = i64::from(server.relay.config().retention.sensitive_hours);
     let what = Retention {
         before: days.map(|days| ago(now, i64::from(days) * 24)),
         now,
         brief_before: Some(ago(now, hours)),
         most: PORTION,
     };
-    erase(site, what).await
+    erase(server, what).await
 }
 
 /// Erases messages that have run out.
-pub(super) async fn expire(site: &Site) -> Result<(), StoreError> {
+pub(super) async fn expire(server: &Server) -> Result<(), StoreError> {
     let what = Retention {
         before: None,
-        now: site.relay.now(),
+        now: server.relay.now(),
         brief_before: None,
         most: PORTION,
     };
-    erase(site, what).await
+    erase(server, what).await
 }
 
-async fn erase(site: &Site, what: Retention) -> Result<(), StoreError> {
+async fn erase(server: &Server, what: Retention) -> Result<(), StoreError> {
     let mut erased = 0;
     loop {
         let retire = move |store: &mut dyn RelayStore| store.retire(&what);
-        let retired = site.relay.write_filed(retire).await?;
+        let retired = server.relay.write_filed(retire).await?;
         erased += retired.messages;
         if !retired.more {
             break;
@@ -125,15 +125,15 @@ async fn erase(site: &Site, what: Retention) -> Result<(), StoreError> {
 }
 
 /// Removes attachments that no message refers to.
-async fn drop_blobs(site: &Site) -> Result<(), StoreError> {
-    let hours = i64::from(site.relay.config().retention.unused_blob_hours);
-    let before = ago(site.relay.now(), hours);
+async fn drop_blobs(server: &Server) -> Result<(), StoreError> {
+    let hours = i64::from(server.relay.config().retention.unused_blob_hours);
+    let before = ago(server.relay.now(), hours);
     loop {
-        let _changing = site.blobs.changing().await;
+        let _changing = server.blobs.changing().await;
         let forget = move |store: &mut dyn RelayStore| store.drop_blobs(before, PORTION);
-        let unused = site.relay.write_filed(forget).await?;
+        let unused = server.relay.write_filed(forget).await?;
         for digest in &unused {
-            if let Err(error) = site.blobs.remove(digest) {
+            if let Err(error) = server.blobs.remove(digest) {
                 tracing::warn!(%digest, reason = %error, "an attachment can't be removed");
             }
         }

@@ -1,80 +1,82 @@
-//! `GET /crosstalk/inbox` and `POST /crosstalk/ack`: what an address got, and what it says about it.
+//! `GET /crosstalk/inbox`, also as a stream of server-sent events, and `POST /crosstalk/ack`.
 
-use super::answer::{self, Answer, Fault};
-use super::body::{self, Bounds};
+use super::body;
 use super::credential::Caller;
 use super::history::Trails;
-use super::media::{self, Media};
-use super::query::{self, ID, TEXT};
-use super::sight::{self, Sight};
-use super::surface::Call;
+use super::media::Media;
+use super::query::{self, ID, Query, TEXT};
+use super::response::{self, HttpError, Json, Response, json_text};
+use super::router::{Accepts, Call};
+use super::slow_client::Phase;
 use super::view::{inbox_message, leaving_message, text_bytes};
-use super::{Site, stream};
-use crate::core::follow_up;
-use crate::delivery::report;
+use super::{MAX_LISTING_BYTES, Server};
+use crate::core::access::{self, Access};
+use crate::delivery::{find_follow_up, settle_retry_notice};
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
 use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, Inbox, MAX_ACK_IDS, WAIT};
 use crosstalk_api::message::Message;
 use crosstalk_envelope::{ErrorCode, Timestamp};
 use crosstalk_protocol::relay::{
-    Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report as notice,
+    Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report,
     undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How much text a listing has, at most one message more.
-const BYTES: usize = 4 << 20;
 /// How many messages are looked for first, before it is known how large they are.
 const FIRST: usize = 16;
-/// The largest JSON that is taken.
-const JSON: u64 = 1 << 20;
 
-pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let query = call.query()?;
-    let address = query.needed(&FOR)?;
+pub(super) async fn inbox(
+    call: Call,
+    Accepts(media): Accepts,
+    query: Query,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let address = query.required(&FOR)?;
     let mut after = query.text(&AFTER)?.map(cursor).transpose()?;
     let limit = query.limit()?;
     let wait = query.number(&WAIT)?.unwrap_or(0);
-    may_read(&call.caller, call.site, address)?;
+    check_reader(&call, address)?;
     if media == Media::Events {
-        let last = call.parts.headers.get("last-event-id");
-        let last = last.map(|v| v.to_str().map_err(|_| no_cursor()));
+        let last = request.headers().get("last-event-id");
+        let last = last.map(|v| v.to_str().map_err(|_| unknown_cursor()));
         if let Some(last) = last.transpose()?.filter(|l| !l.is_empty()) {
             after = Some(cursor(last)?);
         }
     }
-    given_out(call.site, after).await?;
-    call.site.relay.note_reader(&call.caller.peer, address);
-    let mut reading = Reading {
-        site: Arc::clone(call.site),
+    check_cursor(&call.server, after).await?;
+    call.server.relay.note_reader(&call.caller.peer, address);
+    let mut reader = InboxReader {
+        server: Arc::clone(&call.server),
         caller: call.caller.clone(),
-        sight: Sight::of(call),
+        access: call.access(),
         trails: Trails::default(),
         address: address.to_owned(),
         after,
     };
     if media == Media::Events {
-        return Ok(stream::events(reading, &call.line.pace));
+        return Ok(stream_events(reader, &call.connection.phase));
     }
-    let entries = reading.next(limit, Duration::from_secs(wait)).await?;
+    let entries = reader.next(limit, Duration::from_secs(wait)).await?;
     if media == Media::Json {
-        let messages = reading.views(&entries).await?;
-        let cursor = reading.after.unwrap_or(0).to_string();
-        return Ok(answer::json(&Inbox { messages, cursor }));
+        let messages = reader.views(&entries).await?;
+        let cursor = reader.after.unwrap_or(0).to_string();
+        return Ok(Json(Inbox { messages, cursor }).into_response());
     }
-    let place = reading.after.unwrap_or(0).to_string();
-    let relay = &call.site.relay;
+    let place = reader.after.unwrap_or(0).to_string();
+    let relay = &call.server.relay;
     let leaving = entries
         .iter()
         .filter_map(|e| Some((e, relay.leaving(&e.record)?)));
     let (given, texts): (Vec<&Entry>, Vec<String>) = leaving.unzip();
-    reading.handed_out(given);
-    let mut answer = answer::text(file(texts.into_iter()));
+    reader.mark_handed_out(given);
+    let mut answer = response::text(file(texts.into_iter()));
     if let Ok(place) = HeaderValue::from_str(&place) {
         let name = HeaderName::from_static("crosstalk-cursor");
         answer.headers_mut().insert(name, place);
@@ -82,19 +84,23 @@ pub(super) async fn inbox(call: &mut Call<'_>) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// Somebody who reads an inbox, and how far.
-pub(super) struct Reading {
-    pub(super) site: Arc<Site>,
+/// A caller that reads an inbox, and its cursor.
+struct InboxReader {
+    pub(super) server: Arc<Server>,
     pub(super) caller: Caller,
-    sight: Sight,
+    access: Access,
     trails: Trails,
     address: String,
     pub(super) after: Option<u64>,
 }
 
-impl Reading {
-    /// The next messages; if there are none, those that come within a time. What has run out is passed over.
-    pub(super) async fn next(&mut self, most: usize, wait: Duration) -> Result<Vec<Entry>, Fault> {
+impl InboxReader {
+    /// The next messages; if there are none, those that come within a time. Expired messages are skipped.
+    pub(super) async fn next(
+        &mut self,
+        most: usize,
+        wait: Duration,
+    ) -> Result<Vec<Entry>, HttpError> {
         let until = (!wait.is_zero()).then(|| Instant::now() + wait);
         loop {
             let mut entries = self.some(most, until).await?;
@@ -102,7 +108,7 @@ impl Reading {
                 return Ok(entries);
             };
             self.after = Some(last.record.seq);
-            let now = self.site.relay.now();
+            let now = self.server.relay.now();
             entries.retain(|e| !e.record.has_run_out(now));
             if !entries.is_empty() {
                 return Ok(entries);
@@ -110,20 +116,20 @@ impl Reading {
         }
     }
 
-    async fn some(&self, most: usize, until: Option<Instant>) -> Result<Vec<Entry>, Fault> {
-        let relay = &self.site.relay;
+    async fn some(&self, most: usize, until: Option<Instant>) -> Result<Vec<Entry>, HttpError> {
+        let relay = &self.server.relay;
         let (address, first) = (self.address.as_str(), most.min(FIRST));
         let mut entries = match until {
             None => relay.inbox(address, self.after, first).await?,
             Some(until) => tokio::select! {
                 entries = relay.next(address, self.after, first, until) => entries?,
-                () = self.site.closed() => Vec::new(),
+                () = self.server.wait_for_shutdown() => Vec::new(),
             },
         };
         let mut bytes: usize = entries.iter().map(|e| e.record.text.len()).sum();
-        while entries.len() >= FIRST && entries.len() < most && bytes < BYTES {
+        while entries.len() >= FIRST && entries.len() < most && bytes < MAX_LISTING_BYTES {
             let usual = (bytes / entries.len()).max(1);
-            let room = ((BYTES - bytes) / usual).max(1);
+            let room = ((MAX_LISTING_BYTES - bytes) / usual).max(1);
             let after = entries.last().map(|e| e.record.seq);
             let some = room.min(most - entries.len());
             let more = relay.inbox(address, after, some).await?;
@@ -133,16 +139,16 @@ impl Reading {
             bytes += more.iter().map(|e| e.record.text.len()).sum::<usize>();
             entries.extend(more);
         }
-        // Whoever waited may have lost the right to it meanwhile.
-        self.site.still(&self.caller)?;
+        // The credential may have been revoked meanwhile.
+        self.server.check_credential(&self.caller)?;
         Ok(entries)
     }
 
     /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and
     /// what a person carries only to the one it is for.
-    pub(super) fn handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+    pub(super) fn mark_handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
         let peer = &self.caller.peer;
-        let rules = self.sight.rules();
+        let rules = self.access.rules();
         let is_here = |e: &&Entry| {
             let is_inbox = e.by == Handler::Inbox || rules.routes.is_bound(&e.to);
             let counts = match e.by {
@@ -156,13 +162,13 @@ impl Reading {
         if let Some(first) = entries.peek() {
             let to = first.to.clone();
             let ids = entries.map(|e| e.record.id.clone()).collect();
-            self.site.relay.handed_out(&to, ids);
+            self.server.relay.handed_out(&to, ids);
         }
     }
 
-    /// Messages as JSON, with what came before where somebody has to know; as many as one answer has room for. They
+    /// Messages as JSON, ESCALATEs and HANDOFFs with their history; as many as one response has room for. They
     /// count as handed out.
-    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<Message>, Fault> {
+    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<Message>, HttpError> {
         let (mut views, mut given, mut bytes) = (Vec::with_capacity(entries.len()), Vec::new(), 0);
         for entry in entries {
             let Some(view) = self.view(entry).await? else {
@@ -171,17 +177,17 @@ impl Reading {
             bytes += text_bytes(&view);
             views.push(view);
             given.push(entry);
-            if bytes > BYTES || self.trails.is_full() {
+            if bytes > MAX_LISTING_BYTES || self.trails.is_full() {
                 self.after = Some(entry.record.seq);
                 break;
             }
         }
-        self.handed_out(given);
+        self.mark_handed_out(given);
         Ok(views)
     }
 
-    /// A message as it is now: nothing if it was withdrawn since it was listed, or its time is over.
-    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<Message>, Fault> {
+    /// A message as it is now: `None` if it was revoked since it was listed, or has expired.
+    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<Message>, HttpError> {
         match self.record_of(entry).await? {
             Some(record) => {
                 let entry = Entry {
@@ -195,31 +201,31 @@ impl Reading {
     }
 
     /// Whether a message may still be handed out.
-    pub(super) async fn stands(&self, entry: &Entry) -> Result<bool, Fault> {
-        let now = self.site.relay.now();
+    pub(super) async fn stands(&self, entry: &Entry) -> Result<bool, HttpError> {
+        let now = self.server.relay.now();
         let record = self.record_of(entry).await?;
         Ok(record.is_some_and(|r| !r.has_run_out(now)))
     }
 
-    async fn record_of(&self, entry: &Entry) -> Result<Option<Record>, Fault> {
+    async fn record_of(&self, entry: &Entry) -> Result<Option<Record>, HttpError> {
         let place = entry.record.seq;
         let ask = move |store: &dyn RelayStore| store.taken(&[place]);
-        Ok(self.site.relay.read(ask).await?.pop())
+        Ok(self.server.relay.read(ask).await?.pop())
     }
 
-    async fn view(&mut self, entry: &Entry) -> Result<Option<Message>, Fault> {
-        let relay = self.site.relay.clone();
+    async fn view(&mut self, entry: &Entry) -> Result<Option<Message>, HttpError> {
+        let relay = self.server.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
-        if sight::passes_on(&record) {
-            self.site.settle().await;
-            let (sight, mut trails) = (self.sight.clone(), std::mem::take(&mut self.trails));
+        if access::is_handover(&record) {
+            self.server.wait_for_index().await;
+            let (access, mut trails) = (self.access.clone(), std::mem::take(&mut self.trails));
             let ask = move |store: &dyn RelayStore| {
-                // Once it is filed, it is known to which thread it belongs.
+                // Once it is indexed, its thread is known.
                 let Some(record) = store.taken(&[record.seq])?.pop() else {
                     return Ok((None, trails));
                 };
-                let earlier = trails.before(&record, store, &sight)?;
+                let earlier = trails.before(&record, store, &access)?;
                 Ok((Some((record, earlier)), trails))
             };
             let found;
@@ -236,14 +242,90 @@ impl Reading {
     }
 }
 
-/// Checks that somebody may read what an address gets.
-pub(super) fn may_read(caller: &Caller, site: &Site, address: &str) -> Result<(), Fault> {
-    match site.relay.rules().lets_read(&caller.peer, address) {
+/// How often a stream sends a comment, so that proxies keep the connection open.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How many messages are fetched at once.
+const STREAM_LIMIT: usize = 16;
+/// How much of a message is written at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What an address gets, from now on.
+fn stream_events(mut reader: InboxReader, phase: &Phase) -> Response {
+    let (send, body) = body::stream(phase, None);
+    tokio::spawn(async move {
+        // The stream is open, and a client that loses it waits a little before it connects again.
+        if send
+            .send(Bytes::from_static(b"retry: 2000\n: crosstalk\n\n"))
+            .await
+            .is_err()
+        {
+            return;
+        }
+        while !reader.server.is_shutting_down() && !reader.server.relay.is_stopping() {
+            // Without a cursor, the same messages would come again and again.
+            reader.after = reader.after.or(Some(0));
+            let read = tokio::select! {
+                read = reader.next(STREAM_LIMIT, HEARTBEAT) => read,
+                () = send.closed() => return,
+            };
+            let Ok(entries) = read else {
+                return;
+            };
+            if entries.is_empty()
+                && send
+                    .send(Bytes::from_static(b": still here\n\n"))
+                    .await
+                    .is_err()
+            {
+                return;
+            }
+            for entry in &entries {
+                if write_event(&mut reader, entry, &send).await.is_none() {
+                    return;
+                }
+            }
+        }
+    });
+    response::with_media(Media::Events, body)
+}
+
+/// Writes a message in parts, each when there is room for it on the connection: a slow reader holds up only itself, until
+/// its connection is closed. A message that is revoked while it waits is not written; in the middle of it, the stream ends.
+async fn write_event(
+    reader: &mut InboxReader,
+    entry: &Entry,
+    send: &mpsc::Sender<Bytes>,
+) -> Option<()> {
+    let mut room = send.reserve().await.ok()?;
+    let Some(view) = reader.again(entry).await.ok()? else {
+        return Some(());
+    };
+    let (place, data) = (entry.record.seq, json_text(&view));
+    let event = format!("event: message\nid: {place}\ndata: {data}\n\n");
+    let mut event = Bytes::from(event);
+    loop {
+        let part = event.split_to(event.len().min(CHUNK_BYTES));
+        room.send(part);
+        if event.is_empty() {
+            break;
+        }
+        room = send.reserve().await.ok()?;
+        if !reader.stands(entry).await.ok()? {
+            return None;
+        }
+    }
+    reader.mark_handed_out(std::slice::from_ref(entry));
+    Some(())
+}
+
+/// Checks that the caller may read the inbox of an address.
+pub(super) fn check_reader(call: &Call, address: &str) -> Result<(), HttpError> {
+    match call.access().reads_for(address) {
         true => Ok(()),
-        false => Err(Fault::forbidden(
+        false => Err(HttpError::forbidden(
             format!(
                 "The credential `{}` does not read for {}.",
-                caller.peer.name,
+                call.caller.peer.name,
                 crosstalk_envelope::unicode::escape(address)
             ),
             "use one that is bound to this address.",
@@ -267,67 +349,66 @@ pub(super) fn file(envelopes: impl Iterator<Item = String>) -> String {
     out
 }
 
-fn cursor(text: &str) -> Result<u64, Fault> {
+fn cursor(text: &str) -> Result<u64, HttpError> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // The store counts in numbers with a sign.
     let place = text
         .parse()
         .ok()
         .filter(|p| plain && i64::try_from(*p).is_ok());
-    place.ok_or_else(no_cursor)
+    place.ok_or_else(unknown_cursor)
 }
 
 /// A cursor is the place of a message: one behind the last was never given out, or by a relay that has lost some.
-async fn given_out(site: &Site, cursor: Option<u64>) -> Result<(), Fault> {
-    let Some(place) = cursor.filter(|p| *p > site.relay.filing().borrow().through) else {
+async fn check_cursor(server: &Server, cursor: Option<u64>) -> Result<(), HttpError> {
+    let Some(place) = cursor.filter(|p| *p > server.relay.filing().borrow().through) else {
         return Ok(());
     };
-    let filing = site.relay.read(|store| store.filing()).await?;
+    let filing = server.relay.read(|store| store.filing()).await?;
     match place <= filing.through + filing.left {
         true => Ok(()),
-        false => Err(no_cursor()),
+        false => Err(unknown_cursor()),
     }
 }
 
-fn no_cursor() -> Fault {
-    Fault::format(
+fn unknown_cursor() -> HttpError {
+    HttpError::format(
         "The cursor is none that this relay gave out.",
         "leave it out, or use one of an answer.",
     )
 }
 
-pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let ack: Ack = read_json(call).await?;
-    query::checked("for", &ack.r#for, TEXT)?;
+pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>, HttpError> {
+    query::check_text("for", &ack.r#for, TEXT)?;
     if ack.ids.is_empty() || ack.ids.len() > MAX_ACK_IDS {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             "`ids` is not a list of 1 to 500 ids.",
             "send at least one, and the others in another request.",
         ));
     }
     for id in &ack.ids {
-        query::checked("An id", id, ID)?;
+        query::check_text("An id", id, ID)?;
     }
     let state = match ack.state.as_deref() {
         None | Some("acknowledged") => State::Acknowledged,
         Some("read") => State::Read,
-        Some("retrying") => return failure(call, ack, false).await,
-        Some("failed") => return failure(call, ack, true).await,
+        Some("retrying") => return failure(&call, ack, false).await,
+        Some("failed") => return failure(&call, ack, true).await,
         Some(_) => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "`state` is none of `read`, `acknowledged`, `retrying` and `failed`.",
                 "give one of them.",
             ));
         }
     };
-    may_read(&call.caller, call.site, &ack.r#for)?;
-    let relay = &call.site.relay;
+    check_reader(&call, &ack.r#for)?;
+    let relay = &call.server.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let change = move |store: &mut dyn RelayStore| {
         let address = rules.routes.named(&ack.r#for);
         let mut answered = Vec::new();
         for id in &ack.ids {
-            // Nobody was told anything about one that never failed.
+            // Senders were notified only about messages that failed before.
             answered.extend(in_hand(store, &rules, (address, id), 1, at)?);
         }
         let changed = store.mark(address, &ack.ids, state, at)?;
@@ -341,17 +422,17 @@ pub(super) async fn ack(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// Which messages changed, and which are not on their way to the address.
-fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Answer {
+fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Json<Acked> {
     ids.retain(|id| !changed.contains(id));
     let unknown = ids;
-    answer::json(&Acked { changed, unknown })
+    Json(Acked { changed, unknown })
 }
 
 /// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
 /// before the deliveries change: after a crash in between it is said again, under the same id.
-async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fault> {
-    may_read(&call.caller, call.site, &ack.r#for)?;
-    let relay = &call.site.relay;
+async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, HttpError> {
+    check_reader(call, &ack.r#for)?;
+    let relay = &call.server.relay;
     let (rules, at) = (relay.rules(), relay.now());
     let address = rules.routes.named(&ack.r#for).to_owned();
     let change = move |store: &mut dyn RelayStore| {
@@ -365,8 +446,8 @@ async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fa
                 let help = undelivered_help(Handler::Exec, ErrorCode::Route);
                 let why = (ErrorCode::Route, why, help);
                 notices.extend(match is_final {
-                    true => notice::undeliverable(asked, &way.to, why, way.queued_at),
-                    false => notice::retried(asked, &way.to, way.queued_at),
+                    true => report::undeliverable(asked, &way.to, why, way.queued_at),
+                    false => report::retried(asked, &way.to, way.queued_at),
                 });
             }
             failed.push((way, asked));
@@ -379,7 +460,7 @@ async fn failure(call: &Call<'_>, ack: Ack, is_final: bool) -> Result<Answer, Fa
         Ok::<_, StoreError>((changed, ack.ids))
     };
     let (changed, ids) = relay.write_filed(change).await?;
-    relay.say_owed().await?;
+    relay.send_notices().await?;
     Ok(acked(changed, ids))
 }
 
@@ -403,8 +484,8 @@ fn in_hand(
     let Some(record) = store.taken_as(id)? else {
         return Ok(None);
     };
-    let follow_up = follow_up::find(store, rules, &way.to, &record, now)?;
-    // Whoever asked first waits for it as well as whoever replied.
+    let follow_up = find_follow_up(store, rules, &way.to, &record, now)?;
+    // The sender of the question waits for it as well as the sender of the reply.
     let asked = std::iter::once(record).chain(follow_up.map(|f| f.question));
     Ok(Some((way, asked.collect())))
 }
@@ -420,21 +501,5 @@ fn settle_notices(
     let since = (way.to.as_str(), way.queued_at);
     asked
         .iter()
-        .try_for_each(|asked| report::settle_retried(store, rules, asked, since, at))
-}
-
-/// The JSON of a request.
-pub(super) async fn read_json<T: DeserializeOwned>(call: &mut Call<'_>) -> Result<T, Fault> {
-    media::json(&call.parts.headers)?;
-    let time = Duration::from_secs(call.site.relay.config().limits.body_seconds.max(1));
-    let bytes = body::collect(call.body, Bounds { bytes: JSON, time }).await?;
-    // The credential may have been revoked while the body came.
-    call.site.still(&call.caller)?;
-    serde_json::from_slice(&bytes).map_err(|e| {
-        let reason = crosstalk_envelope::unicode::escape(&e.to_string()).into_owned();
-        Fault::format(
-            format!("The body is not the JSON that it should be: {reason}."),
-            "see /openapi.json.",
-        )
-    })
+        .try_for_each(|asked| settle_retry_notice(store, rules, asked, since, at))
 }

@@ -1,27 +1,27 @@
-//! Kinds of content: what a request brings, and what whoever asks would like to get.
+//! Media types: the type of a request body, and the type of response that the caller accepts.
 
-use super::answer::Fault;
+use super::response::HttpError;
 pub(super) use crosstalk_api::Media;
 use crosstalk_envelope::registry::ErrorCode;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
-/// The best of some kinds for who asks; without an `Accept`, the first.
+/// The media type that the caller likes best; without an `Accept`, the first.
 ///
 /// # Errors
 /// 406, if none will do.
-pub(super) fn choose(headers: &HeaderMap, offers: &[Media]) -> Result<Media, Fault> {
+pub(super) fn choose(headers: &HeaderMap, offers: &[Media]) -> Result<Media, HttpError> {
     best(headers, offers).ok_or_else(|| {
         let names: Vec<&str> = offers.iter().map(|o| o.name()).collect();
         let (what, help) = (
             "`Accept` allows nothing that there is here.",
             format!("ask for one of these: {}.", names.join(", ")),
         );
-        Fault::new(ErrorCode::Unsupported, what, help).status(406)
+        HttpError::new(ErrorCode::Unsupported, what, help).status(406)
     })
 }
 
-/// Whether refusals should be JSON.
+/// Whether errors should be JSON.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     headers.contains_key(ACCEPT) && best(headers, &[Media::Text, Media::Json]) == Some(Media::Json)
 }
@@ -98,7 +98,7 @@ fn thousandths(text: &str) -> Option<u32> {
 
 /// What a request to `/crosstalk/receive` brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Brought {
+pub(super) enum RequestForm {
     /// The text of one envelope.
     One,
     /// One envelope as JSON.
@@ -110,23 +110,23 @@ pub(super) enum Brought {
 ///
 /// # Errors
 /// 415.
-pub(super) fn envelopes(headers: &HeaderMap) -> Result<Brought, Fault> {
-    not_encoded(headers)?;
+pub(super) fn request_form(headers: &HeaderMap) -> Result<RequestForm, HttpError> {
+    check_encoding(headers)?;
     let Some(value) = headers.get(CONTENT_TYPE) else {
-        return Ok(Brought::One);
+        return Ok(RequestForm::One);
     };
     if value == "text/plain; charset=utf-8" {
-        return Ok(Brought::One);
+        return Ok(RequestForm::One);
     }
     let (name, charset) = parts(value);
     let utf8 = charset.is_none_or(|c| c.eq_ignore_ascii_case("utf-8"));
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted) && utf8;
     if is("text/plain") || is("application/vnd.crosstalk") {
-        Ok(Brought::One)
+        Ok(RequestForm::One)
     } else if is(Media::Batch.name()) {
-        Ok(Brought::Batch)
+        Ok(RequestForm::Batch)
     } else if is(Media::Json.name()) {
-        Ok(Brought::Json)
+        Ok(RequestForm::Json)
     } else {
         Err(unsupported(
             "text/plain; charset=utf-8 or application/json for one envelope, application/vnd.crosstalk.batch for several",
@@ -138,8 +138,8 @@ pub(super) fn envelopes(headers: &HeaderMap) -> Result<Brought, Fault> {
 ///
 /// # Errors
 /// 415.
-pub(super) fn json(headers: &HeaderMap) -> Result<(), Fault> {
-    not_encoded(headers)?;
+pub(super) fn check_json(headers: &HeaderMap) -> Result<(), HttpError> {
+    check_encoding(headers)?;
     let (name, _) = headers.get(CONTENT_TYPE).map_or(("", None), parts);
     match name.eq_ignore_ascii_case(Media::Json.name()) {
         true => Ok(()),
@@ -151,11 +151,11 @@ pub(super) fn json(headers: &HeaderMap) -> Result<(), Fault> {
 ///
 /// # Errors
 /// 415.
-pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), HttpError> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     match encodings.all(|e| e.as_bytes().eq_ignore_ascii_case(b"identity")) {
         true => Ok(()),
-        false => Err(Fault::new(
+        false => Err(HttpError::new(
             ErrorCode::Unsupported,
             "The body has a `Content-Encoding`, and nothing is decompressed here.",
             "send it as it is.",
@@ -175,12 +175,12 @@ fn parts(value: &HeaderValue) -> (&str, Option<&str>) {
     (name, charset)
 }
 
-fn unsupported(wanted: &str) -> Fault {
+fn unsupported(wanted: &str) -> HttpError {
     let (what, help) = (
         "The body is of a type that is not taken here.",
         format!("send it as {wanted}."),
     );
-    Fault::new(ErrorCode::Unsupported, what, help).status(415)
+    HttpError::new(ErrorCode::Unsupported, what, help).status(415)
 }
 
 #[cfg(test)]

@@ -1,150 +1,160 @@
-//! A message by its id, how far it is, and messages by their words.
+//! The endpoints that show one message, its delivery status, and the messages that a search finds.
 
-use super::answer::{self, Answer, Fault};
 use super::media::Media;
-use super::sight::{self, Shown, Sight};
-use super::surface::Call;
+use super::query::Query;
+use super::response::{self, HttpError, Json, Response};
+use super::router::{Accepts, Call, Segment};
 use super::view::{delivery_of, held_message, leaving_message};
+use super::{MAX_LISTING_BYTES, MAX_SCANNED};
+use crate::core::access::{self, Handovers};
+use axum::response::IntoResponse as _;
 use crosstalk_api::message::{DeliveryStatus, Messages, Status, WORDS};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{Delivery, RelayStore};
 use crosstalk_protocol::store::{Page, Record, Search};
+use std::sync::Arc;
 
-/// How many messages a search looks at for somebody who does not see all of them.
-const LOOKED_AT: usize = 5_000;
 /// For how many recipients of a message it is looked up whether they ever read their inbox.
 const LOOKED_AT_INBOXES: usize = 16;
-/// How much text the answer to a search has, at most one message more.
-const BYTES: usize = 4 << 20;
 
-pub(super) async fn message(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let (record, is_held) = find(call).await?;
+pub(super) async fn message(
+    call: Call,
+    Accepts(media): Accepts,
+    Segment(id): Segment,
+) -> Result<Response, HttpError> {
+    let (record, is_held) = find(&call, id).await?;
     let view = match is_held {
         true => Some(held_message(&record)),
-        false => leaving_message(&call.site.relay, &record),
+        false => leaving_message(&call.server.relay, &record),
     };
-    let view = view.ok_or_else(|| Fault::missing("such message"))?;
+    let view = view.ok_or_else(|| HttpError::missing("such message"))?;
     Ok(match media {
-        Media::Json => answer::json(&view),
-        _ => answer::text(view.envelope),
+        Media::Json => Json(view).into_response(),
+        _ => response::text(view.envelope),
     })
 }
 
-/// The message that the path names, if whoever asks sees it, and whether it waits for a person.
-pub(super) async fn find(call: &Call<'_>) -> Result<(Record, bool), Fault> {
-    let (id, sight, now) = (call.name()?, Sight::of(call), call.site.relay.now());
+/// The message that the path names, if the caller may read it, and whether it is held for a person.
+pub(super) async fn find(call: &Call, id: String) -> Result<(Record, bool), HttpError> {
+    let (server, access, now) = (
+        Arc::clone(&call.server),
+        call.access(),
+        call.server.relay.now(),
+    );
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
             let held = store.held(&id)?.filter(|held| held.text(now).is_some());
-            let held = held.filter(|held| sight.sees_held(held));
+            let held = held.filter(|held| server.can_read_held(&access, held));
             return Ok(held.map(|held| (held.record, true)));
         };
-        let seen = !record.has_run_out(now) && sight.finds(store, &record)?;
+        let seen = !record.has_run_out(now) && access.can_find(store, &record)?;
         Ok(seen.then_some((record, false)))
     };
-    let found = call.site.relay.read(ask).await?;
-    found.ok_or_else(|| Fault::missing("such message"))
+    let found = call.server.relay.read(ask).await?;
+    found.ok_or_else(|| HttpError::missing("such message"))
 }
 
-pub(super) async fn status(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    call.site.settle_all().await;
-    let relay = call.site.relay.clone();
+pub(super) async fn status(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<Status>, HttpError> {
+    let (server, access) = (Arc::clone(&call.server), call.access());
+    call.server.wait_for_writes().await;
     let ask = move |store: &dyn RelayStore| {
         let Some(record) = store.taken_as(&id)? else {
             let held = store.held(&id)?.filter(|held| !held.is_approved());
-            let held = held.filter(|held| sight.sees_held(held));
+            let held = held.filter(|held| server.can_read_held(&access, held));
             return Ok(held.map(|held| {
                 let deliveries = held.deliveries();
                 (held.record, deliveries, Vec::new())
             }));
         };
-        if !sight.sees(store, &record)? {
+        if !access.can_read(store, &record)? {
             return Ok(None);
         }
         let mut deliveries = store.deliveries(&id)?;
-        if !sight.reads(&record.sender) {
+        if !access.reads_for(&record.sender) {
             // Recipients see how far it is with them.
-            deliveries.retain(|d| sight.reads(&d.to));
+            deliveries.retain(|d| access.reads_for(&d.to));
         }
         let mut never_read = Vec::new();
         for delivery in deliveries.iter().take(LOOKED_AT_INBOXES) {
-            if relay.is_never_read(store, &record, delivery)? {
+            if server.relay.is_never_read(store, &record, delivery)? {
                 never_read.push(delivery.to.clone());
             }
         }
         Ok(Some((record, deliveries, never_read)))
     };
-    let found = call.site.relay.read(ask).await?;
-    let (record, deliveries, never_read) = found.ok_or_else(|| Fault::missing("such message"))?;
+    let found = call.server.relay.read(ask).await?;
+    let (record, deliveries, never_read) =
+        found.ok_or_else(|| HttpError::missing("such message"))?;
     let peer = &call.caller.peer;
     let view = |mut delivery: Delivery| {
-        delivery.next_at = call.site.relay.next_attempt(&record.id, &delivery);
-        let running_since = call.site.relay.running_since(&record.id, &delivery.to);
+        delivery.next_at = call.server.relay.next_attempt(&record.id, &delivery);
+        let running_since = call.server.relay.running_since(&record.id, &delivery.to);
         let is_never_read = never_read.contains(&delivery.to);
-        let similar = || call.site.relay.similar_address(peer, &delivery.to);
+        let similar = || call.server.relay.similar_address(peer, &delivery.to);
         let did_you_mean = is_never_read.then(similar).flatten();
         let mut view = delivery_of(delivery, peer.is_admin());
         (view.never_read, view.did_you_mean) = (is_never_read, did_you_mean);
         view.running_since = running_since.map(|at| at.to_string());
         view
     };
-    Ok(status_of(&record, deliveries.into_iter().map(view)))
+    Ok(Json(status_of(&record, deliveries.into_iter().map(view))))
 }
 
-/// How far a message is, for the operator or for others.
-pub(super) fn status_view(record: &Record, deliveries: Vec<Delivery>, is_operator: bool) -> Answer {
-    let deliveries = deliveries.into_iter();
-    status_of(record, deliveries.map(|d| delivery_of(d, is_operator)))
-}
-
-fn status_of(record: &Record, deliveries: impl Iterator<Item = DeliveryStatus>) -> Answer {
-    answer::json(&Status {
+/// How far a message is.
+pub(super) fn status_of(
+    record: &Record,
+    deliveries: impl Iterator<Item = DeliveryStatus>,
+) -> Status {
+    Status {
         id: record.id.clone(),
         thread: record.thread.clone(),
         sender: speaker(&record.sender, &record.text, 0).into_owned(),
         deliveries: deliveries.collect(),
-    })
+    }
 }
 
-pub(super) async fn search(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
-    let words = query.needed(&WORDS)?;
+pub(super) async fn search(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Messages>, HttpError> {
+    let words = query.required(&WORDS)?;
     let search = Search::parse(words)
-        .map_err(|e| Fault::format(format!("`q`: {e}."), "search for words."))?;
-    let (limit, sight) = (query.limit()?, Sight::of(call));
-    call.site.settle().await;
-    let (now, none) = (call.site.relay.now(), Shown::new());
+        .map_err(|e| HttpError::format(format!("`q`: {e}."), "search for words."))?;
+    let (limit, access) = (query.limit()?, call.access());
+    call.server.wait_for_index().await;
+    let (now, none) = (call.server.relay.now(), Handovers::new());
     let ask = move |store: &dyn RelayStore| {
         let (mut found, mut bytes, mut skip): (Vec<Record>, usize, usize) = (Vec::new(), 0, 0);
         loop {
             let page = Page {
-                limit: sight::PORTION,
+                limit: access::PORTION,
                 skip,
             };
             let mut listing = store.search(&search, page)?;
             skip += listing.items.len();
             let more = listing.more && !listing.items.is_empty();
             listing.items.retain(|r| !r.has_run_out(now));
-            for record in sight.filter(store, listing.items, &none)? {
+            for record in access.filter_readable(store, listing.items, &none)? {
                 bytes += record.text.len();
                 found.push(record);
-                if found.len() == limit || bytes > BYTES {
+                if found.len() == limit || bytes > MAX_LISTING_BYTES {
                     return Ok(found);
                 }
             }
-            if !more || skip >= LOOKED_AT {
+            if !more || skip >= MAX_SCANNED {
                 return Ok(found);
             }
         }
     };
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let found = relay.read(ask).await?;
     let messages = found.iter().filter_map(|r| leaving_message(relay, r));
-    Ok(answer::json(&Messages {
+    Ok(Json(Messages {
         messages: messages.collect(),
     }))
 }

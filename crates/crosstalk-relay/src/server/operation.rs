@@ -1,17 +1,17 @@
-//! What the operator looks at: is the relay up, is it ready, what has it done, what is it.
+//! The endpoints for operators: health, readiness, metrics, the OpenAPI document, and a page about the relay.
 
-use super::answer::{self, Answer, Fault};
-use super::body::Body;
 use super::media::{self, Media};
-use super::surface::Call;
-use super::{ServerTls, Site};
+use super::response::{self, HttpError, Response};
+use super::router::Call;
+use super::{Server, ServerTls};
 use crate::metrics::{Exposition, Measured};
+use axum::extract::Request;
 use bytes::Bytes;
 use crosstalk_envelope::base64;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use http::header::CONTENT_SECURITY_POLICY;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, Instant};
 
 /// How long what was measured is told again.
@@ -25,76 +25,81 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;mar
     code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
     :root{color-scheme:light dark}";
 
-/// Whether requests are served: not before what was taken before the start is filed, and not at the end.
-pub(super) fn ready(call: &Call<'_>) -> Result<Answer, Fault> {
-    let site = call.site;
-    let filing = *site.relay.filing().borrow();
-    if site.is_closing() || site.relay.is_stopping() {
-        Err(Fault::later("The relay is shutting down"))
-    } else if filing.through < site.ready_at {
-        Err(Fault::later(&format!(
+/// Whether the process runs.
+pub(super) async fn healthy() -> Response {
+    response::text("ok\n".into())
+}
+
+/// Whether the relay is ready: not before the messages that it accepted before the start are indexed, and not during shutdown.
+pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
+    let server = &call.server;
+    let filing = *server.relay.filing().borrow();
+    if server.is_shutting_down() || server.relay.is_stopping() {
+        Err(HttpError::later("The relay is shutting down"))
+    } else if filing.through < server.ready_at {
+        Err(HttpError::later(&format!(
             "The relay still files {} messages that came before it was started",
-            site.ready_at - filing.through
+            server.ready_at - filing.through
         )))
     } else {
-        Ok(answer::text("ready\n".into()))
+        Ok(response::text("ready\n".into()))
     }
 }
 
-/// What was measured last, and when: who asks often is told the same for a while.
+/// The last measurement and its time: frequent callers get the same one for a while.
 #[derive(Default)]
 pub(super) struct Gauges(tokio::sync::Mutex<Option<(Instant, Measured)>>);
 
 impl Gauges {
-    async fn now(&self, site: &Site) -> Measured {
+    async fn now(&self, server: &Server) -> Measured {
         let mut last = self.0.lock().await;
         match &*last {
             Some((at, measured)) if at.elapsed() < MEASURE_AGAIN => measured.clone(),
             _ => {
-                let measured = measure(site).await;
+                let measured = measure(server).await;
                 last.insert((Instant::now(), measured)).1.clone()
             }
         }
     }
 }
 
-async fn measure(site: &Site) -> Measured {
-    let store = site.relay.read(|store| store.gauges()).await;
+async fn measure(server: &Server) -> Measured {
+    let store = server.relay.read(|store| store.gauges()).await;
     Measured {
         // The rest is told anyway: it says whether the relay still works.
         store: store
             .inspect_err(|error| tracing::warn!(reason = %error, "the store can't be measured"))
             .ok(),
-        disk_free: site.blobs.free_bytes().ok(),
-        certificate_expires: site.tls.as_ref().and_then(ServerTls::expires_at),
+        disk_free: server.blobs.free_bytes().ok(),
+        certificate_expires: server.tls.as_ref().and_then(ServerTls::expires_at),
     }
 }
 
 /// What was counted and measured.
-pub(super) async fn metrics(call: &Call<'_>) -> Answer {
-    let site = call.site;
+pub(super) async fn metrics(call: Call) -> Response {
+    let server = &call.server;
     let mut out = Exposition::default();
-    site.relay.metrics().write(&mut out);
-    site.request_seconds.write(&mut out);
-    let measured = site.measured.now(site).await;
-    measured.write(site.relay.now(), &mut out);
-    answer::of(Media::Metrics, Body::Full(out.into_text().into()))
+    server.relay.metrics().write(&mut out);
+    server.request_seconds.write(&mut out);
+    let measured = server.measured.now(server).await;
+    measured.write(server.relay.now(), &mut out);
+    response::with_media(Media::Metrics, out.into_text().into())
 }
 
 /// The description of every path.
-pub(super) fn openapi() -> Answer {
+pub(super) async fn openapi() -> Response {
     let text = Bytes::from_static(crosstalk_api::openapi::text().as_bytes());
-    answer::of(Media::Json, Body::Full(text))
+    response::with_media(Media::Json, text.into())
 }
 
 /// A page for people: text for a caller who prefers it, else HTML.
-pub(super) fn page(call: &Call<'_>) -> Answer {
-    let name = call.site.relay.config().name.clone();
-    let url = base(call);
-    let wanted = media::choose(&call.parts.headers, &[Media::Html, Media::Text]);
+pub(super) async fn page(call: Call, request: Request) -> Response {
+    let name = call.server.relay.config().name.clone();
+    let url = base(&call.server, request.headers());
+    let wanted = media::choose(request.headers(), &[Media::Html, Media::Text]);
     if wanted.is_ok_and(|media| media == Media::Text) {
         let (name, url) = (escape(&name), escape(&url));
-        return answer::text(format!(
+        return response::text(format!(
             "Crosstalk relay {name}\n\n\
              A relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text\n\
              envelopes, keeps them, and delivers them to their recipients.\n\n\
@@ -126,7 +131,7 @@ envelopes, keeps them, and delivers them to their recipients.</p>
 </html>
 "#
     );
-    let mut answer = answer::of(Media::Html, Body::Full(page.into()));
+    let mut answer = response::with_media(Media::Html, page.into());
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         base64::encode(&Digest::of(STYLE.as_bytes()).0)
@@ -140,14 +145,14 @@ envelopes, keeps them, and delivers them to their recipients.</p>
     answer
 }
 
-/// Where the relay is, as who asks sees it.
-fn base(call: &Call<'_>) -> String {
-    let scheme = if call.site.tls.is_some() {
+/// The URL of the relay, as the caller reaches it.
+fn base(server: &Server, headers: &HeaderMap) -> String {
+    let scheme = if server.tls.is_some() {
         "https"
     } else {
         "http"
     };
-    let host = call.parts.headers.get(http::header::HOST);
+    let host = headers.get(http::header::HOST);
     let host = host.and_then(|h| h.to_str().ok()).unwrap_or("localhost");
     format!("{scheme}://{host}/")
 }

@@ -1,19 +1,21 @@
-//! Polls: a list of them, how one stands, live if that is wanted, and the end of one.
+//! Polls: the endpoints that list polls, show one, stream its tally and close it.
 //!
-//! Parties of a poll see how it stands: who asked, who is asked, and the operator. What somebody wrote besides the
-//! choice was written to who asked, and is seen by nobody else.
+//! The parties of a poll may read its tally: the sender, the voters and the operator. Only the sender and the operator read what voters
+//! wrote besides their choice.
 
-use super::Site;
-use super::answer::{self, Answer, Fault, json_text};
-use super::body::Body;
+use super::Server;
+use super::body;
 use super::credential::Caller;
 use super::media::Media;
-use super::sight::{self, Sight};
-use super::surface::Call;
-use crate::core::Standing;
+use super::query::Query;
+use super::response::{self, HttpError, Json, Response, json_text};
+use super::router::{Accepts, Call, Segment};
+use crate::core::PollStatus;
+use crate::core::access::{self, Access};
 use crate::core::poll::initiator;
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use crosstalk_api::poll::{Poll, PollSummary, Polls, Quorum};
+use crosstalk_api::poll::{Poll, Polls};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record};
@@ -21,26 +23,25 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often something is said on a stream, so that everybody in between knows that it is alive.
+/// How often a stream sends a comment, so that proxies keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How many polls are looked at for somebody who does not see all of them.
+/// How many polls a listing looks at for a caller that may not read all of them.
 const LOOKED_AT: usize = 2_000;
 
-pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (limit, sight) = (call.query()?.limit()?, Sight::of(call));
-    call.site.settle().await;
-    let relay = call.site.relay.clone();
+pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, HttpError> {
+    let (limit, access) = (query.limit()?, call.access());
+    call.server.wait_for_index().await;
+    let relay = call.server.relay.clone();
     let (mut seen, mut skip) = (Vec::new(), 0);
     while seen.len() < limit && skip < LOOKED_AT {
         let page = Page {
-            limit: sight::PORTION,
+            limit: access::PORTION,
             skip,
         };
         let (records, more) = relay.polls(page).await?;
-        skip += sight::PORTION;
+        skip += access::PORTION;
         for record in records {
-            if seen.len() < limit && sees(call.site, &sight, &record).await? {
+            if seen.len() < limit && sees(&call.server, &access, &record).await? {
                 seen.push(record);
             }
         }
@@ -49,55 +50,39 @@ pub(super) async fn polls(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
     }
     let mut polls = Vec::with_capacity(seen.len());
-    for record in seen {
-        if let Some(poll) = relay.poll_summary(&record).await? {
-            polls.push(PollSummary {
-                message: record.id,
-                thread: record.thread,
-                from: record.sender,
-                context: record.context,
-                state: poll.state.to_owned(),
-                ends_at: poll.ends_at.map(|t| t.to_string()),
-                closed_at: poll.closed_at.map(|t| t.to_string()),
-                invited: u64::try_from(poll.invited).unwrap_or(u64::MAX),
-                quorum: Quorum {
-                    required: poll.quorum.required,
-                    counted: poll.quorum.counted,
-                    reached: poll.quorum.reached,
-                },
-                outcome: poll.outcome,
-            });
-        }
+    for record in &seen {
+        polls.extend(relay.poll_summary(record).await?);
     }
-    Ok(answer::json(&Polls { polls }))
+    Ok(Json(Polls { polls }))
 }
 
-/// Whether somebody sees a poll.
-async fn sees(site: &Site, sight: &Sight, record: &Record) -> Result<bool, Fault> {
-    let (sight, record, now) = (sight.clone(), record.clone(), site.relay.now());
-    let ask =
-        move |store: &dyn RelayStore| Ok(!record.has_run_out(now) && sight.sees(store, &record)?);
-    Ok(site.relay.read(ask).await?)
+/// Whether a caller may read a poll.
+async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool, HttpError> {
+    let (access, record, now) = (access.clone(), record.clone(), server.relay.now());
+    let ask = move |store: &dyn RelayStore| {
+        Ok(!record.has_run_out(now) && access.can_read(store, &record)?)
+    };
+    Ok(server.relay.read(ask).await?)
 }
 
-/// The poll with an id, if whoever asks sees it.
-async fn find(site: &Site, sight: &Sight, id: &str) -> Result<Standing, Fault> {
-    let found = site.relay.poll(id).await?;
+/// The poll with an id, if the caller may read it.
+async fn find(server: &Server, access: &Access, id: &str) -> Result<PollStatus, HttpError> {
+    let found = server.relay.poll(id).await?;
     let standing = found.ok_or_else(missing)?;
-    match sees(site, sight, &standing.record).await? {
+    match sees(server, access, &standing.record).await? {
         true => Ok(standing),
         false => Err(missing()),
     }
 }
 
-fn missing() -> Fault {
-    Fault::missing("such poll")
+fn missing() -> HttpError {
+    HttpError::missing("such poll")
 }
 
-/// How a poll stands, as somebody sees it.
-fn view(standing: &Standing, sight: &Sight) -> Poll {
+/// The tally of a poll, as a caller may read it.
+fn view(standing: &PollStatus, access: &Access) -> Poll {
     let mut collation = standing.shown();
-    if !sight.is_admin() && !sight.reads(initiator(standing)) {
+    if !access.is_admin() && !access.reads_for(initiator(standing)) {
         for ballot in &mut collation.counted {
             (ballot.answer, ballot.confidence) = (String::new(), None);
         }
@@ -124,50 +109,53 @@ fn view(standing: &Standing, sight: &Sight) -> Poll {
     }
 }
 
-pub(super) async fn poll(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    let standing = find(call.site, &sight, &id).await?;
+pub(super) async fn poll(
+    call: Call,
+    Accepts(media): Accepts,
+    Segment(id): Segment,
+) -> Result<Response, HttpError> {
+    let access = call.access();
+    let standing = find(&call.server, &access, &id).await?;
     if media == Media::Json {
-        return Ok(answer::json(&view(&standing, &sight)));
+        return Ok(Json(view(&standing, &access)).into_response());
     }
-    let reading = Reading {
-        site: Arc::clone(call.site),
+    let watcher = PollWatcher {
+        server: Arc::clone(&call.server),
         caller: call.caller.clone(),
-        sight,
+        access,
         id,
     };
-    let (send, body) = Body::stream(&call.line.pace, None);
+    let (send, body) = body::stream(&call.connection.phase, None);
     tokio::spawn(async move {
-        // If nobody listens any more, nothing is left to do.
-        let _ = reading.tell(send).await;
+        // If the client is gone, nothing is left to do.
+        let _ = watcher.tell(send).await;
     });
-    Ok(answer::of(Media::Events, body))
+    Ok(response::with_media(Media::Events, body))
 }
 
-/// Somebody who watches a poll.
-struct Reading {
-    site: Arc<Site>,
+/// A caller that watches a poll.
+struct PollWatcher {
+    server: Arc<Server>,
     caller: Caller,
-    sight: Sight,
+    access: Access,
     id: String,
 }
 
-impl Reading {
-    /// Tells how the poll stands, whenever that changes, until it is closed. Nothing if nobody listens any more.
+impl PollWatcher {
+    /// Sends the tally whenever it changes, until the poll is closed. `None` if the client is gone.
     async fn tell(self, send: tokio::sync::mpsc::Sender<Bytes>) -> Option<()> {
-        let relay = &self.site.relay;
-        let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
+        let relay = &self.server.relay;
+        let standing = find(&self.server, &self.access, &self.id).await.ok()?;
         let mut changes = relay.watch_poll(&standing);
         let say = |text: String| async { send.send(text.into()).await.ok() };
         say("retry: 2000\n: crosstalk\n\n".into()).await?;
         let (mut last, mut number) = (String::new(), 0_u64);
-        while !self.site.is_closing() && !relay.is_stopping() {
+        while !self.server.is_shutting_down() && !relay.is_stopping() {
             changes.mark_unchanged();
-            // Whoever waited may have lost the right to it meanwhile.
-            self.site.still(&self.caller).ok()?;
-            let standing = find(&self.site, &self.sight, &self.id).await.ok()?;
-            let data = json_text(&view(&standing, &self.sight));
+            // The credential may have been revoked meanwhile.
+            self.server.check_credential(&self.caller).ok()?;
+            let standing = find(&self.server, &self.access, &self.id).await.ok()?;
+            let data = json_text(&view(&standing, &self.access));
             if data != last {
                 number += 1;
                 say(format!("event: tally\nid: {number}\ndata: {data}\n\n")).await?;
@@ -178,7 +166,7 @@ impl Reading {
             }
             tokio::select! {
                 is_more = changes.changed() => is_more.then_some(())?,
-                () = self.site.closed() => return Some(()),
+                () = self.server.wait_for_shutdown() => return Some(()),
                 () = send.closed() => return None,
                 () = tokio::time::sleep(HEARTBEAT) => say(": still here\n\n".into()).await?,
             }
@@ -187,17 +175,20 @@ impl Reading {
     }
 }
 
-pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    let standing = find(call.site, &sight, &id).await?;
-    if !sight.is_admin() && !sight.reads(initiator(&standing)) {
-        return Err(Fault::forbidden(
+pub(super) async fn close(
+    call: Call,
+    _: Accepts,
+    Segment(id): Segment,
+) -> Result<Json<Poll>, HttpError> {
+    let access = call.access();
+    let standing = find(&call.server, &access, &id).await?;
+    if !access.is_admin() && !access.reads_for(initiator(&standing)) {
+        return Err(HttpError::forbidden(
             "Only whoever asked closes a poll, or the relay operator.",
             "use the credential of whoever asked, or wait for the deadline.",
         ));
     }
-    let relay = &call.site.relay;
+    let relay = &call.server.relay;
     let standing = match standing.closed_at {
         Some(_) => standing,
         None => relay
@@ -205,7 +196,7 @@ pub(super) async fn close(call: &mut Call<'_>) -> Result<Answer, Fault> {
             .await?
             .ok_or_else(missing)?,
     };
-    Ok(answer::json(&view(&standing, &sight)))
+    Ok(Json(view(&standing, &access)))
 }
 
 /// The next moment: what came in this one counts.

@@ -1,4 +1,4 @@
-//! Whether a relay is ready, asked from the machine that it runs on.
+//! Asks a relay on the same machine whether it is ready.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;

@@ -1,25 +1,37 @@
-//! Parameters: in the query of a URL, and in its path.
+//! Parameters in the query and the path of a URL.
 
-use super::answer::Fault;
+use super::Server;
+use super::response::HttpError;
+use axum::extract::FromRequestParts;
 use crosstalk_api::inbox::LIMIT;
 pub(super) use crosstalk_api::schema::{MAX_ID_CHARS as ID, MAX_TEXT_CHARS as TEXT};
 use crosstalk_api::{Kind, Parameter};
 use crosstalk_envelope::has_whole_escapes;
+use http::request::Parts;
 use percent_encoding::percent_decode_str;
+use std::sync::Arc;
 
 /// The parameters of a query.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
+impl FromRequestParts<Arc<Server>> for Query {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, HttpError> {
+        Self::parse(parts.uri.query())
+    }
+}
+
 impl Query {
     /// Reads the part of a URL behind its `?`.
-    pub(super) fn parse(text: Option<&str>) -> Result<Self, Fault> {
+    pub(super) fn parse(text: Option<&str>) -> Result<Self, HttpError> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in text.unwrap_or("").split('&').filter(|p| !p.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name, true)?, decode(value, true)?);
             if pairs.iter().any(|(n, _)| *n == name) {
-                return Err(Fault::format(
+                return Err(HttpError::format(
                     format!("The parameter `{}` stands there twice.", shown(&name)),
                     "give it once.",
                 ));
@@ -35,22 +47,22 @@ impl Query {
     }
 
     /// A text, if it is there.
-    pub(super) fn text(&self, parameter: &Parameter) -> Result<Option<&str>, Fault> {
+    pub(super) fn text(&self, parameter: &Parameter) -> Result<Option<&str>, HttpError> {
         let Kind::Text { max_chars, .. } = parameter.kind else {
             return Ok(None);
         };
         let text = self.get(parameter.name);
-        text.map(|text| checked(parameter.name, text, max_chars))
+        text.map(|text| check_text(parameter.name, text, max_chars))
             .transpose()
     }
 
     /// A text that has to be there.
-    pub(super) fn needed(&self, parameter: &Parameter) -> Result<&str, Fault> {
+    pub(super) fn required(&self, parameter: &Parameter) -> Result<&str, HttpError> {
         self.text(parameter)?.ok_or_else(|| absent(parameter))
     }
 
     /// A number within its bounds; the usual one if there is none.
-    pub(super) fn number(&self, parameter: &Parameter) -> Result<Option<u64>, Fault> {
+    pub(super) fn number(&self, parameter: &Parameter) -> Result<Option<u64>, HttpError> {
         let Kind::Number { min, max, default } = parameter.kind else {
             return Ok(None);
         };
@@ -61,7 +73,7 @@ impl Query {
         let number = text.parse().ok();
         let number = number.filter(|n| plain && (min..=max).contains(n));
         number.map(Some).ok_or_else(|| {
-            Fault::format(
+            HttpError::format(
                 format!(
                     "The parameter `{}` is not a number from {min} to {max}.",
                     parameter.name
@@ -72,18 +84,18 @@ impl Query {
     }
 
     /// A number that has to be there.
-    pub(super) fn needed_number(&self, parameter: &Parameter) -> Result<u64, Fault> {
+    pub(super) fn required_number(&self, parameter: &Parameter) -> Result<u64, HttpError> {
         self.number(parameter)?.ok_or_else(|| absent(parameter))
     }
 
     /// How many entries a listing has at most.
-    pub(super) fn limit(&self) -> Result<usize, Fault> {
+    pub(super) fn limit(&self) -> Result<usize, HttpError> {
         let limit = self.number(&LIMIT)?.unwrap_or_default();
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// Yes or no.
-    pub(super) fn flag(&self, parameter: &Parameter) -> Result<Option<bool>, Fault> {
+    pub(super) fn flag(&self, parameter: &Parameter) -> Result<Option<bool>, HttpError> {
         let Kind::Flag { default } = parameter.kind else {
             return Ok(None);
         };
@@ -91,7 +103,7 @@ impl Query {
             None => Ok(default),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some(_) => Err(Fault::format(
+            Some(_) => Err(HttpError::format(
                 format!(
                     "The parameter `{}` is neither `true` nor `false`.",
                     parameter.name
@@ -102,18 +114,18 @@ impl Query {
     }
 }
 
-fn absent(Parameter { name, .. }: &Parameter) -> Fault {
-    Fault::format(
+fn absent(Parameter { name, .. }: &Parameter) -> HttpError {
+    HttpError::format(
         format!("The parameter `{name}` is missing."),
         format!("add `?{name}=…` to the URL."),
     )
 }
 
 /// A text that is neither empty nor too long, and has no controls in it.
-pub(super) fn checked<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t str, Fault> {
+pub(super) fn check_text<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t str, HttpError> {
     let harmful = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.is_empty() || text.chars().count() > most || text.contains(harmful) {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!(
                 "`{name}` is empty, has more than {most} characters, or has controls or line ends in it."
             ),
@@ -124,14 +136,14 @@ pub(super) fn checked<'t>(name: &str, text: &'t str, most: usize) -> Result<&'t 
 }
 
 /// A part of a path as it is meant.
-pub(super) fn segment(text: &str) -> Result<String, Fault> {
+pub(super) fn segment(text: &str) -> Result<String, HttpError> {
     let text = decode(text, false)?;
-    checked("The last part of the path", &text, ID)?;
+    check_text("The last part of the path", &text, ID)?;
     Ok(text)
 }
 
 /// A text without its percent signs.
-fn decode(text: &str, plus: bool) -> Result<String, Fault> {
+fn decode(text: &str, plus: bool) -> Result<String, HttpError> {
     let spaced = if plus {
         text.replace('+', " ")
     } else {
@@ -144,8 +156,8 @@ fn decode(text: &str, plus: bool) -> Result<String, Fault> {
     decoded.map(Into::into).map_err(|_| not_encoded())
 }
 
-fn not_encoded() -> Fault {
-    Fault::format(
+fn not_encoded() -> HttpError {
+    HttpError::format(
         "The URL has a `%` without two hexadecimal digits, or bytes that are not UTF-8.",
         "encode it as RFC 3986 says.",
     )
@@ -169,15 +181,15 @@ mod tests {
             "for=claude%3A%2F%2Fcode%2F%C3%A4+b&wait=60&open=false&x",
         ))
         .unwrap();
-        assert_eq!(query.needed(&FOR).unwrap(), "claude://code/ä b");
+        assert_eq!(query.required(&FOR).unwrap(), "claude://code/ä b");
         assert_eq!(query.number(&WAIT).unwrap(), Some(60));
         assert_eq!(query.flag(&OPEN).unwrap(), Some(false));
         assert_eq!(query.limit().unwrap(), 100);
-        assert!(query.needed(&WITH).is_err() && query.needed_number(&INDEX).is_err());
+        assert!(query.required(&WITH).is_err() && query.required_number(&INDEX).is_err());
     }
 
     #[test]
-    fn what_is_outside_of_the_bounds_is_refused() {
+    fn parameters_outside_their_bounds_are_rejected() {
         for text in ["a=%", "a=%4", "a=%zz", "a=%ff", "a=1&a=2", "a=%+1"] {
             assert!(Query::parse(Some(text)).is_err(), "{text}");
         }
@@ -197,23 +209,23 @@ mod tests {
             500
         );
         let long = format!("q={}", "x".repeat(TEXT));
-        assert!(Query::parse(Some(&long)).unwrap().needed(&WORDS).is_ok());
+        assert!(Query::parse(Some(&long)).unwrap().required(&WORDS).is_ok());
         assert!(
             Query::parse(Some(&(long + "x")))
                 .unwrap()
-                .needed(&WORDS)
+                .required(&WORDS)
                 .is_err()
         );
         assert!(
             Query::parse(Some("q=a%00"))
                 .unwrap()
-                .needed(&WORDS)
+                .required(&WORDS)
                 .is_err()
         );
         assert!(
             Query::parse(Some("q=%E2%80%A8"))
                 .unwrap()
-                .needed(&WORDS)
+                .required(&WORDS)
                 .is_err()
         );
         assert!(segment("").is_err() && segment("a%0Ab").is_err());

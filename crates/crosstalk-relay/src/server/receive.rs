@@ -1,10 +1,11 @@
-//! `POST /crosstalk/receive`: one envelope in, one envelope out; or many.
+//! `POST /crosstalk/receive`: accepts one envelope, or a batch.
 
-use super::answer::{self, Answer, Fault};
 use super::batch;
-use super::body::{self, Bounds};
-use super::media::{self, Brought};
-use super::surface::Call;
+use super::body::{self, BodyLimits};
+use super::media::{self, RequestForm};
+use super::response::{self, HttpError, Response};
+use super::router::Call;
+use axum::extract::Request;
 use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
@@ -17,42 +18,46 @@ use tokio::time::Instant;
 /// The longest wait for an answer, in seconds.
 const WAIT: u64 = 60;
 
-pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let headers = &call.parts.headers;
-    let relay = &call.site.relay;
+/// Accepts the message of a request. `axum` moves the future of each handler into a new box, and this one is large and runs most
+/// often: the handler only defers the request, and the future of the connection runs this one in place.
+pub(super) async fn receive(call: Call, request: Request) -> Result<Response, HttpError> {
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    let relay = &call.server.relay;
     let time = Duration::from_secs(relay.config().limits.body_seconds.max(1));
-    let brought = media::envelopes(headers)?;
-    if brought == Brought::Batch {
-        return Box::pin(batch::receive(call, time)).await;
+    let form = media::request_form(headers)?;
+    if form == RequestForm::Batch {
+        return Box::pin(batch::receive(&call, body, time)).await;
     }
-    let bounds = Bounds {
+    let bounds = BodyLimits {
         bytes: limit::ENVELOPE_BYTES as u64,
         time,
     };
-    let mut bytes = body::collect(call.body, bounds).await?;
-    if brought == Brought::Json {
+    let mut bytes = body::collect(body, bounds).await?;
+    if form == RequestForm::Json {
         bytes = envelope_of(&bytes)?.into();
     }
-    let (site, caller) = (call.site, &call.caller);
+    let (server, caller) = (&call.server, &call.caller);
     let peer = &caller.peer;
     // The credential may have been revoked while the message came.
-    site.still(caller)?;
+    server.check_credential(caller)?;
     let Some(wait) = wait_of(headers) else {
         let received = relay.receive(&bytes, peer).await;
-        return Ok(answer::received(received, media::prefers_json(headers)));
+        return Ok(response::received(received, media::prefers_json(headers)));
     };
     let until = Instant::now() + Duration::from_secs(wait);
-    let is_valid = || site.still(caller).is_ok();
+    let is_valid = || server.check_credential(caller).is_ok();
     let (received, has_waited) = tokio::select! {
-        asked = relay.ask(&bytes, peer, until, &is_valid) => asked,
+        // Boxed: most senders do not wait, and their requests should not carry its weight.
+        asked = Box::pin(relay.ask(&bytes, peer, until, &is_valid)) => asked,
         // The same message again gets its ACK.
-        () = site.closed() => (relay.receive(&bytes, peer).await, true),
+        () = server.wait_for_shutdown() => (Box::pin(relay.receive(&bytes, peer)).await, true),
     };
-    let mut answer = answer::received(received, media::prefers_json(headers));
+    let mut answer = response::received(received, media::prefers_json(headers));
     if !has_waited {
         return Ok(answer);
     }
-    site.still(caller)?;
+    server.check_credential(caller)?;
     if let Ok(applied) = HeaderValue::from_str(&format!("wait={wait}")) {
         let name = HeaderName::from_static("preference-applied");
         answer.headers_mut().insert(name, applied);
@@ -61,18 +66,18 @@ pub(super) async fn receive(call: &mut Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The envelope that JSON describes, with ids where it has none (HTP-007).
-fn envelope_of(json: &[u8]) -> Result<String, Fault> {
+fn envelope_of(json: &[u8]) -> Result<String, HttpError> {
     let json = std::str::from_utf8(json)
-        .map_err(|_| Fault::format("The body is not UTF-8.", "send the JSON as UTF-8."))?;
+        .map_err(|_| HttpError::format("The body is not UTF-8.", "send the JSON as UTF-8."))?;
     let builders = json::builders_with_ids(json, NewThreads::WithoutSession).map_err(|e| {
         let (what, help) = (
             format!("The body is not a message: {}.", escape(&e.message)),
             "send one JSON object in the form that `crosstalk schema` prints.",
         );
-        Fault::new(e.code, what, help)
+        HttpError::new(e.code, what, help)
     })?;
     let [builder] = builders.as_slice() else {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             "The body holds several messages.",
             "send one JSON object per request.",
         ));
@@ -80,8 +85,8 @@ fn envelope_of(json: &[u8]) -> Result<String, Fault> {
     builder.build().map_err(|fault| {
         let refusal = Refusal::from_findings(&fault.diagnostics, &fault.text);
         refusal.map_or_else(
-            || Fault::format("The message is malformed.", ""),
-            Fault::from,
+            || HttpError::format("The message is malformed.", ""),
+            HttpError::from,
         )
     })
 }

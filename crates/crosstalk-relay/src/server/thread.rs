@@ -1,12 +1,14 @@
-//! Conversations: a list of them, and one as a tree, as a file, or for people.
+//! The endpoints that list threads and show one as a tree, as envelopes, or as Markdown.
 
-use super::answer::{self, Answer, Fault};
-use super::body::Body;
+use super::body;
 use super::inbox::file;
 use super::media::Media;
-use super::sight::{PORTION, Shown, Sight};
-use super::surface::Call;
+use super::query::Query;
+use super::response::{self, HttpError, Json, Response};
+use super::router::{Accepts, Call, Segment};
 use super::view::{leaving_message, thread_of};
+use crate::core::access::{Access, Handovers, PORTION};
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::thread::{Node, OPEN, SKIP, ThreadTree, Threads, WITH};
 use crosstalk_envelope::Timestamp;
@@ -17,26 +19,28 @@ use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many threads are looked at for somebody who does not see all of them.
-const LOOKED_AT: usize = 10_000;
+/// How many threads a listing looks at for a caller that may not read all of them.
+const MAX_SCANNED_THREADS: usize = 10_000;
 /// How much of a thread is in one answer: messages, and bytes of text.
-const MESSAGES: usize = 2_000;
-const BYTES: usize = 8 << 20;
-/// How much of a longer one is read at once, at most one message more: what is withdrawn meanwhile is not sent.
-const PART: usize = 64 << 10;
+const MAX_MESSAGES: usize = 2_000;
+const MAX_BYTES: usize = 8 << 20;
+/// How much of a longer one is read at once, at most one message more: a text that is revoked meanwhile is not sent.
+const CHUNK_BYTES: usize = 64 << 10;
 /// How deep a tree goes. What answers something deeper stands beside it.
-const DEEP: usize = 48;
+const MAX_DEPTH: usize = 48;
 
-pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let query = call.query()?;
+pub(super) async fn threads(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<Threads>, HttpError> {
     let with = query.text(&WITH)?.map(str::to_owned);
     let (open, limit) = (query.flag(&OPEN)?, query.limit()?);
     let skip = query.number(&SKIP)?.unwrap_or(0);
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    let sight = Sight::of(call);
-    call.site.settle().await;
-    let now = call.site.relay.now();
+    let access = call.access();
+    call.server.wait_for_index().await;
+    let now = call.server.relay.now();
     let ask = move |store: &dyn RelayStore| {
         let filter = ThreadFilter {
             open: open == Some(true),
@@ -45,13 +49,13 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
         };
         let fits = |t: &Thread| {
             let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
-            is_wanted && (sight.is_admin() || t.parties.iter().any(|p| sight.reads(p)))
+            is_wanted && (access.is_admin() || t.parties.iter().any(|p| access.reads_for(p)))
         };
         let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
-        if sight.is_admin() && open != Some(false) {
+        if access.is_admin() && open != Some(false) {
             (skipped, looked) = (skip, skip);
         }
-        let last = looked + LOOKED_AT;
+        let last = looked + MAX_SCANNED_THREADS;
         while looked < last {
             let listing = store.threads(
                 &filter,
@@ -67,7 +71,7 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
                     skipped += 1;
                     continue;
                 }
-                views.push(thread_of(as_seen(store, &sight, thread, now)?));
+                views.push(thread_of(redact_thread(store, &access, thread, now)?));
                 if views.len() == limit {
                     return Ok(views);
                 }
@@ -78,53 +82,56 @@ pub(super) async fn threads(call: &mut Call<'_>) -> Result<Answer, Fault> {
         }
         Ok(views)
     };
-    let threads = call.site.relay.read(ask).await?;
-    Ok(answer::json(&Threads { threads }))
+    let threads = call.server.relay.read(ask).await?;
+    Ok(Json(Threads { threads }))
 }
 
-/// A thread as somebody sees it: who came in later does not learn what it began with.
-fn as_seen(
+/// A thread as a caller may read it: a party that joined later does not learn how it began.
+fn redact_thread(
     store: &dyn RelayStore,
-    sight: &Sight,
+    access: &Access,
     mut thread: Thread,
     now: Timestamp,
 ) -> Result<Thread, StoreError> {
     let first = store.messages(&thread.id, None, 1)?.items;
     let (began, is_over) = match first.first() {
-        Some(first) => (sight.sees(store, first)?, first.has_run_out(now)),
-        None => (sight.is_admin(), false),
+        Some(first) => (access.can_read(store, first)?, first.has_run_out(now)),
+        None => (access.is_admin(), false),
     };
     if !began || is_over {
         (thread.context, thread.session) = (None, None);
     }
     if !began {
-        thread.parties.retain(|p| sight.reads(p));
+        thread.parties.retain(|p| access.reads_for(p));
     }
     Ok(thread)
 }
 
-pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let media = call.media()?;
-    let (id, sight) = (call.name()?, Sight::of(call));
-    call.site.settle().await;
-    let relay = call.site.relay.clone();
+pub(super) async fn thread(
+    call: Call,
+    Accepts(media): Accepts,
+    Segment(id): Segment,
+) -> Result<Response, HttpError> {
+    let access = call.access();
+    call.server.wait_for_index().await;
+    let relay = call.server.relay.clone();
     let now = relay.now();
     let ask = move |store: &dyn RelayStore| {
         let Some(thread) = store.thread(&id)? else {
             return Ok(None);
         };
-        let shown = sight.shown(store, &id)?;
-        let reader = Reader { sight, id, shown };
-        let part = reader.read(store, None, BYTES, now)?;
-        let thread = as_seen(store, &reader.sight, thread, now)?;
+        let shown = access.handovers_in(store, &id)?;
+        let reader = ThreadReader { access, id, shown };
+        let part = reader.read(store, None, MAX_BYTES, now)?;
+        let thread = redact_thread(store, &reader.access, thread, now)?;
         Ok(Some((thread, part, reader)))
     };
     let found = relay.read(ask).await?;
     let found = found.filter(|(_, part, _)| !part.records.is_empty());
-    let (mut thread, part, reader) = found.ok_or_else(|| Fault::missing("such thread"))?;
+    let (mut thread, part, reader) = found.ok_or_else(|| HttpError::missing("such thread"))?;
     match media {
-        Media::Text => Ok(export(call, part, reader)),
-        Media::Markdown if part.more => Err(Fault::new(
+        Media::Text => Ok(export(&call, part, reader)),
+        Media::Markdown if part.more => Err(HttpError::new(
             ErrorCode::TooLarge,
             "The thread is too long for one document.",
             "ask for it as text/plain.",
@@ -135,7 +142,7 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
                 (thread.first_at, thread.last_at) = (first.at, last.at);
             }
             let text = archive::to_markdown(&thread, &part.records);
-            Ok(answer::of(Media::Markdown, Body::Full(text.into())))
+            Ok(response::with_media(Media::Markdown, text.into()))
         }
         _ => {
             let node = |record: &Record| {
@@ -147,54 +154,57 @@ pub(super) async fn thread(call: &mut Call<'_>) -> Result<Answer, Fault> {
             let seen = |record: Record| Some((node(&record)?, record));
             let (nodes, records): (Vec<_>, Vec<_>) =
                 part.records.into_iter().filter_map(seen).unzip();
-            Ok(answer::json(&ThreadTree {
+            Ok(Json(ThreadTree {
                 thread: thread_of(thread),
                 messages: tree(nodes, &records),
                 more: part.more,
-            }))
+            })
+            .into_response())
         }
     }
 }
 
-/// Who reads a thread.
-struct Reader {
-    sight: Sight,
+/// Reads a thread for a caller.
+struct ThreadReader {
+    access: Access,
     id: String,
-    shown: Shown,
+    shown: Handovers,
 }
 
 /// A part of a thread, as far as it is seen.
-struct Part {
+struct ThreadPart {
     records: Vec<Record>,
     after: Option<u64>,
     more: bool,
 }
 
-impl Reader {
-    /// The part after a place, of so much text, without what has run out.
+impl ThreadReader {
+    /// The part after a seq, of so much text, without expired messages.
     fn read(
         &self,
         store: &dyn RelayStore,
         after: Option<u64>,
         most: usize,
         now: Timestamp,
-    ) -> Result<Part, StoreError> {
-        let mut part = Part {
+    ) -> Result<ThreadPart, StoreError> {
+        let mut part = ThreadPart {
             records: Vec::new(),
             after,
             more: true,
         };
         let mut bytes = 0;
-        let portion = match most < BYTES {
+        let portion = match most < MAX_BYTES {
             true => 1,
             false => PORTION,
         };
-        while part.records.len() < MESSAGES && bytes < most {
+        while part.records.len() < MAX_MESSAGES && bytes < most {
             let mut listing = store.messages(&self.id, part.after, portion)?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
             listing.items.retain(|r| !r.has_run_out(now));
-            let seen = self.sight.filter(store, listing.items, &self.shown)?;
+            let seen = self
+                .access
+                .filter_readable(store, listing.items, &self.shown)?;
             bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
             part.records.extend(seen);
             if !part.more {
@@ -206,23 +216,23 @@ impl Reader {
 }
 
 /// A thread as a file, however long it is.
-fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
-    let relay = call.site.relay.clone();
-    let as_file = move |relay: &crate::core::Relay, part: &Part| {
+fn export(call: &Call, first: ThreadPart, reader: ThreadReader) -> Response {
+    let relay = call.server.relay.clone();
+    let as_file = move |relay: &crate::core::Relay, part: &ThreadPart| {
         file(part.records.iter().filter_map(|r| relay.leaving(r)))
     };
     if !first.more {
-        return answer::text(as_file(&relay, &first));
+        return response::text(as_file(&relay, &first));
     }
     // It is read again in small parts, each when there is room for it on the line.
     drop(first);
-    let (send, body) = Body::stream(&call.line.pace, None);
+    let (send, body) = body::stream(&call.connection.phase, None);
     let reader = Arc::new(reader);
     tokio::spawn(async move {
         let mut after = None;
         while let Ok(room) = send.reserve().await {
             let (reader, now) = (Arc::clone(&reader), relay.now());
-            let ask = move |store: &dyn RelayStore| reader.read(store, after, PART, now);
+            let ask = move |store: &dyn RelayStore| reader.read(store, after, CHUNK_BYTES, now);
             let Ok(part) = relay.read(ask).await else {
                 return;
             };
@@ -239,7 +249,7 @@ fn export(call: &Call<'_>, first: Part, reader: Reader) -> Answer {
             }
         }
     });
-    answer::of(Media::Text, body)
+    response::with_media(Media::Text, body)
 }
 
 /// Messages under those that they answer, in the order in which they came.
@@ -259,7 +269,7 @@ fn tree(nodes: Vec<Node>, records: &[Record]) -> Vec<Node> {
             .copied();
         // An answer comes after what it answers; what is too deep stands beside its parent.
         parent = parent.filter(|p| *p < place);
-        while parent.is_some_and(|p| depths.get(p).is_some_and(|d| *d + 1 >= DEEP)) {
+        while parent.is_some_and(|p| depths.get(p).is_some_and(|d| *d + 1 >= MAX_DEPTH)) {
             parent = parent.and_then(|p| parents.get(p).copied().flatten());
         }
         if let (Some(depth), Some(slot)) = (depths.get_mut(place), parents.get_mut(place)) {

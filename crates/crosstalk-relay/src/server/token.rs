@@ -1,78 +1,76 @@
 //! Tokens: the operator creates, lists and revokes them.
 
-use super::answer::{self, Answer, Fault};
-use super::inbox::read_json;
 use super::query::{self, TEXT};
-use super::surface::Call;
+use super::response::{self, HttpError, Json, Response};
+use super::router::{Accepts, Call, Segment};
 use super::view::token_of;
 use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
-use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Tokens};
+use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Token, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
 use http::StatusCode;
 
-pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    call.media()?;
-    let tokens = call.site.relay.read(|store| store.tokens()).await?;
+pub(super) async fn list(call: Call, _: Accepts) -> Result<Json<Tokens>, HttpError> {
+    let tokens = call.server.relay.read(|store| store.tokens()).await?;
     let tokens = tokens.into_iter().map(token_of).collect();
-    Ok(answer::json(&Tokens { tokens }))
+    Ok(Json(Tokens { tokens }))
 }
 
-pub(super) async fn make(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let wanted: NewToken = read_json(call).await?;
-    let now = call.site.relay.now();
+pub(super) async fn make(
+    call: Call,
+    Json(wanted): Json<NewToken>,
+) -> Result<(StatusCode, Json<Token>), HttpError> {
+    let now = call.server.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;
     let (kept, by) = (token.clone(), call.caller.peer.name.clone());
     let add = move |store: &mut dyn RelayStore| store.add_token(&kept, &by);
-    if !call.site.relay.write(add).await? {
-        return Err(Fault::format(
+    if !call.server.relay.write(add).await? {
+        return Err(HttpError::format(
             format!("There is a token `{}` already.", token.name),
             "choose another name.",
         ));
     }
     let mut made = token_of(token);
     made.token = Some(secret);
-    let mut answer = answer::json(&made);
-    *answer.status_mut() = StatusCode::CREATED;
-    Ok(answer)
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
-pub(super) async fn end(call: &mut Call<'_>) -> Result<Answer, Fault> {
-    let (name, at) = (call.name()?, call.site.relay.now());
+pub(super) async fn end(call: Call, Segment(name): Segment) -> Result<Response, HttpError> {
+    let at = call.server.relay.now();
     let by = call.caller.peer.name.clone();
     let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, &by, at);
-    if !call.site.relay.write(revoke).await? {
-        return Err(Fault::missing("such token"));
+    if !call.server.relay.write(revoke).await? {
+        return Err(HttpError::missing("such token"));
     }
-    Ok(answer::nothing(StatusCode::NO_CONTENT))
+    Ok(response::empty(StatusCode::NO_CONTENT))
 }
 
-fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord, Fault> {
+fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord, HttpError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let starts = wanted.name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !starts || wanted.name.len() > MAX_TOKEN_NAME_CHARS || !wanted.name.chars().all(plain) {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             "`name` is no name of a token.",
             "give 1 to 64 letters, digits, dots, underscores and hyphens, beginning with a letter or digit.",
         ));
     }
     let role = Role::parse(&wanted.role).ok_or_else(|| {
-        Fault::format(
+        HttpError::format(
             "`role` is none.",
             "give `agent`, `person`, `admin` or `monitor`.",
         )
     })?;
     let is_empty = wanted.addresses.is_empty() && role.needs_addresses();
     if is_empty || wanted.addresses.len() > MAX_TOKEN_ADDRESSES {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`addresses` is not a list of 1 to {MAX_TOKEN_ADDRESSES} addresses."),
             "name those it is for, or `*`.",
         ));
     }
     if role == Role::Monitor && !wanted.addresses.is_empty() {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             "A monitor speaks and reads for no address.",
             "leave the addresses out, or give another role.",
         ));
@@ -80,20 +78,20 @@ fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord
     let addresses = patterns("addresses", &wanted.addresses)?;
     let is_person = |a: &String| is_human(a.trim_end_matches('*'));
     if role == Role::Agent && addresses.iter().any(is_person) {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             "An agent does not speak for a person.",
             "leave the human:// addresses out, or make a token for a person.",
         ));
     }
     if wanted.courier.len() > MAX_TOKEN_ADDRESSES {
-        return Err(Fault::format(
+        return Err(HttpError::format(
             format!("`courier` has more than {MAX_TOKEN_ADDRESSES} addresses."),
             "give the beginning of some and `*`.",
         ));
     }
     let courier = patterns("courier", &wanted.courier)?;
     if !role.may_carry() && !courier.is_empty() {
-        return Err(Fault::forbidden(
+        return Err(HttpError::forbidden(
             "A program does not carry messages.",
             "leave `courier` out, or make a token for a person.",
         ));
@@ -102,7 +100,7 @@ fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord
         None => None,
         Some(Some(at)) if at > now => Some(at),
         Some(_) => {
-            return Err(Fault::format(
+            return Err(HttpError::format(
                 "`expires_at` is no time, or one that has passed.",
                 "give one as 2027-01-31T12:00:00Z.",
             ));
@@ -122,11 +120,11 @@ fn checked(wanted: NewToken, now: Timestamp, secret: &str) -> Result<TokenRecord
 }
 
 /// Patterns of addresses, as they are kept.
-fn patterns(key: &str, wanted: &[String]) -> Result<Vec<String>, Fault> {
+fn patterns(key: &str, wanted: &[String]) -> Result<Vec<String>, HttpError> {
     let parse = |address: &String| {
-        query::checked("An address", address, TEXT)?;
+        query::check_text("An address", address, TEXT)?;
         let pattern = Pattern::parse(address).map_err(|e| {
-            Fault::format(
+            HttpError::format(
                 format!("One of the `{key}` is none: {e}."),
                 "give one, or the beginning of some and `*`.",
             )
@@ -137,11 +135,11 @@ fn patterns(key: &str, wanted: &[String]) -> Result<Vec<String>, Fault> {
 }
 
 /// A new secret: 256 random bits.
-fn secret() -> Result<String, Fault> {
+fn secret() -> Result<String, HttpError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
         tracing::error!(reason = %error, "the system gives no random numbers");
-        Fault::later("The system gives no random numbers")
+        HttpError::later("The system gives no random numbers")
     })?;
     let text = base64::encode(&bytes);
     let text = text

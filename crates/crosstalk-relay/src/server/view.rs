@@ -51,7 +51,7 @@ pub(super) fn text_bytes(message: &Message) -> usize {
     message.envelope.len() + history.sum::<usize>()
 }
 
-/// A message in the inbox of somebody, with its history and how many texts are withheld from it.
+/// A message in an inbox, with its history and the number of texts that are withheld from it.
 pub(super) fn inbox_message(
     message: Message,
     to: &str,

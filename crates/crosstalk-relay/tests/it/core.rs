@@ -1,83 +1,24 @@
 //! The relay without its network, over SQLite.
 
+use crate::dns::{ANY_DOMAIN, Domains};
+use crate::house::setup;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore, Rules, State, admit};
 use crosstalk_protocol::{Question, Trust, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
-use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_relay::port::Keyring;
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::LIMIT;
-use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
-/// Trust in memory.
-#[derive(Default)]
-struct Known(Mutex<Trust>);
-
-impl Keyring for Known {
-    fn read(&self) -> Result<Trust, String> {
-        Ok(self.0.lock().unwrap().clone())
-    }
-
-    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
-        let mut trust = self.0.lock().unwrap();
-        change(&mut trust);
-        Ok(trust.clone())
-    }
-}
-
 fn relay(folder: &Path) -> Relay {
-    let path = folder.join("relay.db");
-    let writer = SqliteStore::open(&path).unwrap();
-    let open = move || {
-        let store = SqliteStore::open(&path)?;
-        Ok(Box::new(store) as Box<dyn RelayStore + Send>)
-    };
-    Relay::start(Setup {
-        config: Config::default(),
-        writer: Box::new(writer),
-        open: Box::new(open),
-        resolver: None,
-        keyring: Box::new(Known::default()),
-        key: None,
-        command: Box::new(|words| format!("crosstalk {words}")),
-        clock: Box::new(now),
-    })
-    .unwrap()
-}
-
-/// A domain that lists no key which fits, whatever it is called.
-struct Everywhere;
-
-impl Resolver for Everywhere {
-    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
-        let other = PrivateKey::from_seed(Algorithm::Ed25519, &[5; 32]).unwrap();
-        let answer = DnsAnswer::Keys {
-            keys: vec![other.public()],
-            ttl: 300,
-            dnssec: Dnssec::Insecure,
-        };
-        Box::pin(async move { answer })
-    }
-
-    fn addresses<'l>(&'l self, _: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
-        unreachable!()
-    }
-
-    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
-        unreachable!()
-    }
-
-    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
-        unreachable!()
-    }
+    Relay::start(setup(folder, Config::default(), now)).unwrap()
 }
 
 /// Counts how often what is believed is written.
@@ -98,19 +39,15 @@ impl Keyring for Written {
 
 /// Strangers can name domains without end: nothing of them is kept when their message is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_domain_says_about_a_refused_message_is_not_kept() {
+async fn domain_answer_about_a_rejected_message_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("relay.db");
     let writes = Arc::new(AtomicUsize::new(0));
+    let other = PrivateKey::from_seed(Algorithm::Ed25519, &[5; 32]).unwrap();
+    let config = Config::parse("[federation]\nenabled = true\naccept = true\n").unwrap();
     let relay = Relay::start(Setup {
-        config: Config::parse("[federation]\nenabled = true\naccept = true\n").unwrap(),
-        writer: Box::new(SqliteStore::open(&path).unwrap()),
-        open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
-        resolver: Some(Arc::new(Everywhere)),
+        resolver: Some(Arc::new(Domains::default().list(ANY_DOMAIN, &other))),
         keyring: Box::new(Written(Arc::clone(&writes))),
-        key: None,
-        command: Box::new(|words| format!("crosstalk {words}")),
-        clock: Box::new(now),
+        ..setup(folder.path(), config, now)
     })
     .unwrap();
     let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
@@ -163,7 +100,7 @@ fn soon() -> Instant {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_is_there_at_once_and_after_a_restart() {
+async fn accepted_message_is_there_at_once_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let relay_now = relay(folder.path());
     let (peer, bob) = (Peer::local(), "agent://x/bob");
@@ -230,7 +167,7 @@ async fn the_same_message_gets_the_same_answer_and_another_one_under_its_id_none
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_an_answer_or_a_message_gets_it() {
+async fn waiting_sender_and_reader_get_their_message() {
     let folder = tempfile::tempdir().unwrap();
     let relay = relay(folder.path());
     let asking = relay.clone();
@@ -268,7 +205,7 @@ async fn who_waits_for_an_answer_or_a_message_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_handed_out_is_delivered_and_stays() {
+async fn handed_out_message_is_delivered_and_stays() {
     let folder = tempfile::tempdir().unwrap();
     let relay = relay(folder.path());
     let text = message("M-1", "bob", "REQUEST", "");
@@ -307,7 +244,7 @@ async fn what_was_handed_out_is_delivered_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_can_not_be_read_is_answered_by_the_system() {
+async fn unreadable_text_is_answered_by_the_system() {
     let folder = tempfile::tempdir().unwrap();
     let relay = relay(folder.path());
     let large = message(
@@ -341,7 +278,7 @@ async fn what_can_not_be_read_is_answered_by_the_system() {
 
 /// A relay that was killed had answered for what was not filed yet: whoever asks the next one gets it at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_not_filed_is_seen_at_the_next_start() {
+async fn unindexed_message_is_seen_at_the_next_start() {
     const COUNT: usize = 2000;
     let folder = tempfile::tempdir().unwrap();
     let mut store = SqliteStore::open(folder.path().join("relay.db")).unwrap();

@@ -2,11 +2,11 @@
 
 mod circuit;
 mod client;
+mod dead_letter;
 mod endpoint;
 mod exec;
 mod federation;
 mod file;
-mod giving_up;
 mod http;
 mod loop_with_person;
 mod outbound;
@@ -15,27 +15,21 @@ mod poll;
 mod rogue;
 mod watch;
 
+use crate::dns::Domains;
+use crate::house::{START, patient, setup};
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::Trust;
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, Entry, Peer, State};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
-use crosstalk_relay::port::{Keyring, Later, Resolver};
-use crosstalk_store::SqliteStore;
+use crosstalk_relay::port::Resolver;
 use crosstalk_testing::wait::{LIMIT, PAUSE};
-use std::collections::HashMap;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// The time at which the clock of every test stands still.
-const START: i64 = 1_790_000_000_000;
 
 /// A relay that delivers. Its clock stands still until it is set.
 struct Post {
@@ -43,89 +37,6 @@ struct Post {
     clock: Arc<AtomicI64>,
     delivery: Mutex<Option<Delivery>>,
     folder: TempDir,
-}
-
-#[derive(Default)]
-struct Keys(Mutex<Trust>);
-
-impl Keyring for Keys {
-    fn read(&self) -> Result<Trust, String> {
-        Ok(self.0.lock().unwrap().clone())
-    }
-
-    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
-        let mut trust = self.0.lock().unwrap();
-        change(&mut trust);
-        Ok(trust.clone())
-    }
-}
-
-/// What domains say, by heart.
-#[derive(Default)]
-struct Names {
-    /// What `hosts` answers, one after the other; the last one again and again.
-    hosts: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
-    relays: HashMap<String, Result<Vec<String>, String>>,
-    asked: AtomicUsize,
-}
-
-impl Names {
-    fn host(self, name: &str, answers: &[&[&str]]) -> Self {
-        let answers = answers.iter();
-        let answers = answers.map(|a| a.iter().map(|ip| ip.parse().unwrap()).collect());
-        self.hosts
-            .lock()
-            .unwrap()
-            .insert(name.into(), answers.collect());
-        self
-    }
-
-    fn relay(mut self, domain: &str, answer: Result<&[&str], &str>) -> Self {
-        let answer = answer.map(|a| a.iter().map(|t| (*t).to_owned()).collect());
-        self.relays
-            .insert(domain.into(), answer.map_err(str::to_owned));
-        self
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
-
-impl Resolver for Names {
-    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
-        Box::pin(async {
-            DnsAnswer::Absent {
-                dnssec: Dnssec::Insecure,
-            }
-        })
-    }
-
-    fn addresses<'l>(&'l self, name: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
-        let at = name.to_owned();
-        Box::pin(async {
-            AddressAnswer::Absent {
-                at,
-                dnssec: Dnssec::Insecure,
-            }
-        })
-    }
-
-    fn relays<'l>(&'l self, domain: &'l str) -> Later<'l, Result<Vec<String>, String>> {
-        let answer = self.relays.get(domain).cloned().unwrap_or(Ok(Vec::new()));
-        Box::pin(async { answer })
-    }
-
-    fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let mut hosts = self.hosts.lock().unwrap();
-        let answer = match hosts.get_mut(host) {
-            None => Vec::new(),
-            Some(answers) if answers.len() > 1 => answers.remove(0),
-            Some(answers) => answers[0].clone(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
 }
 
 /// Attempts that follow each other at once.
@@ -137,33 +48,28 @@ impl Post {
         Self::with(config, None)
     }
 
-    fn with(config: &str, names: Option<Arc<Names>>) -> Self {
+    fn with(config: &str, names: Option<Arc<Domains>>) -> Self {
         Self::open(config, names, tempfile::tempdir().unwrap(), None, START)
     }
 
     /// One in a folder, with a key for its hops, at a time.
     fn open(
         config: &str,
-        names: Option<Arc<Names>>,
+        names: Option<Arc<Domains>>,
         folder: TempDir,
         key: Option<PrivateKey>,
         start: i64,
     ) -> Self {
         let config = config.replace("FOLDER", folder.path().to_str().unwrap());
-        let config = crate::house::patient(Config::parse(&config).unwrap());
-        let path = folder.path().join("relay.db");
+        let config = patient(Config::parse(&config).unwrap());
         let clock = Arc::new(AtomicI64::new(start));
         let hand = Arc::clone(&clock);
         let resolver = names.map(|n| n as Arc<dyn Resolver>);
+        let now = move || Timestamp::from_millis(hand.load(Ordering::SeqCst));
         let relay = Relay::start(Parts {
-            config,
-            writer: Box::new(SqliteStore::open(&path).unwrap()),
-            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
             resolver: resolver.clone(),
-            keyring: Box::new(Keys::default()),
             key,
-            command: Box::new(|words| format!("crosstalk {words}")),
-            clock: Box::new(move || Timestamp::from_millis(hand.load(Ordering::SeqCst))),
+            ..setup(folder.path(), config, now)
         })
         .unwrap();
         let post = Self {
@@ -172,11 +78,11 @@ impl Post {
             delivery: Mutex::default(),
             folder,
         };
-        let setup = Setup {
+        let delivery = Setup {
             work: post.path("work"),
             outbound: Outbound::new(resolver, Roots::system()),
         };
-        *post.delivery.lock().unwrap() = Some(Delivery::start(&post.relay, setup));
+        *post.delivery.lock().unwrap() = Some(Delivery::start(&post.relay, delivery));
         post
     }
 

@@ -4,7 +4,7 @@ use crate::http::{Answer, Ask, Line};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
+use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
@@ -47,10 +47,11 @@ pub struct Plan {
     tick: i64,
 }
 
+/// Trust data in memory.
 #[derive(Default)]
-struct Keys(Mutex<Trust>);
+pub struct MemoryKeyring(Mutex<Trust>);
 
-impl Keyring for Keys {
+impl Keyring for MemoryKeyring {
     fn read(&self) -> Result<Trust, String> {
         Ok(self.0.lock().unwrap().clone())
     }
@@ -59,6 +60,25 @@ impl Keyring for Keys {
         let mut trust = self.0.lock().unwrap();
         change(&mut trust);
         Ok(trust.clone())
+    }
+}
+
+/// The parts of a relay with its store in a folder, trust data in memory, no resolver and no key.
+pub fn setup(
+    folder: &Path,
+    config: Config,
+    clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+) -> Setup {
+    let path = folder.join("relay.db");
+    Setup {
+        config,
+        writer: Box::new(SqliteStore::open(&path).unwrap()),
+        open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+        resolver: None,
+        keyring: Box::new(MemoryKeyring::default()),
+        key: None,
+        command: Box::new(|words| format!("crosstalk {words}")),
+        clock: Box::new(clock),
     }
 }
 
@@ -163,26 +183,19 @@ impl Plan {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:0");
         let config = format!("listen = \"{listen}\"\n{}", self.config);
         let config = patient(Config::parse(&config).unwrap());
-        let path = data.join("relay.db");
-        let mut writer = SqliteStore::open(&path).unwrap();
-        for token in &self.tokens {
-            assert!(writer.add_token(token, "operator").unwrap());
-        }
         let (hand, tick) = (Arc::clone(clock), self.tick);
-        let setup = Setup {
-            config,
-            writer: Box::new(writer),
-            open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+        let now = move || Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed));
+        let mut setup = Setup {
             resolver: self.resolver,
-            keyring: self
-                .keyring
-                .unwrap_or_else(|| Box::new(Keys(Mutex::new(self.trust)))),
             key: self.key,
-            command: Box::new(|words| format!("crosstalk {words}")),
-            clock: Box::new(move || {
-                Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed))
-            }),
+            ..setup(data, config, now)
         };
+        setup.keyring = self
+            .keyring
+            .unwrap_or_else(|| Box::new(MemoryKeyring(Mutex::new(self.trust))));
+        for token in &self.tokens {
+            assert!(setup.writer.add_token(token, "operator").unwrap());
+        }
         Relay::start(setup).unwrap()
     }
 }
@@ -265,7 +278,7 @@ impl House {
 
     /// How many messages were accepted.
     pub fn store_count(&self) -> u64 {
-        self.relay.metrics().taken.load(Ordering::Relaxed)
+        self.relay.metrics().accepted.load(Ordering::Relaxed)
     }
 
     /// Sets the clock to so many milliseconds after the start.

@@ -14,6 +14,7 @@
 mod consent;
 mod core;
 mod delivery;
+mod dns;
 mod house;
 mod http;
 mod replay;

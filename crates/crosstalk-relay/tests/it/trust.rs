@@ -3,63 +3,17 @@
 mod system;
 mod table;
 
+use crate::dns::Domains;
 use crate::house::{House, Plan, START, key, letter, pinned, secret, signed, text};
 use crate::http::{Answer, Ask, strict};
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, PublicKey, Reading, Timestamp};
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::Role;
 use crosstalk_protocol::{Origin, Standing, Trust};
-use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_relay::port::Keyring;
 use crosstalk_testing::wait::wait_until;
-use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-
-/// What domains list, by heart.
-#[derive(Clone, Default)]
-pub struct Domains(HashMap<String, Vec<PublicKey>>);
-
-impl Domains {
-    pub fn list(mut self, domain: &str, key: &PrivateKey) -> Self {
-        self.0.entry(domain.into()).or_default().push(key.public());
-        self
-    }
-}
-
-impl Resolver for Domains {
-    fn keys<'l>(&'l self, domain: &'l str) -> Later<'l, DnsAnswer> {
-        let answer = match self.0.get(domain) {
-            Some(keys) => DnsAnswer::Keys {
-                keys: keys.clone(),
-                ttl: 300,
-                dnssec: Dnssec::Insecure,
-            },
-            None => DnsAnswer::Absent {
-                dnssec: Dnssec::Insecure,
-            },
-        };
-        Box::pin(async move { answer })
-    }
-
-    fn addresses<'l>(&'l self, _: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
-        Box::pin(async {
-            AddressAnswer::Absent {
-                at: String::new(),
-                dnssec: Dnssec::Insecure,
-            }
-        })
-    }
-
-    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-}
 
 pub fn new_key() -> PrivateKey {
     PrivateKey::generate(Algorithm::Ed25519).unwrap()

@@ -1,4 +1,4 @@
-//! What a command prints: bounded, and read as an answer.
+//! The output of a command: bounded, and read as an answer.
 
 use crate::delivery::Reply;
 use crosstalk_envelope::{Document, Reading};
@@ -21,7 +21,7 @@ impl Stop {
     pub(super) fn after(ended: oneshot::Receiver<()>, wait: Duration) -> Self {
         let (tell, told) = watch::channel(false);
         tokio::spawn(async move {
-            // If the attempt is cut off, there is nobody to tell.
+            // If the attempt is cut off, no task waits for it.
             if ended.await.is_ok() {
                 tokio::time::sleep(wait).await;
             }

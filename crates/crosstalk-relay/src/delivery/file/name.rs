@@ -1,4 +1,4 @@
-//! Names of files for messages, whatever their ids are.
+//! File names for messages with any id.
 
 use crosstalk_envelope::meta::Digest;
 use std::io;
@@ -42,7 +42,7 @@ pub(super) fn candidates(id: &str, text: &[u8]) -> Vec<String> {
     vec![format!("{first}.aict"), format!("{second}.aict")]
 }
 
-/// A name that nobody reads: it begins with a dot and is not one of a message.
+/// A name that readers skip: it begins with a dot and is not one of a message.
 pub(super) fn temporary() -> io::Result<String> {
     let random = getrandom::u64().map_err(|e| io::Error::other(e.to_string()))?;
     Ok(format!(".crosstalk-{random:016x}.tmp"))

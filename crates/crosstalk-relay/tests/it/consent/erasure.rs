@@ -148,7 +148,7 @@ fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
 
 /// An attachment goes with the message that brought it, though others name it; what others brought stays.
 #[test]
-fn who_merely_names_an_attachment_does_not_keep_it() {
+fn message_that_merely_names_an_attachment_does_not_keep_it() {
     let house = plan()
         .token("ann", Role::Person, &[ANN])
         .token("bob", Role::Agent, &["agent://here.example/bob"])

@@ -89,7 +89,7 @@ fn found(house: &House, name: &str, address: &str, id: &str) -> (Vec<&'static st
 }
 
 #[test]
-fn what_is_under_a_consent_for_others_does_not_go_along() {
+fn text_under_a_consent_for_others_does_not_go_along() {
     let house = office().open();
     begin(&house);
     send(&house, "bob", &handoff(BOB, CAR, "H1").build().unwrap());
@@ -100,7 +100,7 @@ fn what_is_under_a_consent_for_others_does_not_go_along() {
 }
 
 #[test]
-fn what_must_stay_inside_does_not_go_along_to_others() {
+fn text_that_must_stay_inside_does_not_go_along_to_others() {
     let house = office().open();
     begin(&house);
     send(&house, "bob", &handoff(BOB, JOE, "H1").build().unwrap());

@@ -143,7 +143,7 @@ fn first_contact_alone_withdraws_nothing() {
 
 /// What was waiting is cancelled, its sender is told, and who withdrew it gets a confirmation.
 #[test]
-fn a_withdrawal_is_confirmed_and_told() {
+fn revocation_is_confirmed_and_told() {
     let house = plan().open();
     house.take(&grant("M1", "C1"));
     house.take(&under("C1"));
@@ -177,7 +177,7 @@ fn a_withdrawal_is_confirmed_and_told() {
 
 /// A relay that ended right after it took a REVOKE tells everybody about it when it starts again, each once.
 #[test]
-fn what_has_to_be_said_outlives_the_relay() {
+fn queued_notice_outlives_the_relay() {
     let data = tempfile::tempdir().unwrap();
     let clock = Arc::new(AtomicI64::new(START));
     let relay = plan().start(data.path(), &clock);
@@ -222,7 +222,7 @@ fn a_permission_ends_at_once() {
 
 /// `no_third_party` stays inside, unless the route does: no program gets it, and nobody of another organisation by any way.
 #[test]
-fn what_must_not_leave_does_not() {
+fn text_that_must_not_leave_stays() {
     let routes = "[[route]]\nto = \"agent://here.example/out\"\nby = \"exec\"\ncommand = [\"true\"]\n\
                   [[route]]\nto = \"agent://here.example/in\"\nby = \"exec\"\ncommand = [\"true\"]\ninside = true\n\
                   [[route]]\nto = \"human://friend.example/*\"\nby = \"inbox\"\ninside = true\n";

@@ -88,7 +88,7 @@ async fn a_slow_destination_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_urgent_goes_first() {
+async fn urgent_message_goes_first() {
     let endpoint = Endpoint::closed(|_, _| Say::ok()).await;
     let post = Post::start(&format!(
         "[retry]\nat_once = 1\n{}",

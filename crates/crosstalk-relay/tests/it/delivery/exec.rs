@@ -23,7 +23,7 @@ fn only(script: &str, more: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_command_prints_is_the_answer() {
+async fn output_of_a_command_is_the_answer() {
     let post = Post::start(&only(
         "cat > /dev/null; printf 'Port 8080.\\n[[END]]\\n'",
         "",
@@ -347,7 +347,7 @@ async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
 
 /// The command ends, and something that it started holds its output open.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_command_leaves_behind_does_not_hold_the_answer_up() {
+async fn leftover_processes_of_a_command_do_not_hold_the_answer_up() {
     let post = Post::start(&only("sleep 1000 & echo $! > processes; echo yes", ""));
     post.send(&request("M1", "bot://port")).await;
     let ids = processes(&post, 1).await;
@@ -447,7 +447,7 @@ async fn two_that_answer_everything_end_after_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_no_answer_is_delivered_and_not_answered() {
+async fn message_that_takes_no_answer_is_delivered_and_not_answered() {
     let post = Post::start(&only("cat > /dev/null; echo 'Thank you!'", ""));
     let first = message("M-0", "ANN", "BOB", "INFORM").thread("T-M-CLOSE");
     post.send(&first.build().unwrap()).await;
@@ -505,7 +505,7 @@ async fn two_that_ask_back_end_at_the_limit() {
 
 /// Threat 20: a program that asks itself, and says nothing of what it was asked.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_out_the_parent_ends_at_the_limit_too() {
+async fn program_that_leaves_out_the_parent_ends_at_the_limit_too() {
     let script = "cat > /dev/null; echo x >> FOLDER/runs; cat <<X\n[[bot://a→bot://a v1]]\nuser: x\nthread: T-LOOP\ncontext: c\nintent: REQUEST\nbody: |\n  And you?\nsig: none\n[[END]]\nX";
     let post = Post::start(&only(script, ""));
     post.send(&request("M1", "bot://a")).await;
@@ -524,7 +524,7 @@ async fn who_leaves_out_the_parent_ends_at_the_limit_too() {
 
 /// A program that asks more others than a person would want is stopped, and its sender is told.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_many_is_stopped() {
+async fn program_that_asks_too_many_is_stopped() {
     for (count, state) in [(20, State::Delivered), (70, State::Failed)] {
         let targets: Vec<String> = (0..count).map(|n| format!("BOB{n}")).collect();
         let script = format!(

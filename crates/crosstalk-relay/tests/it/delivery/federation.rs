@@ -1,19 +1,17 @@
 //! Two relays of two domains, and a real name server between them.
 
-use super::{Keys, START, eventually, message, meta};
+use super::{eventually, message, meta};
+use crate::house::{START, setup, token};
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_dns::{Dns, Options};
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
-use crosstalk_protocol::relay::{
-    Delivery as Way, Entry, HOPS, Peer, Role, State, TokenRecord, add_hop,
-};
+use crosstalk_protocol::relay::{Delivery as Way, Entry, HOPS, Peer, Role, State, add_hop};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
 use crosstalk_relay::port::{Later, Resolver};
 use crosstalk_relay::server::{ServerOptions, serve};
-use crosstalk_store::SqliteStore;
 use crosstalk_testing::knot::{Knot, Zone};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -55,48 +53,32 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
          [federation]\nenabled = true\naccept = true\nallow_private = true\n"
     ))
     .unwrap();
-    let path = folder.path().join("relay.db");
-    let mut writer = SqliteStore::open(&path).unwrap();
-    let token = TokenRecord {
-        name: "admin".into(),
-        hash: crosstalk_envelope::meta::Digest::of(b"xt_admin"),
-        role: Role::Admin,
-        addresses: vec!["*".into()],
-        created_at: Timestamp::from_millis(START),
-        expires_at: None,
-        courier: Vec::new(),
-        revoked_at: None,
-        last_used_at: None,
-    };
-    crosstalk_protocol::relay::RelayStore::add_token(&mut writer, &token, "operator").unwrap();
     let options = Options {
         attempts: 1,
         ..Options::default()
     };
     let names: Arc<dyn Resolver> = Arc::new(Names(Dns::server(dns, options).unwrap()));
-    let relay = Relay::start(Parts {
-        config,
-        writer: Box::new(writer),
-        open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+    let now = || Timestamp::from_millis(START);
+    let mut parts = Parts {
         resolver: Some(Arc::clone(&names)),
-        keyring: Box::new(Keys::default()),
         key: Some(key),
-        command: Box::new(|words| format!("crosstalk {words}")),
-        clock: Box::new(|| Timestamp::from_millis(START)),
-    })
-    .unwrap();
+        ..setup(folder.path(), config, now)
+    };
+    let token = token("admin", Role::Admin, &["*"]);
+    parts.writer.add_token(&token, "operator").unwrap();
+    let relay = Relay::start(parts).unwrap();
     let options = ServerOptions {
         data: folder.path().to_owned(),
         tls: None,
         shutdown: std::future::pending(),
     };
     tokio::spawn(serve(relay.clone(), listener, options));
-    let setup = Setup {
+    let delivery = Setup {
         work: folder.path().join("work"),
         outbound: Outbound::new(Some(names), Roots::system()),
     };
     House {
-        _delivery: Delivery::start(&relay, setup),
+        _delivery: Delivery::start(&relay, delivery),
         relay,
         _folder: folder,
     }

@@ -58,7 +58,7 @@ async fn an_id_is_no_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_there_is_not_replaced() {
+async fn existing_file_is_not_replaced() {
     let post = Post::start(&config());
     std::fs::create_dir(post.path("out")).unwrap();
     std::fs::write(post.path("out/M1.aict"), "of somebody else").unwrap();

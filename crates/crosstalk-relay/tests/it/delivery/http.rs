@@ -1,7 +1,8 @@
 //! Messages that are posted to an endpoint.
 
 use super::endpoint::{Endpoint, Say};
-use super::{Names, Post, QUICK, message, meta, request};
+use super::{Post, QUICK, message, meta, request};
+use crate::dns::Domains;
 use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::relay::State;
@@ -253,7 +254,7 @@ async fn a_message_without_room_for_a_hop_does_not_leave() {
 async fn private_addresses_are_not_reached() {
     let endpoint = Endpoint::start(|_, _| Say::ok()).await;
     let port = endpoint.address.port();
-    let names = Names::default()
+    let names = Domains::default()
         .host("inside.example", &[&["127.0.0.1"]])
         .host("mixed.example", &[&["1.1.1.1", "::ffff:127.0.0.1"]])
         .host("metadata.example", &[&["169.254.169.254"]]);

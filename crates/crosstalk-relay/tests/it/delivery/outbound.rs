@@ -1,7 +1,7 @@
 //! Calls: names that change, deadlines, certificates.
 
-use super::Names;
 use super::endpoint::{Endpoint, Say};
+use crate::dns::Domains;
 use crosstalk_api::outbound::{Call, Outbound, OutboundError, Roots, Url};
 use http::Method;
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-fn outbound(names: &Arc<Names>) -> Outbound {
+fn outbound(names: &Arc<Domains>) -> Outbound {
     Outbound::new(Some(Arc::clone(names) as Arc<_>), Roots::system())
 }
 
@@ -18,7 +18,7 @@ fn outbound(names: &Arc<Names>) -> Outbound {
 #[tokio::test]
 async fn a_name_is_looked_up_once_and_what_was_checked_is_called() {
     let endpoint = Endpoint::start(|_, _| Say::ok()).await;
-    let names = Names::default().host("rebind.example", &[&["127.0.0.1"], &["127.66.66.66"]]);
+    let names = Domains::default().host("rebind.example", &[&["127.0.0.1"], &["127.66.66.66"]]);
     let names = Arc::new(names);
     let url = format!("http://rebind.example:{}/", endpoint.address.port());
     let call = Call {
@@ -26,12 +26,12 @@ async fn a_name_is_looked_up_once_and_what_was_checked_is_called() {
         ..Call::new(Method::POST, Url::parse(&url).unwrap())
     };
     assert_eq!(outbound(&names).call(call).await.unwrap().status, 200);
-    assert_eq!((names.asked(), endpoint.count()), (1, 1));
+    assert_eq!((names.host_lookups(), endpoint.count()), (1, 1));
 }
 
 #[tokio::test]
 async fn each_call_checks_anew() {
-    let names = Names::default().host(
+    let names = Domains::default().host(
         "rebind.example",
         &[&["1.1.1.1", "2606:4700::1111"], &["10.0.0.1"]],
     );
@@ -72,9 +72,9 @@ async fn silence_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_temporary_and_what_has_no_name_is_not() {
+async fn unreachable_host_is_temporary_and_unknown_name_is_not() {
     let address = crosstalk_testing::loopback::silent();
-    let names = Arc::new(Names::default());
+    let names = Arc::new(Domains::default());
     for (url, temporary) in [
         (format!("http://{address}/"), true),
         ("http://no.example/".into(), false),
@@ -125,7 +125,7 @@ async fn a_certificate_has_to_be_trusted_and_to_fit() {
     let pem = std::fs::read(folder.path().join("certificate.pem")).unwrap();
     let key = std::fs::read(folder.path().join("key.pem")).unwrap();
     let address = tls_server(&pem, &key).await;
-    let names = Names::default()
+    let names = Domains::default()
         .host("relay.example", &[&["127.0.0.1"]])
         .host("other.example", &[&["127.0.0.1"]]);
     let names = Arc::new(names);

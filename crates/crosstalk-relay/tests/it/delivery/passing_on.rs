@@ -1,7 +1,8 @@
 //! Messages for other domains, at the handler: records of relays, receipts, refusals.
 
 use super::endpoint::{Asked, Endpoint, Say};
-use super::{Names, Post, QUICK, meta, request};
+use super::{Post, QUICK, meta, request};
+use crate::dns::Domains;
 use crosstalk_envelope::reply::{self, Refusal};
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::relay::State;
@@ -39,7 +40,7 @@ async fn the_relay_of_the_domain_gets_it_and_a_receipt_is_wanted() {
         _ => Say::Status(200, "", receipt(asked)),
     })
     .await;
-    let names = Names::default().relay("b.example", Ok(&["v=spf1 -all", &record(&other, "")]));
+    let names = Domains::default().relay("b.example", Ok(&["v=spf1 -all", &record(&other, "")]));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
     let way = post.is("M1", State::Delivered).await;
@@ -65,7 +66,7 @@ async fn the_smallest_number_is_tried_first_and_then_the_next() {
         nowhere.as_str(),
         &record(&first, "; p=5"),
     ];
-    let names = Names::default().relay("b.example", Ok(&records));
+    let names = Domains::default().relay("b.example", Ok(&records));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
     let way = post.is("M1", State::Delivered).await;
@@ -74,7 +75,7 @@ async fn the_smallest_number_is_tried_first_and_then_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_domain_without_a_relay_is_final_and_a_failed_look_up_is_not() {
-    let names = Names::default()
+    let names = Domains::default()
         .relay("none.example", Ok(&[]))
         .relay(
             "wrong.example",
@@ -99,14 +100,14 @@ async fn a_domain_without_a_relay_is_final_and_a_failed_look_up_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_other_relay_refuses_is_told_with_its_code() {
+async fn rejection_of_the_other_relay_is_told_with_its_code() {
     let refusal = reply::error_from_system(
         None,
         &Refusal::new(ErrorCode::Unsupported, "No bridge.", ""),
     );
     let refusal = refusal.build().unwrap();
     let other = Endpoint::start(move |_, _| Say::Status(422, "", refusal.clone())).await;
-    let names = Names::default().relay("b.example", Ok(&[&record(&other, "")]));
+    let names = Domains::default().relay("b.example", Ok(&[&record(&other, "")]));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
     post.is("M1", State::Failed).await;
@@ -126,7 +127,7 @@ async fn a_record_does_not_lead_inside() {
     let https = format!("v=crosstalk1; url=https://127.0.0.1:{port}/");
     let named = format!("v=crosstalk1; url=https://inside.example:{port}/");
     for record in [record(&inside, ""), https, named] {
-        let names = Names::default()
+        let names = Domains::default()
             .relay("b.example", Ok(&[&record]))
             .host("inside.example", &[&["127.0.0.1"]]);
         let post = Post::with(&config(""), Some(Arc::new(names)));

@@ -275,7 +275,7 @@ async fn a_deadline_that_passes_while_the_relay_is_down_is_not_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_the_relay_says_what_came_out() {
+async fn only_the_relay_announces_the_result() {
     let post = open(tempfile::tempdir().unwrap(), START);
     post.send(&poll(&["CLAUDE", "GEMINI"], &[("Deadline", &deadline(60))]))
         .await;

@@ -54,7 +54,7 @@ fn wish(held: &HeldMessage, is_approved: bool) -> Wish {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_rogue_agent_wants_done_waits_for_a_person() {
+async fn request_of_a_rogue_agent_is_held_for_a_person() {
     for intent in ["REQUEST", "HANDOFF", "BROADCAST", "NACK", "ACK"] {
         let post = Post::start(&house(&envelope(
             "bot://rogue",
@@ -97,7 +97,7 @@ async fn what_a_rogue_agent_wants_done_waits_for_a_person() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_refuses_is_never_done_and_the_rogue_is_told() {
+async fn refused_request_is_never_done_and_its_sender_is_told() {
     let post = Post::start(&house(&envelope(
         "bot://rogue",
         "tool://shell",
@@ -180,7 +180,7 @@ async fn nothing_that_an_agent_says_decides() {
 
 /// What nobody decides about in time is given up, and its sender told.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_decides_about_ends_with_its_deadline() {
+async fn undecided_request_expires_at_its_deadline() {
     let post = Post::start(&house(""));
     let end = crosstalk_envelope::Timestamp::from_millis(super::START + 60_000);
     let text = message("F1", "bot://x", "tool://shell", "REQUEST")

@@ -43,7 +43,7 @@ async fn files_are_taken_and_moved_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_not_be_taken_is_refused_with_the_reason() {
+async fn rejected_file_is_moved_with_the_reason() {
     let post = post();
     let forged = message("M1", "BOSS", "BOB", "REQUEST").build().unwrap();
     put(&post, "forged.aict", &forged);

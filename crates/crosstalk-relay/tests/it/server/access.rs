@@ -244,7 +244,7 @@ fn a_token_is_made_shown_once_and_ended() {
 
 /// A key id of a domain is not for whoever comes first: only for an address of that domain.
 #[test]
-fn nobody_takes_the_key_id_of_somebody_elsewhere() {
+fn key_id_of_another_domain_can_not_be_taken_over() {
     let mal = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();
     let (ann, id) = (key(), "ann@acme.example");
     let house = Plan::default()
@@ -490,7 +490,7 @@ fn a_page_of_another_port_does_not_pass() {
 }
 
 #[test]
-fn who_listens_to_others_needs_credentials() {
+fn public_listener_needs_credentials() {
     let plan = || Plan::default().config("").listen("0.0.0.0:0");
     let mut house = House::open(plan(), tempfile::tempdir().unwrap()).unwrap();
     let ended = house.end();
@@ -529,7 +529,7 @@ fn who_listens_to_others_needs_credentials() {
 
 /// A message, a thread, a search: only for those who have a part in it.
 #[test]
-fn what_belongs_to_others_is_not_seen() {
+fn messages_of_others_are_hidden() {
     let house = office().open();
     let ask = |path: &str, name: &str| {
         house.ask(

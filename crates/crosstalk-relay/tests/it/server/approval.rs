@@ -163,7 +163,7 @@ fn a_message_waits_until_a_person_lets_it_go_on() {
 }
 
 #[test]
-fn who_waits_for_the_answer_gets_it_after_the_approval_or_the_refusal() {
+fn waiting_sender_gets_the_answer_after_approval_or_refusal() {
     for (decision, said) in [("approve", "RESPOND"), ("refuse", "ERROR")] {
         let house = office(RULE).open();
         let sent = text("claude://code/api", "chatgpt://thread/x", "M1");
@@ -418,7 +418,7 @@ fn a_restart_changes_nothing() {
 }
 
 #[test]
-fn what_ends_while_it_waits_is_not_approved() {
+fn message_that_expires_while_held_is_not_approved() {
     let house = office(RULE).open();
     let end = Timestamp::from_millis(START + 60_000).to_string();
     for (id, block, key, wanted) in [
@@ -502,7 +502,7 @@ fn each_condition_holds_what_it_says() {
 
 /// Who wrote a message, signed it or handed it in does not decide about it, under no name and with no other token.
 #[test]
-fn nobody_decides_about_what_they_wrote_signed_or_handed_in() {
+fn authors_signers_and_senders_do_not_decide_about_their_message() {
     const ANN: &str = "human://acme.example/ann";
     const AGENT: &str = "claude://own/agent";
     let (own, agent) = (

@@ -38,7 +38,7 @@ fn checkpoint(house: &House, size: u64) -> (String, crosstalk_protocol::audit::C
 }
 
 #[test]
-fn what_is_taken_is_proved_over_http() {
+fn accepted_message_is_proved_over_http() {
     let house = plan().open();
     let sent: Vec<String> = (0..5)
         .map(|n| text("ANN", "CLAUDE", &format!("M{n}")))
@@ -108,7 +108,7 @@ fn what_is_taken_is_proved_over_http() {
 
 /// A text whose consent is over is shown to nobody, also before it was erased; the log says that it is gone.
 #[test]
-fn what_has_run_out_is_not_in_the_entries() {
+fn expired_text_is_not_in_the_entries() {
     let house = plan().open();
     let soon = letter("ANN", "CLAUDE", "M1").meta("privacy", "Consent", "explicit_yes");
     let soon = soon.meta("privacy", "Expires", "2026-09-21T15:00:00Z");
@@ -167,7 +167,7 @@ fn refusals_are_written_down_and_the_end_is_signed() {
 
 /// What a log shows is for those whom it concerns: entries for the operator, receipts for whoever sees the message.
 #[test]
-fn everybody_sees_their_part() {
+fn each_role_sees_its_part_of_the_log() {
     let plan = plan()
         .token("ann", Role::Agent, &["ANN"])
         .token("bob", Role::Agent, &["BOB"])

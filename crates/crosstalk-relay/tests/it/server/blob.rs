@@ -116,7 +116,7 @@ fn no_attachment_takes_the_last_of_the_disk() {
 }
 
 #[test]
-fn what_is_not_what_it_says_is_not_kept() {
+fn attachment_with_another_digest_is_not_kept() {
     let house = Plan::default().config("[limits]\nblob_bytes = 1000").open();
     let answer = house.ask(&Ask::new("PUT", &path(b"plum")).body("pear"));
     assert_eq!((answer.status, answer.code().as_str()), (400, "E-FORMAT"));

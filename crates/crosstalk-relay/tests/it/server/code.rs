@@ -2,6 +2,7 @@
 
 use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
+use crosstalk_api::ENDPOINTS;
 use serde_json::json;
 
 #[test]
@@ -263,4 +264,30 @@ fn json_that_is_something_else_is_refused() {
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let answer = house.ask(&Ask::json("POST", "/crosstalk/ack", &json!({})).body(deep));
     assert_eq!(answer.code(), "E-FORMAT");
+}
+
+#[test]
+fn every_endpoint_is_routed_by_its_path_and_method() {
+    let house = House::local();
+    for endpoints in ENDPOINTS.chunk_by(|a, b| a.path == b.path) {
+        let methods: Vec<&str> = endpoints.iter().map(|e| e.method.as_str()).collect();
+        for segment in ["sha256:00%2F", "%zz", ""] {
+            let path = endpoints[0].path.replace("{}", segment);
+            let answer = house.ask(&Ask::new("PATCH", &path));
+            assert_eq!(answer.status, 405, "{path}");
+            assert_eq!(answer.header("allow"), Some(&*methods.join(", ")), "{path}");
+            let is_head = house.ask(&Ask::new("HEAD", &path)).status != 405;
+            assert_eq!(is_head, methods.contains(&"HEAD"), "{path}");
+        }
+    }
+    for path in [
+        "/crosstalk",
+        "/crosstalk/",
+        "/crosstalk/receive/",
+        "/crosstalk/messages/a/b",
+        "//",
+    ] {
+        assert_eq!(house.get(path).status, 404, "{path}");
+    }
+    assert_eq!(house.get("/crosstalk/messages/").status, 400);
 }

@@ -1,44 +1,11 @@
-//! Names, agents, what a person carries, and what was given up.
+//! Names, agents, what a person carries, and dead letters.
 
+use crate::dns::Domains;
 use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::Ask;
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::Role;
-use crosstalk_relay::port::{Later, Resolver};
 use serde_json::{Value, json};
-use std::net::IpAddr;
 use std::sync::Arc;
-
-struct Domain;
-
-impl Resolver for Domain {
-    fn keys<'l>(&'l self, _: &'l str) -> Later<'l, DnsAnswer> {
-        Box::pin(async {
-            DnsAnswer::Absent {
-                dnssec: Dnssec::Insecure,
-            }
-        })
-    }
-
-    fn addresses<'l>(&'l self, name: &'l str, domain: &'l str) -> Later<'l, AddressAnswer> {
-        Box::pin(async move {
-            let at = format!("_crosstalk-addr.{name}.{domain}");
-            let records = match name {
-                "GEMINI" => vec![Ok("gemini://from/dns".to_owned())],
-                _ => Vec::new(),
-            };
-            AddressAnswer::of_records(&at, records, 60, Dnssec::Insecure)
-        })
-    }
-
-    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-}
 
 /// What an agent can do once it has declared something.
 fn declare(house: &House, address: &str, capabilities: &[&str]) -> Value {
@@ -65,7 +32,9 @@ fn a_name_leads_somewhere() {
         .config("[[agent]]\naddress = \"chatgpt://thread/x\"\ncapabilities = [\"x\"]")
         .config("[[agent]]\naddress = \"cursor://one\"\ncapabilities = []")
         .config("[[agent]]\naddress = \"cursor://two\"\ncapabilities = []")
-        .resolver(Arc::new(Domain))
+        .resolver(Arc::new(
+            Domains::default().address("GEMINI", "gemini://from/dns"),
+        ))
         .open();
     // Nobody takes a name over by declaring an address that fits it.
     declare(&house, "chatgpt://thread/y", &["x"]);
@@ -275,7 +244,7 @@ fn a_person_carries_what_has_no_way() {
 
 /// Threat 20: ERROR, ACK, NACK and BROADCAST are never answered, so that no two programs answer each other for ever.
 #[test]
-fn what_takes_no_answer_gets_none() {
+fn message_that_takes_no_answer_gets_none() {
     let house = House::local();
     let me = "claude://code/api";
     let of = |id: &str, intent: &str| {

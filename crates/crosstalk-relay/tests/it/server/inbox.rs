@@ -160,7 +160,7 @@ fn queued_delivered_read_and_acknowledged_are_four_states() {
 }
 
 #[test]
-fn who_waits_hears_of_a_message_when_it_comes() {
+fn waiting_reader_gets_a_message_when_it_comes() {
     let house = House::local();
     let path = format!("/crosstalk/inbox?for={ME}&wait=60");
     let mut lines: Vec<_> = (0..8).map(|_| house.line()).collect();
@@ -237,7 +237,7 @@ fn a_stream_brings_what_is_there_and_what_comes() {
 }
 
 #[test]
-fn who_takes_over_gets_the_thread_so_far() {
+fn recipient_of_a_handover_gets_the_thread_so_far() {
     let house = House::local();
     house.take(&text("ANN", ME, "M1"));
     let mut last = "M1".to_owned();

@@ -119,7 +119,7 @@ fn a_wait_that_runs_out_ends_with_the_ack() {
 }
 
 #[test]
-fn what_the_body_is_has_to_be_said_rightly() {
+fn wrong_content_type_is_rejected() {
     let house = House::local();
     let sent = text("CLAUDE", "chatgpt://thread/x", "M1");
     for good in [

@@ -1,15 +1,13 @@
 //! Tokens that were made or revoked count at once, however that was done; without one, a message has to prove itself.
 
+use crate::dns::Domains;
 use crate::house::{House, Plan, START, key, letter, secret, signed, text, token};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
-use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{HopKey, RelayStore, Role, add_hop};
-use crosstalk_relay::port::{Later, Resolver};
 use crosstalk_testing::tier;
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,7 +70,10 @@ fn message_without_a_token_has_to_prove_itself() {
 #[test]
 fn domain_of_the_sender_proves_a_message() {
     let config = "name = \"here.example\"\n[federation]\nenabled = true\naccept = true";
-    let house = office().config(config).resolver(Arc::new(Domain)).open();
+    let house = office()
+        .config(config)
+        .resolver(Arc::new(Domains::default().list("there.example", &key())))
+        .open();
     let sent = |id: &str| text("claude://there.example/bot", BOT, id);
     let good = signed(&sent("M1"), &key(), "bot@there.example");
     assert_eq!(house.ask(&Ask::send(good)).status, 200);
@@ -103,37 +104,6 @@ fn domain_of_the_sender_proves_a_message() {
         let answer = house.ask(&Ask::send(refused));
         assert!([401, 403].contains(&answer.status), "{about}");
         assert_eq!(answer.code(), "E-PERM", "{about}");
-    }
-}
-
-/// A domain that lists one key.
-struct Domain;
-
-impl Resolver for Domain {
-    fn keys<'l>(&'l self, domain: &'l str) -> Later<'l, DnsAnswer> {
-        let answer = match domain {
-            "there.example" => DnsAnswer::Keys {
-                keys: vec![key().public()],
-                ttl: 300,
-                dnssec: Dnssec::Insecure,
-            },
-            _ => DnsAnswer::Absent {
-                dnssec: Dnssec::Insecure,
-            },
-        };
-        Box::pin(async move { answer })
-    }
-
-    fn addresses<'l>(&'l self, _: &'l str, _: &'l str) -> Later<'l, AddressAnswer> {
-        unreachable!()
-    }
-
-    fn relays<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<String>, String>> {
-        unreachable!()
-    }
-
-    fn hosts<'l>(&'l self, _: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
-        unreachable!()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What another relay may say as SYSTEM.
 
-use super::{Domains, as_token, new_key};
+use super::{as_token, new_key};
+use crate::dns::Domains;
 use crate::house::{House, Plan, START, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::{PrivateKey, Timestamp};

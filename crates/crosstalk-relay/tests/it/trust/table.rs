@@ -1,7 +1,8 @@
 //! Every cell of the tables in `docs/security.md`, over HTTP.
 
 use super::system::{ask_bob, passed_on};
-use super::{Domains, introduced, is_held, key_revoke, new_key, sensitive};
+use super::{introduced, is_held, key_revoke, new_key, sensitive};
+use crate::dns::Domains;
 use crate::house::{House, Plan, letter, secret, signed, text};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::PrivateKey;

@@ -1,4 +1,4 @@
-//! Refusals on their way into the log. Nobody waits for them, and nobody fills the disk with them: past so many in a minute,
+//! Rejections on their way into the log. No sender waits for that, and no flood of them fills the disk: past a limit per minute,
 //! they are counted, and the count is one entry.
 
 use super::{Received, Relay};
@@ -25,9 +25,9 @@ struct Refused {
     detail: Detail,
 }
 
-/// Refusals that are not in the log yet.
+/// Rejections that are not in the log yet.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<Minute>);
+pub(super) struct RejectionLog(Mutex<Minute>);
 
 #[derive(Default)]
 struct Minute {
@@ -78,7 +78,7 @@ impl Minute {
     }
 }
 
-impl Refusals {
+impl RejectionLog {
     fn with<T>(&self, change: impl FnOnce(&mut Minute) -> T) -> T {
         let minute = self.0.lock();
         change(&mut minute.unwrap_or_else(PoisonError::into_inner))
@@ -136,12 +136,12 @@ impl Relay {
     }
 
     /// Writes refusals into the log.
-    pub(super) async fn note_refusals(&self) -> Result<(), StoreError> {
+    pub(super) async fn log_rejections(&self) -> Result<(), StoreError> {
         let (_, unlogged) = self.shared.logged.take(self.now(), self.is_stopping());
         for (_, count) in unlogged {
             tracing::warn!(count, "more requests were rejected than are logged");
         }
-        let (waiting, counts) = self.shared.refusals.take(self.now(), self.is_stopping());
+        let (waiting, counts) = self.shared.rejections.take(self.now(), self.is_stopping());
         if waiting.is_empty() && counts.is_empty() {
             return Ok(());
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_not_written() {
-        let refusals = Refusals::default();
+        let refusals = RejectionLog::default();
         let at = |millis| Timestamp::from_millis(millis);
         let flood = |peer: &str, millis| refusals.with(|m| m.has_room(peer, at(millis)));
         let written = (0..1000).filter(|_| flood("ann", 5)).count();

@@ -1,6 +1,6 @@
-//! What is to be thought of the signature of a message, and what the relay learns from it.
+//! Verifies the signature of a message, finds who speaks for its sender, and records what the message says about keys.
 
-use super::Shared;
+use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::port::Keyring;
 use crosstalk_envelope::name::{SYSTEM, same_host};
@@ -16,8 +16,8 @@ use crosstalk_protocol::{
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
-/// Whom the relay believes, as of the last look, and where that is kept.
-pub(super) struct Believed {
+/// The trust data as of the last look, and the keyring that keeps it.
+pub(super) struct TrustSnapshot {
     trust: RwLock<Arc<Trust>>,
     keyring: Box<dyn Keyring>,
     /// Held while the keyring is read or written, so that what is in memory never falls behind what is kept.
@@ -26,7 +26,7 @@ pub(super) struct Believed {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Believed {
+impl TrustSnapshot {
     pub(super) fn open(keyring: Box<dyn Keyring>) -> Result<Self, String> {
         let trust = keyring.read()?;
         Ok(Self {
@@ -53,7 +53,7 @@ impl Believed {
         *self.trust.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(trust);
     }
 
-    /// Changes what is kept, on a thread that may block. It goes on when nobody waits for it any more.
+    /// Changes the trust data, on a thread that may block. It goes on when the caller is gone.
     async fn update<T: Send + 'static>(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Trust) -> T + Send + 'static,
@@ -120,8 +120,8 @@ impl Verifier {
     }
 }
 
-/// What was found out about a message.
-pub(super) struct Judged {
+/// The verdict about a message, with its evidence.
+pub(super) struct Verification {
     pub(super) verdict: Verdict,
     /// The domain that was asked for it, and what it said.
     asked: Option<(String, DnsAnswer)>,
@@ -138,23 +138,36 @@ impl Shared {
     /// it says is kept when the message is taken: strangers can name domains without end.
     ///
     /// Nothing if the relay stops meanwhile.
-    pub(super) async fn judge(
+    pub(super) async fn verify_message(
         &self,
         document: &Document<'_>,
         peer: &Peer,
         at: Timestamp,
-    ) -> Option<Judged> {
-        let trust = self.believed.now();
-        let known = |verdict| Judged {
-            verdict,
-            asked: None,
-        };
+    ) -> Option<Verification> {
         if !matches!(
             document.envelope().signature,
             Some(Signature::Signed { .. })
         ) {
-            return Some(known(verify(document, &trust, &Question::of_relay(at))));
+            let trust = self.trust_snapshot.now();
+            return Some(Verification {
+                verdict: verify(document, &trust, &Question::of_relay(at)),
+                asked: None,
+            });
         }
+        Box::pin(self.verify_signed(document, peer, at)).await
+    }
+
+    async fn verify_signed(
+        &self,
+        document: &Document<'_>,
+        peer: &Peer,
+        at: Timestamp,
+    ) -> Option<Verification> {
+        let trust = self.trust_snapshot.now();
+        let known = |verdict| Verification {
+            verdict,
+            asked: None,
+        };
         let owned = Arc::new(document.clone().into_owned());
         let check = |answer: Option<DnsAnswer>| {
             let (document, trust) = (Arc::clone(&owned), Arc::clone(&trust));
@@ -179,7 +192,7 @@ impl Shared {
             }
         }
         let answer = resolver.keys(domain).await;
-        Some(Judged {
+        Some(Verification {
             verdict: check(Some(answer.clone())).await?,
             asked: Some((domain.to_owned(), answer)),
         })
@@ -190,7 +203,7 @@ impl Shared {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut rules)
             .listed
-            .set_pins(&self.believed.now());
+            .set_pins(&self.trust_snapshot.now());
     }
 
     /// Whether a signature or a hop can show that a message of a stranger is from its sender: a key is pinned for that one,
@@ -199,7 +212,7 @@ impl Shared {
         let Some(Signature::Signed { pkid, .. }) = document.envelope().signature else {
             return self.config().federation.accept && !hops_of(document).is_empty();
         };
-        let trust = self.believed.now();
+        let trust = self.trust_snapshot.now();
         let replaced = document.envelope().key().and_then(|key| key.replaces);
         // A did:key has more than one spelling.
         let is_did = |id: &str| id.starts_with("did:key:");
@@ -214,14 +227,14 @@ impl Shared {
             || (self.config().federation.accept && !hops_of(document).is_empty())
     }
 
-    /// Who speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
+    /// The peer that speaks for the sender of a message by what the message itself proves: its signature, or its last hop.
     pub(super) async fn other_peer(
         &self,
         document: &Document<'_>,
         verdict: &Verdict,
         peer: &Peer,
     ) -> Option<Peer> {
-        let trust = self.believed.now();
+        let trust = self.trust_snapshot.now();
         match Peer::signer(verdict, &trust, document.sender()) {
             Some(signer) => Some(signer),
             None => self.relay_of(document, peer).await,
@@ -287,12 +300,12 @@ impl Shared {
     pub(super) async fn learn(
         &self,
         document: &Document<'_>,
-        judged: &Judged,
+        verification: &Verification,
         peer: &Peer,
         at: Timestamp,
     ) -> Result<(), NotRecorded> {
-        let Judged { verdict, asked } = judged;
-        let (trust, account) = (self.believed.now(), peer.account());
+        let Verification { verdict, asked } = verification;
+        let (trust, account) = (self.trust_snapshot.now(), peer.account());
         let is_news = |(domain, answer): &&(String, DnsAnswer)| trust.is_news(domain, answer, at);
         let said = asked.as_ref().filter(is_news).cloned();
         let is_first = verdict.word() == Word::FirstContact
@@ -325,7 +338,7 @@ impl Shared {
             let charged = trust.charge(&before, &account);
             charged.inspect_err(|_| *trust = before)
         };
-        let changed = self.believed.update(change).await;
+        let changed = self.trust_snapshot.update(change).await;
         self.list_pins();
         let reason = match changed {
             Ok(Ok(())) => return Ok(()),
@@ -343,3 +356,34 @@ impl Shared {
 /// A new or revoked key could not be recorded. The log says why.
 #[derive(Debug)]
 pub(super) struct NotRecorded;
+
+impl Relay {
+    /// The chat in whose name a caller hands a message in, if it answers one that this caller carries there. What it says
+    /// is never the word of a person.
+    pub(super) async fn carried_chat(
+        &self,
+        document: &Document<'_>,
+        caller: &Peer,
+    ) -> Option<Peer> {
+        let envelope = document.envelope();
+        let parent = envelope.parent.filter(|_| caller.is_person())?.to_owned();
+        // A question has deliveries once it is indexed.
+        self.write_filed(|_| Ok(())).await.ok()?;
+        let find = move |store: &dyn RelayStore| {
+            let Some(question) = store.taken_as(&parent)? else {
+                return Ok(None);
+            };
+            let deliveries = store.deliveries(&question.id)?;
+            Ok(Some((question, deliveries)))
+        };
+        let (question, deliveries) = self.read(find).await.ok()??;
+        let rules = self.rules();
+        let may = rules.lets_bring_back(caller, &envelope, &question, &deliveries);
+        may.then(|| Peer {
+            name: caller.name.clone(),
+            role: Role::Agent,
+            addresses: vec![Pattern::exact(document.sender())],
+            ..Peer::stranger()
+        })
+    }
+}

@@ -1,36 +1,44 @@
-//! Answers: texts, JSON, and refusals, which say what was wrong, where, and what to do.
+//! Responses: text, JSON, and errors, which say what happened, where, and what to do.
 
-use super::body::Body;
-use super::media::Media;
+use super::Server;
+use super::body::{self, Body, BodyLimits};
+use super::media::{self, Media};
+use super::router::Exchange;
 use crate::client::one_line;
 use crate::core::{Received, unread};
-use bytes::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::response::IntoResponse;
 use crosstalk_api::error::{ErrorAnswer, ErrorFields};
 use crosstalk_api::receive::{Accepted, RECEIVE_SCHEMA};
 use crosstalk_envelope::json::message_of;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::unicode::is_hidden;
+use crosstalk_envelope::unicode::{escape, is_hidden};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// An answer.
-pub(super) type Answer = Response<Body>;
+pub(super) type Response = axum::response::Response;
 
 /// After how many seconds to try again when there is trouble that passes.
 const SOON: u32 = 5;
+/// The largest JSON of a request, in bytes.
+const MAX_JSON_BYTES: u64 = 1 << 20;
 /// How much of a reason is in the log of the program.
 const REASON_CHARS: usize = 200;
 
 /// A request that is not answered as it was meant.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct HttpError {
     refusal: Box<Refusal>,
     status: u16,
     retry_after: Option<u32>,
@@ -39,7 +47,7 @@ pub(super) struct Fault {
     pub(super) closes: bool,
 }
 
-impl Fault {
+impl HttpError {
     /// A rejection with the status of its code.
     pub(super) fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
         Refusal::new(code, what, help).into()
@@ -119,6 +127,12 @@ impl Fault {
         self
     }
 
+    /// The fault that a handler answered with.
+    pub(super) fn take_from(answer: &mut Response) -> Option<Self> {
+        let fault: Arc<Self> = answer.extensions_mut().remove()?;
+        Arc::into_inner(fault)
+    }
+
     /// The ERROR envelope alone.
     pub(super) fn envelope(self) -> String {
         unread(None, *self.refusal, self.retry_after)
@@ -126,23 +140,83 @@ impl Fault {
             .to_owned()
     }
 
+    /// The answers of a batch of which a part was accepted, and why the rest was not.
+    pub(super) fn render_after(self, mut answers: String) -> Response {
+        let (status, closes) = (self.status, self.closes);
+        answers.push('\n');
+        answers.push_str(&self.envelope());
+        let mut answer = with_media(Media::Batch, answers.into());
+        *answer.status_mut() = status_of(status);
+        close_after(&mut answer, closes);
+        answer
+    }
+
     /// The answer: an ERROR envelope, or JSON.
-    pub(super) fn answer(self, as_json: bool) -> Answer {
+    pub(super) fn render(self, as_json: bool) -> Response {
         let (status, closes, header) = (self.status, self.closes, self.header);
         let received = unread(None, *self.refusal, self.retry_after);
         let mut answer = refused(&received, status, as_json);
-        let headers = answer.headers_mut();
         if let Some((name, value)) = header.map(|h| *h) {
-            headers.insert(name, value);
+            answer.headers_mut().insert(name, value);
         }
-        if closes {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
+        close_after(&mut answer, closes);
         answer
     }
 }
 
-impl From<Refusal> for Fault {
+fn close_after(answer: &mut Response, closes: bool) {
+    if closes {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+    }
+}
+
+fn status_of(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The code around the router renders it, which knows what form the caller prefers.
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        let mut answer = Response::default();
+        answer.extensions_mut().insert(Arc::new(self));
+        answer
+    }
+}
+
+/// The JSON of a request, or of a response.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, HttpError> {
+        media::check_json(request.headers())?;
+        let caller = Exchange::of(request.extensions())?.caller()?.clone();
+        let bounds = BodyLimits {
+            bytes: MAX_JSON_BYTES,
+            time: Duration::from_secs(server.relay.config().limits.body_seconds.max(1)),
+        };
+        let bytes = body::collect(request.into_body(), bounds).await?;
+        // The credential may have been revoked while the body came.
+        server.check_credential(&caller)?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|e| {
+            let reason = escape(&e.to_string()).into_owned();
+            HttpError::format(
+                format!("The body is not the JSON that it should be: {reason}."),
+                "see /openapi.json.",
+            )
+        })
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        with_media(Media::Json, json_text(&self.0).into())
+    }
+}
+
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         Self {
             status: refusal.code.http_status(),
@@ -154,7 +228,7 @@ impl From<Refusal> for Fault {
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         let detail = match error.fault {
             StoreFault::Full => "The disk of the relay is full",
@@ -172,19 +246,20 @@ impl From<StoreError> for Fault {
 }
 
 /// What became of a message, as an answer.
-pub(super) fn received(received: Received, as_json: bool) -> Answer {
+pub(super) fn received(received: Received, as_json: bool) -> Response {
     match received {
-        Received::Taken { ack, reply, .. } if as_json => json(&Accepted {
+        Received::Taken { ack, reply, .. } if as_json => Json(Accepted {
             schema: RECEIVE_SCHEMA,
             ack: message_of(&ack),
             answer: reply.as_deref().map(message_of),
-        }),
+        })
+        .into_response(),
         Received::Taken { ack, reply, .. } => text(reply.unwrap_or(ack)),
         ref refusal @ Received::Refused { status, .. } => refused(refusal, status, as_json),
     }
 }
 
-fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
+fn refused(received: &Received, status: u16, as_json: bool) -> Response {
     let Received::Refused {
         refusal,
         retry_after,
@@ -195,15 +270,15 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
         return text(received.answer().to_owned());
     };
     let mut out = match as_json {
-        true => json(&error_json(refusal, *retry_after)),
+        true => Json(error_json(refusal, *retry_after)).into_response(),
         false => text(answer.clone()),
     };
-    out.extensions_mut().insert(Rejected {
+    out.extensions_mut().insert(LoggedRejection {
         code: refusal.code.as_str(),
         rule: refusal.rule.map_or("", |(id, _)| id),
         reason: one_line(&refusal.what).chars().take(REASON_CHARS).collect(),
     });
-    *out.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *out.status_mut() = status_of(status);
     if let Some(seconds) = retry_after {
         out.headers_mut().insert(RETRY_AFTER, (*seconds).into());
     }
@@ -216,7 +291,7 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Answer {
 
 /// Why a request was rejected, for the log of the program.
 #[derive(Clone, Debug)]
-pub(super) struct Rejected {
+pub(super) struct LoggedRejection {
     pub(super) code: &'static str,
     pub(super) rule: &'static str,
     /// What happened, on one line of bounded length.
@@ -241,7 +316,7 @@ fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> ErrorAnswer {
 }
 
 /// An answer of a kind.
-pub(super) fn of(media: Media, body: Body) -> Answer {
+pub(super) fn with_media(media: Media, body: Body) -> Response {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.reserve(4);
@@ -252,18 +327,13 @@ pub(super) fn of(media: Media, body: Body) -> Answer {
 }
 
 /// A text.
-pub(super) fn text(text: String) -> Answer {
-    of(Media::Text, Body::Full(text.into()))
-}
-
-/// JSON.
-pub(super) fn json(value: &impl Serialize) -> Answer {
-    of(Media::Json, Body::Full(json_text(value).into()))
+pub(super) fn text(text: String) -> Response {
+    with_media(Media::Text, text.into())
 }
 
 /// Nothing.
-pub(super) fn nothing(status: StatusCode) -> Answer {
-    let mut answer = of(Media::Text, Body::Full(Bytes::new()));
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut answer = with_media(Media::Text, Body::empty());
     answer.headers_mut().remove(CONTENT_TYPE);
     *answer.status_mut() = status;
     answer

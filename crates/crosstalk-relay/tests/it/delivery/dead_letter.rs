@@ -60,7 +60,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
 
 /// The report goes to where the sender is; that this fails as well is not reported to anybody.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_reports_a_failure_is_not_answered_itself() {
+async fn failure_report_is_not_answered_itself() {
     let endpoint = Endpoint::start(|_, _| Say::Status(400, "", String::new())).await;
     let config = format!(
         "{QUICK}[[route]]\nto = \"bot://*\"\nby = \"http\"\nurl = \"{}\"\nallow_private = true\n",
@@ -173,7 +173,7 @@ async fn an_answer_in_time_is_not_reported() {
 
 /// Consent that ends while a message waits: it is not brought there any more.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_run_out_is_not_delivered() {
+async fn expired_message_is_not_delivered() {
     let endpoint = Endpoint::start(|number, _| match number {
         0 => Say::Status(503, "Retry-After: 100\r\n", String::new()),
         _ => Say::ok(),

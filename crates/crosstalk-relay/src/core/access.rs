@@ -1,15 +1,10 @@
-//! Who may see which message.
+//! Decides which messages and attachments a caller may read.
 //!
-//! A message is seen by those who read for its sender, its receiver or one of its targets. Who names a thread does not
-//! see it because of that: only an ESCALATE or a HANDOFF shows its recipient what came before, as far as whoever sent it
-//! could see it.
+//! A caller may read a message if it reads for the sender, the receiver or one of the targets. A caller that only names a
+//! thread may not: an ESCALATE or a HANDOFF alone shows its recipient what came before, as far as its sender could read it.
 
-use super::Site;
-use super::surface::Call;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{self, Claim};
 use crosstalk_protocol::relay::{
@@ -17,11 +12,10 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// How many messages of a thread are looked at in one go.
-pub(super) const PORTION: usize = 64;
+pub(crate) const PORTION: usize = 64;
 
 /// How many references to attachments are looked at for one request, and a part of them with the texts of the messages.
 pub(crate) const REFERENCES: usize = 4096;
@@ -33,30 +27,15 @@ pub(crate) struct Access {
     rules: Arc<Rules>,
 }
 
-/// The same for a caller of the server, who may also decide about messages that wait for a person.
-#[derive(Clone)]
-pub(super) struct Sight {
-    site: Arc<Site>,
-    access: Access,
-}
-
-impl Deref for Sight {
-    type Target = Access;
-
-    fn deref(&self) -> &Access {
-        &self.access
-    }
-}
-
-/// What ESCALATEs and HANDOFFs show, for each who sent some: what came before, as far as its sender has a part in it.
-pub(super) type Shown = HashMap<String, Handover>;
+/// The ESCALATEs and HANDOFFs of a thread, by sender: each shows the messages before it in which its sender took part.
+pub(crate) type Handovers = HashMap<String, Handover>;
 
 /// What those of one sender bring along.
 #[derive(Default)]
-pub(super) struct Handover {
+pub(crate) struct Handover {
     /// The place of the last.
     place: u64,
-    /// Who got them.
+    /// Their recipients.
     to: Vec<String>,
     /// The consents that were transferred with them, and the place of the last that did.
     consents: HashMap<String, u64>,
@@ -64,7 +43,7 @@ pub(super) struct Handover {
 
 impl Handover {
     /// What one ESCALATE or HANDOFF brings along.
-    pub(super) fn of(store: &dyn RelayStore, record: &Record) -> Result<Self, StoreError> {
+    pub(crate) fn of(store: &dyn RelayStore, record: &Record) -> Result<Self, StoreError> {
         let mut handover = Self::default();
         handover.add(store, record)?;
         Ok(handover)
@@ -87,7 +66,7 @@ impl Handover {
 
     /// Whether an earlier message goes along (HTP-027): not if it must stay inside and they are not, and what needs a consent
     /// only if that was given to them or is transferred.
-    pub(super) fn brings(
+    pub(crate) fn brings(
         &self,
         store: &dyn RelayStore,
         rules: &Rules,
@@ -135,42 +114,6 @@ impl Handover {
     }
 }
 
-impl Sight {
-    pub(super) fn of(call: &Call<'_>) -> Self {
-        Self {
-            site: Arc::clone(call.site),
-            access: Access::of(&call.caller.peer, call.site.relay.rules()),
-        }
-    }
-
-    /// Whether a message is seen that waits for a person: by its sender and by those who decide, not by who gets it.
-    pub(super) fn sees_held(&self, held: &HeldMessage) -> bool {
-        self.is_sender_of(held) || self.may_decide(held).is_ok()
-    }
-
-    /// Whether somebody may decide about a message that waits (CON-062).
-    pub(super) fn may_decide(&self, held: &HeldMessage) -> Result<(), Refusal> {
-        let (record, routes) = (&held.record, &self.rules.routes);
-        let trust = self.site.relay.trust();
-        let pkid = record.pkid.iter();
-        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
-        // Without a look at the tokens, nobody decides.
-        let people = self.site.credentials.addresses_of(&held.peer);
-        let mut people = people.map_err(|error| {
-            tracing::error!(reason = %error, "the tokens can't be read");
-            Refusal::new(
-                ErrorCode::Rate,
-                "The store of the relay can't be used.",
-                "try again later.",
-            )
-        })?;
-        people.push(record.sender.clone());
-        people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
-        let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
-        held.may_be_decided_by(&self.peer, &own)
-    }
-}
-
 impl Access {
     pub(crate) fn of(peer: &Arc<Peer>, rules: Arc<Rules>) -> Self {
         Self {
@@ -181,7 +124,7 @@ impl Access {
 
     /// Whether an attachment can be read (HTP-051): this credential uploaded it and has not referred to it yet, or a message
     /// that is seen, and whose time is not over, refers to it so that it grants access. Only so many of the latest references
-    /// are looked at: whoever is denied must not make the relay read them all.
+    /// are looked at: a caller without access must not make the relay read them all.
     pub(crate) fn can_read_blob(
         &self,
         store: &dyn RelayStore,
@@ -194,14 +137,14 @@ impl Access {
             return Ok(true);
         }
         let parties = store.referring_parties(digest, now, most)?;
-        if parties.iter().any(|a| self.reads(a)) {
+        if parties.iter().any(|a| self.reads_for(a)) {
             return Ok(true);
         }
         // Threads that were handed over, and what waits to be carried.
         let few = (most / PORTION).max(1);
         let some = store.referring(digest, few)?;
         for record in some.iter().filter(|r| !r.has_run_out(now)) {
-            if self.finds(store, record)? || self.carries(store, record)? {
+            if self.can_find(store, record)? || self.can_carry(store, record)? {
                 return Ok(true);
             }
         }
@@ -210,52 +153,56 @@ impl Access {
         Ok(held.iter().any(is_shown))
     }
 
-    /// Whether a message that waits for a person is by somebody for whom this credential reads.
-    fn is_sender_of(&self, held: &HeldMessage) -> bool {
-        self.is_admin() || self.reads(&held.record.sender)
+    /// Whether this credential reads for the sender of a held message.
+    pub(crate) fn is_sender_of(&self, held: &HeldMessage) -> bool {
+        self.is_admin() || self.reads_for(&held.record.sender)
     }
 
     /// Whether everything is seen.
-    pub(super) fn is_admin(&self) -> bool {
+    pub(crate) fn is_admin(&self) -> bool {
         self.peer.is_admin()
     }
 
-    /// Whether the caller speaks for one of those who may revoke the consents of others.
-    pub(super) fn is_authority(&self) -> bool {
+    /// Whether the caller speaks for an authority, which may revoke the consents of others.
+    pub(crate) fn is_authority(&self) -> bool {
         let mut own = self.peer.addresses.iter();
         own.any(|a| self.rules.consent.is_authority(&a.to_string()))
     }
 
     /// Whether what an address gets is seen.
-    pub(super) fn reads(&self, address: &str) -> bool {
+    pub(crate) fn reads_for(&self, address: &str) -> bool {
         self.rules.lets_read(&self.peer, address)
     }
 
     /// Whether a message is seen.
-    pub(super) fn sees(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
-        if self.is_admin() || self.reads(&record.sender) {
-            return Ok(true);
-        }
-        self.gets(store, record)
-    }
-
-    /// Whether a message is seen, by itself or because its thread was handed over.
-    pub(super) fn finds(
+    pub(crate) fn can_read(
         &self,
         store: &dyn RelayStore,
         record: &Record,
     ) -> Result<bool, StoreError> {
-        if self.sees(store, record)? {
+        if self.is_admin() || self.reads_for(&record.sender) {
+            return Ok(true);
+        }
+        self.receives(store, record)
+    }
+
+    /// Whether a message is seen, by itself or because its thread was handed over.
+    pub(crate) fn can_find(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
+        if self.can_read(store, record)? {
             return Ok(true);
         }
         // Only what was handed over later shows it.
-        let shown = self.shown_after(store, &record.thread, record.seq)?;
-        let seen = self.filter(store, vec![record.clone()], &shown)?;
+        let shown = self.handovers_after(store, &record.thread, record.seq)?;
+        let seen = self.filter_readable(store, vec![record.clone()], &shown)?;
         Ok(!seen.is_empty())
     }
 
     /// Whether a message waits for this person to carry it.
-    pub(super) fn carries(
+    pub(crate) fn can_carry(
         &self,
         store: &dyn RelayStore,
         record: &Record,
@@ -264,25 +211,29 @@ impl Access {
         Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(is_errand))
     }
 
-    /// Whether a message is for somebody whose messages are seen.
-    fn gets(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
-        Ok(recipients(store, record)?.iter().any(|a| self.reads(a)))
+    /// Whether this credential reads for a recipient of a message.
+    fn receives(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
+        Ok(recipients(store, record)?.iter().any(|a| self.reads_for(a)))
     }
 
     /// What a thread shows besides the messages that are seen anyway.
-    pub(super) fn shown(&self, store: &dyn RelayStore, thread: &str) -> Result<Shown, StoreError> {
-        self.shown_after(store, thread, 0)
+    pub(crate) fn handovers_in(
+        &self,
+        store: &dyn RelayStore,
+        thread: &str,
+    ) -> Result<Handovers, StoreError> {
+        self.handovers_after(store, thread, 0)
     }
 
     /// The same, by what was handed over after a place. The cost is that of the ESCALATEs and HANDOFFs alone: whoever is
     /// denied a message must not make the relay read its thread.
-    fn shown_after(
+    fn handovers_after(
         &self,
         store: &dyn RelayStore,
         thread: &str,
         mut after: u64,
-    ) -> Result<Shown, StoreError> {
-        let mut shown = Shown::new();
+    ) -> Result<Handovers, StoreError> {
+        let mut shown = Handovers::new();
         if self.is_admin() {
             return Ok(shown);
         }
@@ -294,7 +245,7 @@ impl Access {
             after = *last;
             let own = some
                 .iter()
-                .filter(|(_, to)| to.iter().any(|a| self.reads(a)));
+                .filter(|(_, to)| to.iter().any(|a| self.reads_for(a)));
             let places: Vec<u64> = own.map(|(seq, _)| *seq).collect();
             for record in store.taken(&places)? {
                 let sender = self.rules.routes.named(&record.sender);
@@ -305,16 +256,16 @@ impl Access {
     }
 
     /// Those of some messages that are seen.
-    pub(super) fn filter(
+    pub(crate) fn filter_readable(
         &self,
         store: &dyn RelayStore,
         records: Vec<Record>,
-        shown: &Shown,
+        shown: &Handovers,
     ) -> Result<Vec<Record>, StoreError> {
         let routes = &self.rules.routes;
         let mut out = Vec::with_capacity(records.len());
         for record in records {
-            if self.is_admin() || self.reads(&record.sender) {
+            if self.is_admin() || self.reads_for(&record.sender) {
                 out.push(record);
                 continue;
             }
@@ -323,7 +274,7 @@ impl Access {
                 let mut parties = std::iter::once(&record.sender).chain(&all);
                 parties.any(|a| is_same_party(routes.named(a), who))
             };
-            let mut is_seen = all.iter().any(|a| self.reads(a));
+            let mut is_seen = all.iter().any(|a| self.reads_for(a));
             let later = shown.iter().filter(|(_, h)| h.place > record.seq);
             for (_, handover) in later.filter(|(who, _)| has_part(who)) {
                 is_seen = is_seen || handover.brings(store, &self.rules, &record)?;
@@ -335,13 +286,18 @@ impl Access {
         Ok(out)
     }
 
+    /// The caller.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
     /// What the relay goes by.
-    pub(super) fn rules(&self) -> &Rules {
+    pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Whether somebody sent or got a message.
-    pub(super) fn has_part(
+    /// Whether an address sent or received a message.
+    pub(crate) fn took_part(
         &self,
         store: &dyn RelayStore,
         who: &str,
@@ -354,12 +310,12 @@ impl Access {
     }
 }
 
-/// Whether a message hands its thread to somebody else.
-pub(super) fn passes_on(record: &Record) -> bool {
+/// Whether a message hands its thread over.
+pub(crate) fn is_handover(record: &Record) -> bool {
     matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff))
 }
 
-/// Everybody who gets a message: the receiver, its targets, and to whom it was routed.
+/// The recipients of a message: the receiver, its targets, and the addresses that it was routed to.
 fn recipients(store: &dyn RelayStore, record: &Record) -> Result<Vec<String>, StoreError> {
     let mut all = vec![record.receiver.clone()];
     all.extend(store.deliveries(&record.id)?.into_iter().map(|d| d.to));

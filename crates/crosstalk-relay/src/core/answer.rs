@@ -1,53 +1,13 @@
-//! Who waits for what: readers for their next message, senders for their answer.
+//! Senders that wait for the answer to their message.
 
 use crosstalk_protocol::relay::Admission;
-use crosstalk_protocol::store::{is_same_party, party};
+use crosstalk_protocol::store::is_same_party;
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
-/// How many bells there are; addresses share them.
-const BELLS: usize = 256;
-
-/// Bells for readers, by address. Who hears one has to look whether it was meant.
-pub(super) struct Bells {
-    bells: Vec<Notify>,
-    hasher: RandomState,
-}
-
-impl Default for Bells {
-    fn default() -> Self {
-        Self {
-            bells: (0..BELLS).map(|_| Notify::new()).collect(),
-            hasher: RandomState::new(),
-        }
-    }
-}
-
-impl Bells {
-    /// The bell of an address.
-    pub(super) fn of(&self, address: &str) -> Option<&Notify> {
-        let hash = self.hasher.hash_one(party(address));
-        let place = usize::try_from(hash % (BELLS as u64)).unwrap_or(0);
-        self.bells.get(place)
-    }
-
-    /// Wakes whoever waits for an address.
-    pub(super) fn ring(&self, address: &str) {
-        if let Some(bell) = self.of(address) {
-            bell.notify_waiters();
-        }
-    }
-
-    /// Wakes everybody.
-    pub(super) fn ring_all(&self) {
-        self.bells.iter().for_each(Notify::notify_waiters);
-    }
-}
-
-/// Who has asked, and whom, by the addresses that names stand for. Without anybody, everybody may answer.
+/// The sender of a question and those it asks, by the addresses that names stand for. If it asks none, all may answer.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) by: String,
@@ -63,7 +23,7 @@ impl Asked {
     }
 }
 
-/// Somebody in line: whose answer counts, and how to tell.
+/// A sender that waits: the question, and where to send the seq of the answer.
 type InLine = (Asked, oneshot::Sender<u64>);
 
 /// Senders who wait for the answer to a message, by its id.
@@ -94,7 +54,7 @@ impl Answers {
         }
     }
 
-    /// What may be an answer to a message was taken.
+    /// Notifies senders of a message that may be the answer to theirs.
     pub(super) fn came(&self, id: &str, answer: &Admission, seq: u64) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -107,7 +67,7 @@ impl Answers {
             asked.is_answered_by(&answer.speaker, &answer.arrival.receiver)
         };
         for (_, tell) in line.extract_if(.., is_meant) {
-            // Who gave up meanwhile finds it in the inbox.
+            // A sender that gave up meanwhile finds it in the inbox.
             let _ = tell.send(seq);
         }
         if line.is_empty() {
@@ -116,7 +76,7 @@ impl Answers {
         self.count.store(waiting.len(), Ordering::Release);
     }
 
-    /// Somebody does not wait for the answer to a message any more.
+    /// Removes the senders that do not wait for the answer to a message any more.
     fn give_up(&self, id: &str) {
         let mut waiting = self.lock();
         if let Some(line) = waiting.get_mut(id) {
@@ -129,7 +89,7 @@ impl Answers {
     }
 }
 
-/// Somebody who waits for the answer to a message, until it is dropped.
+/// A sender that waits for the answer to a message, until it is dropped.
 pub(super) struct Waiter<'a> {
     answers: &'a Answers,
     id: String,
@@ -155,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_who_does_not_wait_any_more() {
+    fn waiter_that_gives_up_leaves_nothing_behind() {
         let answers = Answers::default();
         let asked = Asked {
             by: "ANN".into(),

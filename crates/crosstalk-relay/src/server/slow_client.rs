@@ -1,7 +1,7 @@
-//! How fast a connection has to be: deadlines for the head of a request, for being idle and for taking an answer.
+//! Slow-client timeouts: deadlines for the head of a request, for an idle connection and for reading a response.
 //!
-//! One timer serves a connection for its whole life. It is set again only if a deadline is earlier than what it is set
-//! to, so that a request that comes in one piece costs no timer at all.
+//! One timer serves a connection for its whole life. It is set again only if a deadline is earlier than the one it is set to, so that a
+//! request that comes in one piece costs no timer at all.
 
 use std::io;
 use std::pin::Pin;
@@ -16,22 +16,31 @@ use tokio::time::{Instant, Sleep};
 const IDLE: u8 = 0;
 /// Some of the head has come.
 const HEAD: u8 = 1;
-/// A request is worked on; how fast its body comes is watched by who reads it.
+/// A request is worked on; the reader of its body watches how fast it comes.
 const BUSY: u8 = 2;
+/// Its answer is a stream that has not ended.
+const STREAMING: u8 = 3;
 
-/// How far a connection is with its request. Whoever answers and the stream below both know it.
+/// The phase of a connection, shared by the handler and the stream below.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pace(Arc<AtomicU8>);
+pub(super) struct Phase(Arc<AtomicU8>);
 
-impl Pace {
+impl Phase {
     /// A request is there.
     pub(super) fn busy(&self) {
         self.0.store(BUSY, Ordering::Relaxed);
     }
 
-    /// The answer is made.
-    pub(super) fn idle(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+    /// The answer is made, and a stream goes on by itself.
+    pub(super) fn answered(&self) {
+        let (order, other) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(BUSY, IDLE, order, other);
+    }
+
+    /// The answer is a stream.
+    pub(super) fn stream(&self) -> Streaming {
+        self.0.store(STREAMING, Ordering::Relaxed);
+        Streaming(self.clone())
     }
 
     /// Whether a request began and its head is not complete.
@@ -41,11 +50,11 @@ impl Pace {
 }
 
 /// The connection is idle again when this is dropped: an answer that is a stream has come to its end.
-pub(super) struct Streaming(pub(super) Pace);
+pub(super) struct Streaming(Phase);
 
 impl Drop for Streaming {
     fn drop(&mut self) {
-        self.0.idle();
+        self.0.0.store(IDLE, Ordering::Relaxed);
     }
 }
 
@@ -58,24 +67,24 @@ pub(super) struct Deadlines {
 }
 
 /// A stream that ends when the other side is too slow.
-pub(super) struct Paced<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
-    pace: Pace,
+    phase: Phase,
     deadlines: Deadlines,
     timer: Pin<Box<Sleep>>,
     /// What the read deadline is for, and when it is.
     reading: (u8, Instant),
-    /// Until when something of what waits to be written has to be taken.
+    /// Until when the client has to read some of the bytes that wait.
     writing: Option<Instant>,
 }
 
-impl<S> Paced<S> {
+impl<S> TimeoutStream<S> {
     /// A stream of a connection that was just made: the first request has to begin within the deadline of a head.
-    pub(super) fn new(stream: S, pace: Pace, deadlines: Deadlines) -> Self {
+    pub(super) fn new(stream: S, phase: Phase, deadlines: Deadlines) -> Self {
         let first = Instant::now() + deadlines.head;
         Self {
             stream,
-            pace,
+            phase,
             deadlines,
             timer: Box::pin(tokio::time::sleep_until(first)),
             reading: (IDLE, first),
@@ -103,8 +112,8 @@ impl<S> Paced<S> {
     }
 
     fn read_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let phase = self.pace.0.load(Ordering::Relaxed);
-        if phase == BUSY || self.writing.is_some() {
+        let phase = self.phase.0.load(Ordering::Relaxed);
+        if matches!(phase, BUSY | STREAMING) || self.writing.is_some() {
             self.reading.0 = BUSY;
             return Poll::Pending;
         }
@@ -126,8 +135,8 @@ impl<S> Paced<S> {
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.writing = None;
-            if self.pace.0.load(Ordering::Relaxed) == IDLE {
-                // An answer is out. Nobody reads before something comes, so that the deadline is set here.
+            if self.phase.0.load(Ordering::Relaxed) == IDLE {
+                // A response is out. The next read comes with the next bytes, so that the deadline is set here.
                 let _ = self.read_late(cx);
             }
             return outcome;
@@ -138,7 +147,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -148,8 +157,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         match Pin::new(&mut self.stream).poll_read(cx, buf) {
             Poll::Pending => self.read_late(cx).map(Err),
             ready => {
-                if buf.filled().len() > before && self.pace.0.load(Ordering::Relaxed) == IDLE {
-                    self.pace.0.store(HEAD, Ordering::Relaxed);
+                if buf.filled().len() > before && self.phase.0.load(Ordering::Relaxed) == IDLE {
+                    self.phase.0.store(HEAD, Ordering::Relaxed);
                     // A request has begun: the deadlines before it are over.
                     self.reading.0 = BUSY;
                 }
@@ -159,7 +168,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,0 +1,410 @@
+//! Handles of the store. One thread writes: it accepts everything that came meanwhile in one transaction, and indexes it
+//! after. A few handles read, each for one request at a time.
+
+use super::Shared;
+use crosstalk_protocol::relay::{Admission, Decision, HandedOut, RelayStore, Ruling, Taken};
+use crosstalk_protocol::store::{StoreError, StoreFault};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, oneshot};
+
+/// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
+const BATCH: usize = 512;
+/// How many messages are indexed at once while others come in.
+const INDEX_BUSY_LIMIT: usize = 8;
+/// How many are indexed at once while nothing else is to be done.
+const INDEX_IDLE_LIMIT: usize = 512;
+/// Under load, indexing begins again this long after it ended, and gets a tenth of the time.
+const INDEX_PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_FACTOR: u32 = 9;
+/// How long it goes on indexing during shutdown. The rest is indexed at the next start.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
+/// Until somebody has something to do.
+const FOREVER: Duration = Duration::from_secs(3600);
+/// With more messages that are not indexed, indexing gets half of the time.
+const LARGE_BACKLOG: u64 = 200_000;
+
+/// The result of accepting a message.
+pub(super) struct AcceptReply {
+    pub(super) taken: Result<Taken, StoreError>,
+    pub(super) admission: Box<Admission>,
+}
+
+/// A change of the store.
+pub(super) type Change = Box<dyn FnOnce(&mut dyn RelayStore) + Send>;
+
+/// What the writer has to do.
+pub(super) enum Job {
+    /// Accept a message.
+    Accept(Box<Admission>, oneshot::Sender<AcceptReply>),
+    /// Decide about a message that waits for a person.
+    Decide(Box<Decision>, oneshot::Sender<Result<Ruling, StoreError>>),
+    /// Change something else.
+    Change(Change),
+    /// Change something once every message is indexed that was accepted before. A caller waits for it.
+    ChangeIndexed(Change),
+    /// Record that messages were handed out, once they are indexed. No caller waits for it.
+    HandedOut(HandedOut),
+    /// Index the rest, as far as there is time, and stop.
+    Stop,
+}
+
+struct Writer {
+    store: Box<dyn RelayStore + Send>,
+    shared: Arc<Shared>,
+    jobs: Receiver<Job>,
+    last_accepted: u64,
+    indexed: u64,
+    left: u64,
+    /// Whether messages came in since the last indexing.
+    is_busy: bool,
+    index_again: Instant,
+    /// Changes that wait until the message with a seq is indexed, in the order of the seqs.
+    later: VecDeque<(u64, Change)>,
+    handed_out: VecDeque<(u64, HandedOut)>,
+    /// Until when it goes on, once it was told to stop.
+    end: Option<Instant>,
+}
+
+/// Writes until shutdown, or until no handle of the relay is left.
+pub(super) fn run(
+    store: Box<dyn RelayStore + Send>,
+    shared: Arc<Shared>,
+    jobs: Receiver<Job>,
+) -> Result<(), StoreError> {
+    let filing = store.filing()?;
+    let mut writer = Writer {
+        store,
+        shared,
+        jobs,
+        last_accepted: filing.through + filing.left,
+        indexed: filing.through,
+        left: filing.left,
+        is_busy: false,
+        index_again: Instant::now(),
+        later: VecDeque::new(),
+        handed_out: VecDeque::new(),
+        end: None,
+    };
+    while writer.turn()? {}
+    Ok(())
+}
+
+/// The error of a writer that panicked: a defect of the program, after which nothing is written any more.
+pub(super) fn panicked() -> StoreError {
+    StoreError {
+        fault: StoreFault::Unavailable,
+        message: "the thread that writes to the store panicked; restart the relay and report the panic message \
+                  of its log as a defect"
+            .into(),
+    }
+}
+
+impl Writer {
+    /// Does what is to be done next. False when there is nothing more.
+    fn turn(&mut self) -> Result<bool, StoreError> {
+        let mut next = match self.jobs.recv_timeout(self.patience()) {
+            Ok(job) => Some(job),
+            Err(end) => {
+                if end == RecvTimeoutError::Disconnected {
+                    self.stop();
+                }
+                None
+            }
+        };
+        if next.is_none()
+            && let Some(end) = self.end
+            && (self.left == 0 || Instant::now() >= end)
+        {
+            return Ok(false);
+        }
+        let (mut batch, mut answers) = (Vec::new(), Vec::new());
+        for _ in 0..BATCH {
+            let Some(job) = next.take().or_else(|| self.jobs.try_recv().ok()) else {
+                break;
+            };
+            match job {
+                Job::Accept(admission, answer) => {
+                    batch.push(*admission);
+                    answers.push(answer);
+                }
+                Job::HandedOut(handed) => self.handed_out.push_back((self.last_accepted, handed)),
+                Job::Stop => self.stop(),
+                Job::Decide(decision, answer) => {
+                    self.accept(&mut batch, &mut answers)?;
+                    self.decide(&decision, answer)?;
+                }
+                Job::Change(change) => {
+                    self.accept(&mut batch, &mut answers)?;
+                    change(self.store.as_mut());
+                }
+                Job::ChangeIndexed(change) => {
+                    self.accept(&mut batch, &mut answers)?;
+                    self.later.push_back((self.last_accepted, change));
+                }
+            }
+        }
+        self.accept(&mut batch, &mut answers)?;
+        if self.left > 0 && self.patience().is_zero() {
+            let is_pressed = self.is_busy && self.left < LARGE_BACKLOG;
+            let most = if is_pressed {
+                INDEX_BUSY_LIMIT
+            } else {
+                INDEX_IDLE_LIMIT
+            };
+            self.index(most)?;
+        }
+        self.settle();
+        Ok(true)
+    }
+
+    /// How long to wait for the next job: accepted messages are indexed when it is time for it, or nothing else is to be done.
+    fn patience(&self) -> Duration {
+        let has_time = self.is_busy && self.later.is_empty();
+        match self.left {
+            _ if self.end.is_some() => Duration::ZERO,
+            0 => FOREVER,
+            _ if has_time => self.index_again.saturating_duration_since(Instant::now()),
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.end
+            .get_or_insert_with(|| Instant::now() + SHUTDOWN_TIME);
+    }
+
+    /// Does the jobs that had to wait until messages were indexed.
+    fn settle(&mut self) {
+        let indexed = if self.left == 0 {
+            u64::MAX
+        } else {
+            self.indexed
+        };
+        let mut handed = Vec::new();
+        while let Some((_, one)) = self.handed_out.pop_front_if(|(seq, _)| *seq <= indexed) {
+            handed.push(one);
+        }
+        if let Err(error) = self.store.hand_out(&handed) {
+            tracing::warn!(reason = %error, "that messages were handed out is not noted");
+        }
+        while let Some((_, change)) = self.later.pop_front_if(|(seq, _)| *seq <= indexed) {
+            change(self.store.as_mut());
+        }
+    }
+
+    /// One transaction, then the answers.
+    fn accept(
+        &mut self,
+        batch: &mut Vec<Admission>,
+        answers: &mut Vec<oneshot::Sender<AcceptReply>>,
+    ) -> Result<(), StoreError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        #[cfg(debug_assertions)]
+        early_reply::answer_early(batch, answers, self.last_accepted);
+        let taken = self.store.take(batch);
+        let is_invalid = |e: &StoreError| e.fault == StoreFault::Invalid;
+        if batch.len() > 1 && taken.as_ref().is_err_and(is_invalid) {
+            // One of them breaks a rule of the store: each goes alone, and the others are accepted.
+            for (admission, answer) in std::mem::take(batch).into_iter().zip(answers.drain(..)) {
+                self.accept(&mut vec![admission], &mut vec![answer])?;
+            }
+            return Ok(());
+        }
+        let shared = &self.shared;
+        shared.metrics.batches.fetch_add(1, Ordering::Relaxed);
+        let fatal = taken.as_ref().err().filter(|e| is_fatal(e)).cloned();
+        match taken {
+            Ok(taken) => {
+                if taken.iter().any(|t| matches!(t, Taken::Held { .. })) {
+                    // It may end before anything else does.
+                    shared.work.notify_one();
+                }
+                let pairs = batch.iter().zip(&taken);
+                let new = pairs.filter_map(|(admission, taken)| match taken {
+                    Taken::New { seq, .. } => Some((*seq, admission)),
+                    Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
+                });
+                self.announce(new);
+                let outcomes = batch.drain(..).zip(taken);
+                for ((admission, taken), answer) in outcomes.zip(answers.drain(..)) {
+                    // A sender who is gone asks again, and gets the same answer.
+                    let _ = answer.send(AcceptReply {
+                        taken: Ok(taken),
+                        admission: Box::new(admission),
+                    });
+                }
+            }
+            Err(error) => {
+                for (admission, answer) in batch.drain(..).zip(answers.drain(..)) {
+                    let _ = answer.send(AcceptReply {
+                        taken: Err(error.clone()),
+                        admission: Box::new(admission),
+                    });
+                }
+            }
+        }
+        fatal.map_or(Ok(()), Err)
+    }
+
+    /// Counts accepted messages that are to be indexed, and wakes readers and senders that wait for them.
+    fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)> + Clone) {
+        let shared = &self.shared;
+        let addressed = new.clone().flat_map(|(seq, admission)| {
+            let recipients = admission.recipients.iter();
+            recipients.map(move |r| (seq, r.address.as_str()))
+        });
+        shared.unindexed.add(addressed);
+        for (seq, admission) in new {
+            self.last_accepted = self.last_accepted.max(seq);
+            self.left += 1;
+            self.is_busy = true;
+            shared.notify_waiting(seq, admission);
+        }
+        shared.metrics.backlog.store(self.left, Ordering::Relaxed);
+    }
+
+    /// Carries a decision out, in a transaction of its own.
+    fn decide(
+        &mut self,
+        decision: &Decision,
+        answer: oneshot::Sender<Result<Ruling, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let outcome = self.store.decide(decision);
+        if let Ok(Ruling::Done(Some((seq, admission)))) = &outcome {
+            self.announce(std::iter::once((*seq, admission.as_ref())));
+        }
+        let fatal = outcome.as_ref().err().filter(|e| is_fatal(e)).cloned();
+        // The caller may be gone; the decision is made anyway.
+        let _ = answer.send(outcome);
+        fatal.map_or(Ok(()), Err)
+    }
+
+    fn index(&mut self, most: usize) -> Result<(), StoreError> {
+        let began = Instant::now();
+        match self.store.file(most) {
+            Ok(filing) => {
+                (self.indexed, self.left) = (filing.through, filing.left);
+                self.shared.note_indexed(&filing);
+            }
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(error) => {
+                // Nothing is lost: the messages are on disk, and indexed when there is room again.
+                tracing::warn!(reason = %error, "indexing has to wait");
+                std::thread::sleep(INDEX_PAUSE);
+            }
+        }
+        let share = if self.left > LARGE_BACKLOG {
+            1
+        } else {
+            PAUSE_FACTOR
+        };
+        self.index_again = Instant::now() + (began.elapsed() * share).max(INDEX_PAUSE);
+        self.is_busy = false;
+        Ok(())
+    }
+}
+
+/// Whether the store can't be relied on after this error: acknowledged messages may not be on disk.
+fn is_fatal(error: &StoreError) -> bool {
+    matches!(
+        error.fault,
+        StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer
+    )
+}
+
+/// A defect that tests need to see: the reply goes out before anything is written. Only builds for tests have it.
+#[cfg(debug_assertions)]
+mod early_reply {
+    use super::{AcceptReply, Admission, Duration, Taken, oneshot};
+
+    /// How much earlier the answers are than what is written.
+    const HEAD_START: Duration = Duration::from_millis(50);
+
+    /// AcceptReplys for messages that are not on disk, if the environment wants it.
+    pub(super) fn answer_early(
+        batch: &[Admission],
+        answers: &mut Vec<oneshot::Sender<AcceptReply>>,
+        last: u64,
+    ) {
+        if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_none_or(|fault| fault != "early") {
+            return;
+        }
+        for ((admission, answer), seq) in batch.iter().zip(answers.drain(..)).zip(last + 1..) {
+            let _ = answer.send(AcceptReply {
+                taken: Ok(Taken::New {
+                    seq,
+                    index: seq,
+                    ids: admission.arrival.ids(),
+                    withdrawn: None,
+                }),
+                admission: Box::new(admission.clone()),
+            });
+        }
+        // Until the answers are out, also on a busy machine.
+        std::thread::sleep(HEAD_START);
+    }
+}
+
+/// How many read at once.
+const READERS: usize = 4;
+
+type Handle = Box<dyn RelayStore + Send>;
+
+/// Makes another handle of the store.
+pub type Open = Box<dyn Fn() -> Result<Handle, StoreError> + Send + Sync>;
+
+pub(super) struct Readers {
+    open: Open,
+    idle: Mutex<Vec<Handle>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(open: Open) -> Self {
+        Self {
+            open,
+            idle: Mutex::default(),
+            turns: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+
+    /// Another handle of the store.
+    pub(super) fn open(&self) -> Result<Handle, StoreError> {
+        (self.open)()
+    }
+
+    /// Asks the store something, on a thread that may wait for the disk.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = |_| StoreError {
+            fault: StoreFault::Unavailable,
+            message: "the relay is shutting down".into(),
+        };
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|e| gone(e.to_string()))?;
+        let readers = Arc::clone(self);
+        let work = move || {
+            // The caller may be gone before the work is done: the permit belongs to the work.
+            let _turn = turn;
+            let idle = readers.lock().pop();
+            let handle = idle.map_or_else(&readers.open, Ok)?;
+            let answer = ask(handle.as_ref());
+            readers.lock().push(handle);
+            answer
+        };
+        let work = tokio::task::spawn_blocking(work).await;
+        work.map_err(|e| gone(e.to_string()))?
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Handle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

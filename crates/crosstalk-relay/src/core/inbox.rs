@@ -1,0 +1,291 @@
+//! Inboxes: their messages, also those that are not indexed yet; which of them are read; readers that wait for the next message.
+
+use super::Relay;
+use super::handle::Job;
+use crosstalk_protocol::nearest_address;
+use crosstalk_protocol::relay::{
+    Delivery, Entry, HandedOut, Handler, Inbox, Pattern, Peer, RelayStore, State,
+};
+use crosstalk_protocol::store::{Record, StoreError, party};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How many inboxes are remembered. With more, some look as if they were not read until something was handed out there.
+const MAX_INBOXES: usize = 10_000;
+
+/// The inboxes that were read since the start, by the form in which equal parties are equal.
+#[derive(Default)]
+pub(super) struct ReadInboxes {
+    read: Mutex<HashMap<String, String>>,
+}
+
+impl ReadInboxes {
+    fn note(&self, address: &str) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = party(address);
+        if read.len() < MAX_INBOXES || read.contains_key(&key) {
+            read.insert(key, address.to_owned());
+        }
+    }
+
+    fn has(&self, address: &str) -> bool {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.contains_key(&party(address))
+    }
+
+    fn all(&self) -> Vec<String> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.values().cloned().collect()
+    }
+}
+
+impl Relay {
+    /// Notes that an address reads its inbox. Others who look into it do not count.
+    pub(crate) fn note_reader(&self, peer: &Peer, address: &str) {
+        let rules = self.rules();
+        let address = rules.routes.named(address);
+        if peer.speaks_for(address) {
+            self.shared.inboxes.note(address);
+        }
+    }
+
+    /// Whether a message waits in an inbox that was never read.
+    pub(crate) fn is_never_read(
+        &self,
+        store: &dyn RelayStore,
+        record: &Record,
+        delivery: &Delivery,
+    ) -> Result<bool, StoreError> {
+        if delivery.by != Handler::Inbox || delivery.state != State::Queued {
+            return Ok(false);
+        }
+        let to = delivery.to.as_str();
+        if self.shared.inboxes.has(to) || store.was_handed_out(to, to)? {
+            return Ok(false);
+        }
+        Ok(!store.was_handed_out(to, &record.receiver)?)
+    }
+
+    /// The address that a caller may have mistyped. Only among those that this caller knows of: the directory,
+    /// which every credential sees, and what the caller may read for.
+    pub(crate) fn similar_address(&self, peer: &Peer, address: &str) -> Option<String> {
+        let rules = self.rules();
+        let exact = |p: Pattern| p.is_exact().then(|| p.as_str().to_owned());
+        let config = self.config();
+        let routes = config.routes.iter().filter_map(|r| exact(r.pattern()?));
+        let own = self.shared.inboxes.all().into_iter().chain(routes);
+        let own = own.filter(|a| rules.lets_read(peer, a));
+        let known: Vec<String> = rules
+            .directory
+            .agents()
+            .map(|a| a.address)
+            .chain(own)
+            .collect();
+        nearest_address(address, known.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The messages that an address has not acknowledged, the oldest first, also those that are not indexed yet.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn inbox(
+        &self,
+        address: &str,
+        after: Option<u64>,
+        most: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let address = self.rules().routes.named(address).to_owned();
+        // First those that are not indexed: those that are indexed meanwhile are in the listing then, and never in neither.
+        let pending = self.shared.unindexed.of(&address, after.unwrap_or(0), most);
+        let rules = self.rules();
+        let ask = move |store: &dyn RelayStore| {
+            let inbox = Inbox {
+                address: &address,
+                after,
+                most,
+            };
+            // In this order: messages that are indexed by now are in the listing, and only the rest is added to it.
+            let filed = store.filing()?.through;
+            let mut entries = store.inbox_of(&inbox)?;
+            let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
+            let room = most.saturating_sub(entries.len());
+            let fresh = pending.into_iter().filter(|seq| *seq > last);
+            let fresh: Vec<u64> = fresh.take(room).collect();
+            for record in store.taken(&fresh)? {
+                let by = rules.routes.choose(&address, None);
+                entries.push(Entry {
+                    to: address.clone(),
+                    by: by.unwrap_or(Handler::Inbox),
+                    state: State::Queued,
+                    record,
+                });
+            }
+            Ok(entries)
+        };
+        self.read(ask).await
+    }
+
+    /// What an address has got after a place; if nothing, waits for the next message until a time.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn next(
+        &self,
+        address: &str,
+        after: Option<u64>,
+        most: usize,
+        until: Instant,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let address = self.rules().routes.named(address).to_owned();
+        loop {
+            let Some(signal) = self.shared.inbox_notifier.signal_of(&address) else {
+                return self.inbox(&address, after, most).await;
+            };
+            let woken = signal.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            let entries = self.inbox(&address, after, most).await?;
+            if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
+                return Ok(entries);
+            }
+            if tokio::time::timeout_at(until, woken).await.is_err() {
+                return self.inbox(&address, after, most).await;
+            }
+        }
+    }
+
+    /// Records that messages were handed out to an address. No caller waits for it: if it is lost, they are handed out again.
+    pub fn handed_out(&self, address: &str, ids: Vec<String>) {
+        let handed = HandedOut {
+            address: address.to_owned(),
+            ids,
+            at: self.now(),
+        };
+        // A relay that stops notes nothing any more.
+        let _ = self.jobs.send(Job::HandedOut(handed));
+    }
+}
+
+/// How many signals there are; addresses share them.
+const SIGNALS: usize = 256;
+
+/// Wakes readers that wait for a message. Addresses share signals: a reader that is woken looks whether it was meant.
+pub(super) struct InboxNotifier {
+    signals: Vec<Notify>,
+    hasher: RandomState,
+}
+
+impl Default for InboxNotifier {
+    fn default() -> Self {
+        Self {
+            signals: (0..SIGNALS).map(|_| Notify::new()).collect(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl InboxNotifier {
+    /// The signal of an address.
+    pub(super) fn signal_of(&self, address: &str) -> Option<&Notify> {
+        let hash = self.hasher.hash_one(party(address));
+        let place = usize::try_from(hash % (SIGNALS as u64)).unwrap_or(0);
+        self.signals.get(place)
+    }
+
+    /// Wakes the readers of an address.
+    pub(super) fn notify(&self, address: &str) {
+        if let Some(signal) = self.signal_of(address) {
+            signal.notify_waiters();
+        }
+    }
+
+    /// Wakes all readers.
+    pub(super) fn notify_all(&self) {
+        self.signals.iter().for_each(Notify::notify_waiters);
+    }
+}
+
+/// How many messages are looked at in one go at the start.
+const SCAN_LIMIT: usize = 512;
+
+/// The places of messages that no table lists yet, by recipient.
+#[derive(Debug, Default)]
+pub(super) struct UnindexedMessages {
+    inner: Mutex<Unindexed>,
+}
+
+#[derive(Debug, Default)]
+struct Unindexed {
+    order: VecDeque<(u64, Arc<str>)>,
+    of: HashMap<Arc<str>, VecDeque<u64>>,
+}
+
+impl UnindexedMessages {
+    /// What is left in a store from an earlier time.
+    pub(super) fn load(store: &dyn RelayStore) -> Result<Self, StoreError> {
+        let (pending, mut after) = (Self::default(), 0);
+        loop {
+            let part = store.unfiled(after, SCAN_LIMIT)?;
+            let Some((last, _)) = part.last() else {
+                return Ok(pending);
+            };
+            after = *last;
+            let places = part
+                .iter()
+                .flat_map(|(seq, to)| to.iter().map(|a| (*seq, a.as_str())));
+            pending.add(places);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unindexed> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds messages, in the order of their places.
+    pub(super) fn add<'a>(&self, taken: impl Iterator<Item = (u64, &'a str)>) {
+        let mut inner = self.lock();
+        for (seq, address) in taken {
+            let key = party(address);
+            let key = match inner.of.get_key_value(key.as_str()) {
+                Some((key, _)) => Arc::clone(key),
+                None => Arc::from(key),
+            };
+            inner.order.push_back((seq, Arc::clone(&key)));
+            inner.of.entry(key).or_default().push_back(seq);
+        }
+    }
+
+    /// Forgets what is indexed.
+    pub(super) fn forget_through(&self, through: u64) {
+        let mut inner = self.lock();
+        while let Some((seq, key)) = inner.order.pop_front() {
+            if seq > through {
+                inner.order.push_front((seq, key));
+                break;
+            }
+            let mut is_empty = false;
+            if let Some(places) = inner.of.get_mut(&key) {
+                places.pop_front();
+                is_empty = places.is_empty();
+            }
+            if is_empty {
+                inner.of.remove(&key);
+            }
+        }
+        if inner.order.is_empty() {
+            inner.order.shrink_to(1024);
+            inner.of.shrink_to(1024);
+        }
+    }
+
+    /// The places of what an address got after a place, the oldest first.
+    pub(super) fn of(&self, address: &str, after: u64, most: usize) -> Vec<u64> {
+        let inner = self.lock();
+        let places = inner.of.get(party(address).as_str());
+        let places = places.into_iter().flatten().copied();
+        places.filter(|seq| *seq > after).take(most).collect()
+    }
+}

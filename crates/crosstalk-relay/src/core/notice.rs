@@ -1,0 +1,103 @@
+//! The notices that the relay itself sends. The transaction that causes a notice puts it into the queue; it is sent from here,
+//! and again after a crash: its id is always the same.
+
+use super::{Received, Relay};
+use crosstalk_protocol::consent::Withdrawn;
+use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::store::StoreError;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How many notices are sent at once.
+const BATCH: usize = 256;
+/// How long the queue is left alone at most.
+const LOOK: Duration = Duration::from_secs(5);
+/// The status of trouble that passes.
+const LATER: u16 = 503;
+
+impl Relay {
+    /// Sends the notices of the queue, now and whenever there are some, until it is aborted.
+    pub(crate) async fn run_notice_queue(self) {
+        loop {
+            if let Err(error) = self.send_notices().await {
+                tracing::warn!(reason = %error, "what is to be said has to wait for the store");
+            }
+            tokio::select! {
+                () = self.shared.notices.notified() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Wakes the task that sends notices.
+    pub(crate) fn wake_notice_queue(&self) {
+        self.shared.notices.notify_one();
+    }
+
+    /// Sends the notices that are in the queue now.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn send_notices(&self) -> Result<(), StoreError> {
+        loop {
+            let owed = self.read(|store| store.owed(BATCH)).await?;
+            if owed.is_empty() {
+                return Ok(());
+            }
+            let mut saying = JoinSet::new();
+            for (place, text) in owed {
+                let relay = self.clone();
+                saying.spawn(async move { relay.send_notice(&text).await.then_some(place) });
+            }
+            let said = saying.join_all().await;
+            let is_all = said.iter().all(Option::is_some);
+            let settle = move |store: &mut dyn RelayStore| {
+                let said: Vec<u64> = said.into_iter().flatten().collect();
+                store.settle(&said)
+            };
+            self.write(settle).await?;
+            if !is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends a notice. False if it has to be sent again later.
+    pub(crate) async fn send_notice(&self, text: &str) -> bool {
+        match self.say(text).await {
+            Received::Taken { .. } => true,
+            Received::Refused {
+                refusal, status, ..
+            } => {
+                let code = refusal.code.as_str();
+                tracing::warn!(code, reason = %refusal.detail(), "somebody could not be told");
+                status != LATER
+            }
+        }
+    }
+
+    /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
+    /// it in files is taken out, both beside the answer.
+    pub(super) fn log_revocation(&self, revoke: &str, withdrawn: &Withdrawn) {
+        tracing::info!(
+            id = revoke,
+            consents = withdrawn.consents.len(),
+            erased = withdrawn.erased.len(),
+            cancelled = withdrawn.cancelled.len(),
+            "withdrawn"
+        );
+        self.follow_up_revocation();
+    }
+
+    /// Starts the work that follows a REVOKE.
+    pub(super) fn follow_up_revocation(&self) {
+        self.shared.revocation.notify_one();
+        self.wake_notice_queue();
+        self.wake();
+    }
+
+    /// Waits until a consent was revoked since the last call.
+    pub async fn revocation(&self) {
+        self.shared.revocation.notified().await;
+    }
+}
