@@ -1,9 +1,9 @@
 //! Makes new envelopes, and only valid ones.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::grammar::{BodyKind, CoreHeader};
-use crate::layout::Writer;
+use crate::layout::EnvelopeWriter;
 use crate::registry::rule;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -40,9 +40,9 @@ pub struct Builder {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", join_errors(.diagnostics))]
 pub struct BuildError {
-    /// What is wrong; places are in [`BuildError::text`].
+    /// The faults; places are in [`BuildError::text`].
     pub diagnostics: Vec<Diagnostic>,
-    /// What would have been written; empty if a value can't be written at all.
+    /// The text that breaks a rule; empty if a value can't be written at all.
     pub text: String,
 }
 
@@ -85,7 +85,7 @@ impl Builder {
         }
     }
 
-    /// Who speaks.
+    /// The person or agent that speaks.
     pub fn user(self, value: impl Into<String>) -> Self {
         self.core(CoreHeader::User, value)
     }
@@ -110,12 +110,12 @@ impl Builder {
         self.core(CoreHeader::Message, value)
     }
 
-    /// What it is about.
+    /// The topic.
     pub fn context(self, value: impl Into<String>) -> Self {
         self.core(CoreHeader::Context, value)
     }
 
-    /// What it wants.
+    /// The intent.
     pub fn intent(self, value: impl Into<String>) -> Self {
         self.core(CoreHeader::Intent, value)
     }
@@ -248,7 +248,7 @@ impl Builder {
     }
 
     fn write(&self, body: &str) -> String {
-        let mut out = Writer::new(&self.sender, &self.receiver, body.len() + 1024);
+        let mut out = EnvelopeWriter::new(&self.sender, &self.receiver, body.len() + 1024);
         for (core, value) in CoreHeader::ALL.iter().zip(&self.core) {
             if let Some(value) = value {
                 out.line(core.as_str(), value);
@@ -276,9 +276,6 @@ impl Builder {
     fn reads_back(&self, document: &Document<'_>, body: &str) -> bool {
         let same = |given: &str, read: &str| crate::text::trim(given).nfc().eq(read.chars());
         let core = CoreHeader::ALL.iter().zip(&self.core);
-        let unknown = document
-            .headers()
-            .filter(|(name, _)| CoreHeader::from_name(name).is_none());
         same(&self.sender, document.sender())
             && same(&self.receiver, document.receiver())
             && core.into_iter().all(|(c, v)| {
@@ -287,7 +284,7 @@ impl Builder {
                     document.header(*c).unwrap_or(""),
                 )
             })
-            && all_same(&self.headers, unknown, same)
+            && all_same(&self.headers, document.unknown_headers(), same)
             && self.blocks.len() == document.blocks().count()
             && self
                 .blocks
@@ -329,12 +326,7 @@ fn body_lines(body: &str) -> Vec<&str> {
 }
 
 fn fault(message: String) -> Diagnostic {
-    Diagnostic {
-        rule: &rule::HEADER_MALFORMED,
-        severity: Severity::Error,
-        span: 0..0,
-        message: message.into(),
-    }
+    Diagnostic::error(&rule::HEADER_MALFORMED, 0..0, message)
 }
 
 #[cfg(test)]

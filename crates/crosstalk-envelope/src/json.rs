@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, HashMap};
 /// The name and version of the form that [`report`] gives.
 pub const PARSE_SCHEMA: &str = "crosstalk.parse/1";
 
-/// What was read of a text.
+/// The report on a text.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct ParseReport {
     /// [`PARSE_SCHEMA`].
     pub schema: &'static str,
     /// The accepted envelopes.
     pub envelopes: Vec<Message>,
-    /// What belongs to no accepted envelope.
+    /// The findings that belong to no accepted envelope.
     pub errors: Vec<Finding>,
 }
 
@@ -45,8 +45,8 @@ pub struct Message {
     pub message: Option<String>,
     pub context: Option<String>,
     pub intent: Option<MessageIntent>,
-    pub headers: Vec<Field>,
-    pub meta: Vec<Block>,
+    pub headers: Vec<MessageField>,
+    pub meta: Vec<MessageBlock>,
     pub body: String,
     /// `response` where the text stands under `response:`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub enum MessageIntent {
     missing_docs,
     reason = "the fields are named after those of the JSON form"
 )]
-pub struct Field {
+pub struct MessageField {
     pub name: String,
     pub value: String,
 }
@@ -87,7 +87,7 @@ pub struct Field {
     missing_docs,
     reason = "the fields are named after those of the JSON form"
 )]
-pub struct Block {
+pub struct MessageBlock {
     pub namespace: String,
     pub fields: Vec<KeyValue>,
 }
@@ -128,9 +128,9 @@ pub struct Finding {
 /// assert_eq!(report.envelopes[0].body, "x");
 /// assert!(report.errors.is_empty());
 /// ```
-pub fn report(text: &str, scan: &Scan<'_>) -> Report {
+pub fn report(text: &str, scan: &Scan<'_>) -> ParseReport {
     let lines = LineIndex::new(text);
-    Report {
+    ParseReport {
         schema: PARSE_SCHEMA,
         envelopes: scan.documents.iter().map(|d| message(d, &lines)).collect(),
         errors: scan.refused.iter().map(|d| finding(d, &lines)).collect(),
@@ -182,14 +182,14 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
         }),
         headers: document
             .headers()
-            .map(|(name, value)| Field {
+            .map(|(name, value)| MessageField {
                 name: name.into(),
                 value: value.into(),
             })
             .collect(),
         meta: document
             .blocks()
-            .map(|b| Block {
+            .map(|b| MessageBlock {
                 namespace: b.namespace().into(),
                 fields: b
                     .fields()
@@ -250,7 +250,7 @@ pub fn builders_with_ids(json: &str, new: NewThreads) -> Result<Vec<Builder>, Js
 pub struct JsonError {
     /// E-UNSUPPORTED for a version other than v1, else E-FORMAT.
     pub code: ErrorCode,
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub message: String,
 }
 

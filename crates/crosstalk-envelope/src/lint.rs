@@ -4,7 +4,7 @@ use crate::address::{Address, Schemes};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::Document;
 use crate::flow::Flow;
-use crate::grammar::{CoreHeader, EntryKind};
+use crate::grammar::{CoreHeader, EntryKind, is_key_style};
 use crate::id::IdForm;
 use crate::meta::{Attachment, AttachmentError, is_well_typed};
 use crate::registry::{DENIED_KEYS, Intent, Namespace, Rule, ValueKind, rule};
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// assert_eq!(ids, ["ENV-028", "LNT-001", "INT-002"]);
 /// ```
 pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
-    let mut lint = Lint {
+    let mut lint = Linter {
         document,
         found: Vec::new(),
     };
@@ -36,12 +36,12 @@ pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
     lint.found
 }
 
-struct Lint<'d> {
+struct Linter<'d> {
     document: &'d Document<'d>,
     found: Vec<Diagnostic>,
 }
 
-impl Lint<'_> {
+impl Linter<'_> {
     /// Reports a finding at a span of the text that was read.
     fn report(
         &mut self,
@@ -52,12 +52,8 @@ impl Lint<'_> {
     ) {
         if self.found.len() < 4 * crate::limit::DIAGNOSTICS {
             let span = self.document.in_source(span);
-            self.found.push(Diagnostic {
-                rule,
-                severity,
-                span,
-                message: message.into(),
-            });
+            self.found
+                .push(Diagnostic::new(rule, severity, span, message));
         }
     }
 
@@ -157,7 +153,7 @@ impl Lint<'_> {
 
     fn key(&mut self, namespace: Option<&Namespace>, name: &str, span: Range<usize>) {
         let known = namespace.is_some_and(|n| n.kind_of(name).is_some());
-        if !known && !is_well_styled(name) {
+        if !known && !is_key_style(name) {
             let message = format!("the key `{name}` is neither PascalCase nor begins with X-");
             self.report(&rule::KEY_STYLE, Severity::Note, span.clone(), message);
         }
@@ -306,16 +302,6 @@ impl Lint<'_> {
             self.report(rule, Severity::Warning, at..at + c.len_utf8(), message);
         }
     }
-}
-
-/// PascalCase, words with hyphens, or `X-` in front.
-fn is_well_styled(key: &str) -> bool {
-    key.starts_with("X-")
-        || key.split('-').all(|word| {
-            word.bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-        }) && !key.contains(['_', '.'])
 }
 
 /// A zero-width joiner or non-joiner between two characters beyond ASCII belongs to the writing.
