@@ -1,9 +1,9 @@
 //! Handing messages in.
 
-use crate::client::{Client, ClientError, Sent, Target, unreadable};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget, Sent, unreadable};
+use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, kinds};
-use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
+use crate::{Content, Kind, Media, Request, Response};
 use bytes::Bytes;
 use crosstalk_envelope::json::Message;
 use crosstalk_envelope::{Reading, scan};
@@ -20,13 +20,11 @@ parameters! {
     PREFER = header "Prefer", Kind::text::<schema::Prefer>(MAX_ID_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// Hand in an envelope as text or JSON, or a batch
     ///
     /// HTP-001 to HTP-030. The same message again gets the same answer.
-    RECEIVE: Receive = Post "/crosstalk/receive" {
-        requirement: Requirement::Stranger,
-        tag: Tag::Messages,
+    RECEIVE: Receive = Post "/crosstalk/receive" for Stranger in Messages {
         parameters: &[&PREFER],
         request: Some(Request {
             description: "One envelope, as text or as JSON, or several envelopes.",
@@ -136,7 +134,7 @@ impl Client {
     /// Sends an envelope and waits for the answer to it, at most 60 seconds. The answer, else the ACK of the relay.
     pub async fn ask(&self, text: &str, wait: Duration) -> Result<Sent, ClientError> {
         let mut call = self
-            .call(Target::of(&RECEIVE))?
+            .call(RequestTarget::of(&RECEIVE))?
             .header(CONTENT_TYPE, Media::Text.content_type())?
             .header(ACCEPT, Media::Text.name())?;
         if wait.as_secs() > 0 {
@@ -159,7 +157,7 @@ impl Client {
     pub async fn send_batch(&self, texts: &[&str]) -> Result<Vec<String>, ClientError> {
         let batch = Media::Batch.name();
         let mut call = self
-            .call(Target::of(&RECEIVE))?
+            .call(RequestTarget::of(&RECEIVE))?
             .header(CONTENT_TYPE, batch)?
             .header(ACCEPT, batch)?;
         let texts: Vec<&str> = texts.iter().map(|t| t.trim_end()).collect();

@@ -13,13 +13,13 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':');
 
 /// An endpoint with the values of its parameters.
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(super) method: Method,
     pub(super) path: String,
     has_query: bool,
 }
 
-impl Target {
+impl RequestTarget {
     pub(crate) fn of(endpoint: &Endpoint) -> Self {
         Self {
             method: endpoint.method,

@@ -1,6 +1,6 @@
 //! From addresses to a connection.
 
-use super::tls::Tls;
+use super::tls::TlsSetup;
 use super::{Host, OutboundError, Url};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -33,7 +33,7 @@ pub(super) async fn system(host: &str, port: u16) -> Result<Vec<IpAddr>, String>
 pub(super) async fn open(
     url: &Url,
     addresses: &[SocketAddr],
-    tls: &Tls,
+    tls: &TlsSetup,
     until: Instant,
 ) -> Result<SendRequest<Full<Bytes>>, OutboundError> {
     let unreachable = |reason: String| OutboundError::Unreachable {
@@ -81,7 +81,7 @@ where
         .await
         .map_err(|e| e.to_string())?;
     tokio::spawn(async move {
-        // Who waits for an answer hears of it.
+        // The code that waits for an answer gets the error.
         let _ = connection.await;
     });
     Ok(sender)

@@ -6,7 +6,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::{Arc, OnceLock};
 
-/// Whom to believe about certificates.
+/// The root certificates that are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     /// Certificates, PEM, besides those of the system.
@@ -20,13 +20,13 @@ impl Roots {
     }
 }
 
-/// What TLS connections are made with; it is read when the first one is made.
-pub(super) struct Tls {
+/// The configuration of TLS; it is read when the first connection is made.
+pub(super) struct TlsSetup {
     roots: Roots,
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
-impl Tls {
+impl TlsSetup {
     pub(super) fn new(roots: Roots) -> Self {
         Self {
             roots,
