@@ -14,10 +14,10 @@ pub struct CaseFile {
 const MAX_SECTION_BYTES: usize = 80 << 20;
 
 /// For each op the keys and sections that it may have, and those that it must have.
-type Form = (&'static str, &'static str, &'static str, &'static str);
+type OpForm = (&'static str, &'static str, &'static str, &'static str);
 
 /// op, optional keys, needed keys, sections (a needed one is marked with `!`).
-const FORMS: &[Form] = &[
+const FORMS: &[OpForm] = &[
     (
         "parse",
         "code line column repairs reports silent binding",
@@ -95,7 +95,7 @@ impl CaseFile {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The fault of the file.
     pub fn parse(id: &str, bytes: &[u8]) -> Result<Self, String> {
         let mut case = Self::split(id, bytes)?;
         case.check()?;
@@ -202,13 +202,13 @@ impl CaseFile {
             }
         }
         if self.get("expect") == "reject" && self.get("code").is_empty() {
-            return Err("a refusal needs the key `code`".into());
+            return Err("a rejection needs the key `code`".into());
         }
         if self.op() == "redact" && (self.get("expect") == "reject") == self.has("found") {
-            return Err("`redact` needs the key `found`, or is refused".into());
+            return Err("`redact` needs the key `found`, or `expect: reject`".into());
         }
         if self.op() == "verify" && (self.get("expect") == "reject") == self.has("verdict") {
-            return Err("`verify` needs the key `verdict`, or is refused".into());
+            return Err("`verify` needs the key `verdict`, or `expect: reject`".into());
         }
         Ok(())
     }

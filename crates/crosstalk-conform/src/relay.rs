@@ -17,8 +17,8 @@ pub use report::{CaseResult, Outcome, Report, SCHEMA};
 pub use wire::Base;
 
 use crosstalk_envelope::registry::Rule;
-use probe::{Probe, Step, Stop};
-use script::Play;
+use probe::{CaseStep, CaseStop, Probe};
+use script::CaseRun;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Instant;
 use tokio::task::JoinSet;
 use wire::Wire;
 
-type Run = for<'p> fn(&'p Probe) -> Pin<Box<dyn Future<Output = Step> + Send + 'p>>;
+type CaseFunction = for<'p> fn(&'p Probe) -> Pin<Box<dyn Future<Output = CaseStep> + Send + 'p>>;
 
 /// How many cases run at the same time.
 const AT_ONCE: usize = 8;
@@ -36,13 +36,13 @@ const AT_ONCE: usize = 8;
 pub struct Case {
     /// Its name.
     pub id: &'static str,
-    /// What it is about.
+    /// The rule that it checks.
     pub rule: &'static Rule,
-    /// What is shown.
+    /// The behaviour that it shows.
     pub title: &'static str,
     /// Whether it takes long or loads the relay, and runs only on request.
     pub is_heavy: bool,
-    run: Play,
+    run: CaseRun,
 }
 
 impl Case {
@@ -63,7 +63,7 @@ pub fn cases() -> Vec<Case> {
     script::CASES.clone()
 }
 
-/// What is run against which relay.
+/// A run of the suite: the relay, the credential and the chosen cases.
 #[derive(Clone)]
 pub struct Suite {
     /// Where the relay is.
@@ -152,8 +152,8 @@ async fn run(case: Case, probe: &Probe, flood: bool) -> CaseResult {
         true => Outcome::Skipped("it takes long or loads the relay: it runs with --flood".into()),
         false => match case.run.run(probe).await {
             Ok(()) => Outcome::Passed,
-            Err(Stop::Skipped(reason)) => Outcome::Skipped(reason),
-            Err(Stop::Failed { expected, got }) => Outcome::Failed { expected, got },
+            Err(CaseStop::Skipped(reason)) => Outcome::Skipped(reason),
+            Err(CaseStop::Failed { expected, got }) => Outcome::Failed { expected, got },
         },
     };
     CaseResult {

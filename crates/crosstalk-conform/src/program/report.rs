@@ -1,8 +1,8 @@
-//! What a run of the case files found.
+//! The report on a run of the case files.
 
-use crate::fault::Fault;
 use crate::junit::{JunitCase, JunitOutcome, junit};
 use crate::level::Level;
+use crate::question::CaseFailure;
 use crate::set::CaseSource;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -20,9 +20,9 @@ pub enum ProgramOutcome {
     Passed,
     /// The program does something else.
     Failed {
-        /// What the case expects; nothing if there was no answer to compare.
+        /// The expectation of the case; nothing if there was no answer to compare.
         expected: Option<String>,
-        /// What the program answered, or why there is no answer.
+        /// The answer of the program, or why there is none.
         received: String,
     },
     /// The program does not have the operation, and the level needs it.
@@ -34,9 +34,9 @@ pub enum ProgramOutcome {
 }
 
 impl ProgramOutcome {
-    pub(super) fn failed(fault: Fault) -> Self {
+    pub(super) fn failed(fault: CaseFailure) -> Self {
         let (expected, received) = match fault {
-            Fault::Mismatch { expected, received } => (Some(expected), received),
+            CaseFailure::Mismatch { expected, received } => (Some(expected), received),
             other => (None, other.to_string()),
         };
         Self::Failed {
@@ -64,7 +64,7 @@ pub struct ProgramResult {
     pub id: String,
     /// The rule that it is about.
     pub rule: String,
-    /// What it shows, in one sentence.
+    /// The behaviour that it shows, in one sentence.
     pub about: String,
     /// Its level.
     pub level: Level,
@@ -300,7 +300,7 @@ mod tests {
         for bad in [
             &[Passed, Unsupported][..],
             &[Passed, NotRun],
-            &[Passed, ProgramOutcome::failed(Fault::Unsupported)],
+            &[Passed, ProgramOutcome::failed(CaseFailure::Unsupported)],
             &[LeftOut],
             &[],
         ] {

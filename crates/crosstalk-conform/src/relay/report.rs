@@ -1,4 +1,4 @@
-//! What the suite found: as text, as JSON and as JUnit XML.
+//! The report of the suite: as text, as JSON and as JUnit XML.
 
 use super::Case;
 use crate::junit::{JunitCase, JunitOutcome, junit};
@@ -15,9 +15,9 @@ pub enum Outcome {
     Passed,
     /// It does not.
     Failed {
-        /// What the rule wants.
+        /// The behaviour that the rule wants.
         expected: String,
-        /// What came.
+        /// The behaviour of the relay.
         got: String,
     },
     /// It was not found out: why.

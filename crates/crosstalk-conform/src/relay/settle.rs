@@ -1,7 +1,7 @@
-//! What a run leaves behind is settled at its end: people who use the relay find nothing of it in the courier's queue.
+//! Settles the messages that a run leaves behind, so that people who use the relay find none of them in the courier's queue.
 
 use super::probe::{Probe, object, word};
-use super::wire::{Request, Wire};
+use super::wire::{SuiteRequest, Wire};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ impl Used {
 pub(super) async fn settle(wire: &Arc<Wire>) {
     let probe = Probe::new(Arc::clone(wire));
     let used = wire.used.all();
-    let request = Request::get("/crosstalk/courier?limit=500").accept("application/json");
+    let request = SuiteRequest::get("/crosstalk/courier?limit=500").accept("application/json");
     let Ok(answer) = probe.send(request).await else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) async fn settle(wire: &Arc<Wire>) {
         for message in waiting.iter().filter(is_ours) {
             let path = format!("/crosstalk/courier/{}", word(message, "id"));
             let said = json!({"to": word(message, "to"), "state": "carried"});
-            let request = Request::new("POST", path).json(&said);
+            let request = SuiteRequest::new("POST", path).json(&said);
             // One that is gone meanwhile is settled.
             let _ = probe.send(request.accept("application/json")).await;
         }
