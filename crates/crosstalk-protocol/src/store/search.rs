@@ -82,7 +82,7 @@ impl Search {
     }
 }
 
-/// The text in pieces at white space outside of quotes.
+/// The text in pieces at white space outside quotes.
 fn pieces(text: &str) -> Vec<String> {
     let (mut out, mut piece, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {

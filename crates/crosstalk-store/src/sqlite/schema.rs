@@ -279,7 +279,7 @@ INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
 ///
 /// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
 /// nobody has decided, then `approved`, `refused` or `lapsed`; `firm` is 1 where it is surely from its sender, and
-/// `authority` where that one may withdraw what others granted; `entry` is where in the log it says that the message is
+/// `authority` where that one may revoke what others granted; `entry` is where in the log it says that the message is
 /// held. `deciders` has the addresses of those who decide, a line each.
 pub(super) const HOLD: &str = "
 CREATE TABLE held (
