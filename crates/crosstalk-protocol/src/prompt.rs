@@ -1,4 +1,4 @@
-//! What a program gets that answers a message: how to answer, who the message is from, and the message as data.
+//! Prompts for a program that answers a message: how to answer, who the message is from, and the message as data.
 
 use crate::follow_up::FollowUp;
 use crate::primer::{Assistant, RULES, example};

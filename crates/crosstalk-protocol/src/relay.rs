@@ -1,4 +1,4 @@
-//! What a relay does with a message, without doing it: who may send what to whom, where it goes, what is kept of it.
+//! The rules of a relay: who may send what to whom, where a message goes, what the relay keeps of it. Nothing here does I/O.
 //!
 //! ```text
 //! Document ─┐

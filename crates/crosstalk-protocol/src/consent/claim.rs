@@ -1,4 +1,4 @@
-//! What a message says about consent.
+//! Claims: the statements of one message about consent.
 
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::registry::{Namespace, Pii};

@@ -1,4 +1,4 @@
-//! What laws demand of a consent, as data: one TOML file for each.
+//! Demands of laws on a consent, as data: one TOML file for each law.
 
 use super::claim::{Claim, is_sensitive};
 use super::proof::Assurance;

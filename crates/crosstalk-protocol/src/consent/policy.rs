@@ -1,4 +1,4 @@
-//! What an organisation demands, and whether a message meets it (CON-001 to CON-014).
+//! Consent policies: the demands of an organisation, and whether a message meets them (CON-001 to CON-014).
 
 use super::claim::{Claim, Need};
 use super::jurisdiction::Jurisdiction;

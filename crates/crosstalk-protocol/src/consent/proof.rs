@@ -1,4 +1,4 @@
-//! How sure it is who says something about a consent.
+//! Assurance: how well it is verified who gave or revoked a consent.
 
 use crate::relay::Peer;
 use crate::trust::{Origin, Trust};

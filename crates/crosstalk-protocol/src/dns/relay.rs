@@ -1,4 +1,4 @@
-//! What the DNS says about the relays of a domain (HTP-080 to HTP-082).
+//! DNS records of the relays of a domain (HTP-080 to HTP-082).
 
 use super::Dnssec;
 use super::address::host_fault;

@@ -1,4 +1,4 @@
-//! What depends on what came before: replay, ends of threads, answers to what takes none.
+//! Acceptance of an admitted message: the rules that depend on earlier messages (closed threads, parties, consents).
 
 use super::admit::Admission;
 use crate::consent::{self, Grant, Party, Terms, Withdrawn};

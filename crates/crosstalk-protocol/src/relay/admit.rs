@@ -1,4 +1,4 @@
-//! May this message come in, from this peer, to this recipient: what can be decided from the message alone.
+//! Admission of a message from a peer to its recipients: the rules that depend on the message alone.
 
 use super::accept::shown;
 use super::capability::{ANY, Directory};

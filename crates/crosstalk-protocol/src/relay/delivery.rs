@@ -1,4 +1,4 @@
-//! The way of one message to one recipient: how it goes, how far it is, when it is tried again.
+//! Delivery of one message to one recipient: handler, state, attempts and retries.
 
 use crosstalk_envelope::words;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What waits for a person: which messages are held, and what becomes of them (CON-060 and up).
+//! Holding messages for the decision of a person: which messages are held, and what a decision does (CON-060 and up).
 //!
 //! ```text
 //! admit ──> Admission { held } ──> take ──> held, on disk, seen by its sender and by those who decide

@@ -1,4 +1,4 @@
-//! Who hands a message in or asks for one, and for which addresses.
+//! Peers: the authenticated callers of a relay, the addresses that they speak for, and the names that the relay knows (HTP-030).
 
 use super::pattern::Pattern;
 use super::port::TokenRecord;

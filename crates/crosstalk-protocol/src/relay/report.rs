@@ -1,4 +1,4 @@
-//! What a relay says by itself: a message did not arrive, was not answered in time, was refused by a person, or a
+//! Notices that a relay sends by itself: a message did not arrive, was not answered in time, was refused by a person, or a
 //! consent was revoked.
 //!
 //! The same thing always gets the same id, so that what is said again after a crash is known.

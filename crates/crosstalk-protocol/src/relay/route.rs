@@ -1,4 +1,4 @@
-//! Where a message goes: the table of routes, `X-Delivery`, and what happens without either.
+//! Routing: the table of routes, `X-Delivery`, and the defaults without either.
 
 use super::accept::shown;
 use super::delivery::{Handler, Recipient};

@@ -1,4 +1,4 @@
-//! What a store answers.
+//! The answers of a store: records, threads, listings and outcomes.
 
 use super::arrival::{Arrival, Side, Wait, Way};
 use super::party::{is_same_party, may_answer, party};

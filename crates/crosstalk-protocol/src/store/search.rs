@@ -1,4 +1,4 @@
-//! What a person types to find messages, and the text that is searched.
+//! Search terms as a person types them, and the text that is searched.
 
 /// What is looked for: every term has to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]

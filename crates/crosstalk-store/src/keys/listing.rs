@@ -1,4 +1,4 @@
-//! Which keys there are. What is broken is named and does not hide the rest.
+//! The list of keys. A broken file is reported and does not hide the rest.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

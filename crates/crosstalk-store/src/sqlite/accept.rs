@@ -168,7 +168,7 @@ fn truncated_before(db: &Connection, arrival: &Arrival) -> SqlResult<Option<Inta
     Ok(None)
 }
 
-/// Files the whole of a message that was cut off where that one is. If neither carries an id, the whole one takes the id that
+/// Keeps the whole of a message that was cut off where that one is. If neither carries an id, the whole one takes the id that
 /// the other one has here.
 fn complete(
     db: &Connection,
@@ -221,7 +221,7 @@ pub(super) fn by_id(db: &Connection, id: &str) -> SqlResult<Option<KnownMessage>
     db.find(&format!("{KNOWN} WHERE id = ?1"), params![id], known)
 }
 
-/// Who a message is from, if its text is there.
+/// The sender of a message, if its text is there.
 pub(super) fn sender(db: &Connection, seq: i64) -> SqlResult<Option<String>> {
     let sql = "SELECT text FROM intake WHERE seq = ?1";
     let text: String = db.one(sql, params![seq], value)?;

@@ -1,4 +1,4 @@
-//! What is derived from the intake: columns and words here, threads and parties in [`super::course`], who has to act
+//! Deriving from the intake: columns and words here, threads and parties in [`super::course`], who has to act
 //! next in [`super::settle`].
 //!
 //! Everything here follows from the rows of the intake alone, in whatever order they are looked at, so that
@@ -66,7 +66,7 @@ pub(super) fn joined(addresses: &[String]) -> Option<String> {
     (!addresses.is_empty()).then(|| addresses.join("\n"))
 }
 
-/// Files a row of the intake into every table, as the latest of its thread, without a look at what it settles or what
+/// Indexes a row of the intake in every table, as the latest of its thread, without a look at what it settles or what
 /// settles it.
 pub(super) fn index(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
     columns(db, seq, filed)?;
@@ -114,7 +114,7 @@ pub(super) fn columns(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult
     Ok(())
 }
 
-/// What is searched of a message.
+/// The searched text of a message.
 pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
     let [body, context, sender, receiver, intent] = words(arrival);
     let sql = "INSERT INTO words (rowid, body, context, sender, receiver, intent) VALUES (?1, \
@@ -123,7 +123,7 @@ pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResu
     Ok(())
 }
 
-/// What is searched of a message, in the columns of the table of words.
+/// The searched text of a message, in the columns of the table of words.
 pub(super) fn words(a: &Arrival) -> [String; 5] {
     let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
     let meaning = a.meaning.map_or("", |m| m.as_str());
@@ -141,7 +141,7 @@ pub(super) fn is_indexed(db: &Connection, seq: i64) -> SqlResult<bool> {
     db.has("SELECT 1 FROM message WHERE seq = ?1", params![seq])
 }
 
-/// Takes a message out of the columns and the words, or out of quarantine; its thread and parties are left as they are.
+/// Removes a message from the columns and the words, or out of quarantine; its thread and parties are left as they are.
 pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
     if quarantine::release(db, seq)? || !is_indexed(db, seq)? {
         return Ok(());
@@ -150,7 +150,7 @@ pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult
     remove_columns(db, seq)
 }
 
-/// Takes the words of a message out of the index.
+/// Removes the words of a message from the index.
 pub(super) fn remove_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
     let [body, context, sender, receiver, intent] = words(arrival);
     let sql = "INSERT INTO words (words, rowid, body, context, sender, receiver, intent) VALUES \
@@ -159,7 +159,7 @@ pub(super) fn remove_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlR
     Ok(())
 }
 
-/// Takes a message out of the columns.
+/// Removes a message from the columns.
 pub(super) fn remove_columns(db: &Connection, seq: i64) -> SqlResult<()> {
     for sql in [
         "DELETE FROM answer WHERE question = ?1",

@@ -54,7 +54,7 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
     Ok(true)
 }
 
-/// Takes a message out of every table but those of its thread.
+/// Removes a message from every table but those of its thread.
 fn erase(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
     let row: IntakeRow = db.one(&sql, params![seq], derive::intake_row)?;
@@ -71,7 +71,7 @@ fn rewrite_words(db: &Connection) -> SqlResult<()> {
     Ok(())
 }
 
-/// Takes a message out of the inbox. Only inside a transaction.
+/// Removes a message from the inbox. Only inside a transaction.
 pub(super) fn dismiss(db: &Connection, id: &str) -> SqlResult<bool> {
     let changed = db.execute(
         "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait IN (1, 2))",

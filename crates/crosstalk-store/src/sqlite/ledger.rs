@@ -86,7 +86,7 @@ pub(super) fn named<'n>(
     Ok(found)
 }
 
-/// Writes down what follows from the message at a place. Only inside a transaction.
+/// Records what follows from the message at a position. Only inside a transaction.
 pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) -> SqlResult<()> {
     for grant in &terms.grants {
         record(db, grant)?;
@@ -115,7 +115,7 @@ pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) 
     Ok(())
 }
 
-/// Writes down what follows from a message of the person of this store. What it revoked. Only inside a transaction.
+/// Records what follows from a message of the person of this store. What it revoked. Only inside a transaction.
 fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> SqlResult<Withdrawn> {
     let nothing = Ok(Withdrawn::default());
     let (id, is_new) = match outcome {
@@ -141,7 +141,7 @@ fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> SqlResult<Withdr
     }
 }
 
-/// Whether everything that follows from the message at a place was written down before.
+/// Whether everything that follows from the message at a position was written down before.
 fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> SqlResult<bool> {
     if let Some(what) = &terms.withdrawal {
         for id in &what.consents {

@@ -29,7 +29,7 @@ pub(super) fn alone<T>(
     }
 }
 
-/// Lets a message out. False if it was not quarantined.
+/// Removes a message from quarantine. False if it was not quarantined.
 pub(super) fn release(db: &Connection, seq: i64) -> SqlResult<bool> {
     let released = db.run("DELETE FROM quarantine WHERE seq = ?1", params![seq])?;
     Ok(released > 0)

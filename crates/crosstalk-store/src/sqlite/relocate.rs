@@ -109,7 +109,7 @@ fn links(db: &Connection, thread: &str) -> SqlResult<Vec<(String, Option<String>
     db.all(sql, params![thread], tuple)
 }
 
-/// Writes down where a message is filed from now on, and where it was filed first. Without `answers`, what it is taken to
+/// Records where a message is filed from now on, and where it was filed first. Without `answers`, what it is taken to
 /// answer stays.
 fn refile(
     db: &Connection,

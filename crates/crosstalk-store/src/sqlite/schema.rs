@@ -124,7 +124,7 @@ INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 /// line each (the handler, a space, the address); it is empty where the receiver gets it by its inbox. `session` is there
 /// where the envelope names no thread. A text is empty where the message was erased and its id is kept.
 ///
-/// `progress` has the place of the last message that is filed, and of the last one that was looked at because of its age.
+/// `progress` has the position of the last message that is filed, and of the last one that was looked at because of its age.
 /// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
 /// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
 /// for copy_paste, 2 and up for those that are active.

@@ -81,7 +81,7 @@ pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> Sq
     Ok(())
 }
 
-/// Writes down that somebody has answered. False if that was known.
+/// Records that somebody has answered. False if that was known.
 fn note(db: &Connection, question: i64, sender: &str) -> SqlResult<bool> {
     let sql = "INSERT OR IGNORE INTO answer (question, party) VALUES (?1, ?2)";
     let is_new = db.run(sql, params![question, party(sender)])? > 0;

@@ -1,4 +1,4 @@
-//! Whether the index of words has the words of the messages, and no others.
+//! Check that the index of words has the words of the messages, and no others.
 //!
 //! It has no content of its own, so that SQLite looks at its form alone. The words are made again here, a few messages at a
 //! time, and compared with what is in it.

@@ -1,4 +1,4 @@
-//! Whether the log is whole: no gap, the hashes those of the entries, the checkpoints those of the hashes, the texts those that
+//! Check that the log is whole: no gap, the hashes those of the entries, the checkpoints those of the hashes, the texts those that
 //! were accepted.
 
 use crosstalk_envelope::meta::Digest;

@@ -39,7 +39,7 @@ fn entry(row: &Row<'_>) -> SqlResult<LogEntry> {
     })
 }
 
-/// The hashes of entries from a place on.
+/// The hashes of entries from a position on.
 pub(super) fn hashes(db: &Connection, from: u64, limit: u64) -> SqlResult<Vec<Hash>> {
     let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= ?1 AND place < ?2 ORDER BY place");
     let mut find = db.prepare_cached(&sql)?;

@@ -80,7 +80,7 @@ fn stored(db: &Connection, level: u32, place: u64) -> SqlResult<Option<Vec<Hash>
     Ok(bytes.map(|bytes| bytes.as_chunks::<32>().0.to_vec()))
 }
 
-/// The hashes of tiles from a place on, without a gap, as many as the tile above has room for.
+/// The hashes of tiles from a position on, without a gap, as many as the tile above has room for.
 fn roots(db: &Connection, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
     let mut find = db.prepare_cached(
         "SELECT place, root FROM tile WHERE level = ?1 AND place >= ?2 AND place < ?3 ORDER BY place",

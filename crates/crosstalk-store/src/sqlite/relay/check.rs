@@ -1,4 +1,4 @@
-//! Whether what a relay keeps fits together.
+//! Consistency of the tables of a relay.
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;

@@ -1,4 +1,4 @@
-//! What is closed, who may close it, and who it was handed to.
+//! Closed conversations, their parties, and the address that a conversation was handed to.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
@@ -32,7 +32,7 @@ pub(super) fn closed_conversation(db: &Connection, what: &Closing) -> SqlResult<
     closed(db, kind, name)
 }
 
-/// Writes down that a conversation is closed; the first time counts.
+/// Records that a conversation is closed; the first time counts.
 pub(super) fn close(db: &Connection, what: &Closing, at: Timestamp, seq: i64) -> SqlResult<()> {
     let (kind, name) = key(what);
     let sql = "INSERT OR IGNORE INTO closing (kind, name, at, seq) VALUES (?1, ?2, ?3, ?4)";
@@ -53,14 +53,14 @@ pub(in crate::sqlite) fn follow(db: &Connection, arrival: &Arrival, thread: &str
     Ok(())
 }
 
-/// Who a conversation was handed to.
+/// The address that a conversation was handed to.
 pub(super) fn steward(db: &Connection, what: &Closing) -> SqlResult<Option<String>> {
     let (kind, name) = key(what);
     let sql = "SELECT address FROM steward WHERE kind = ?1 AND name = ?2";
     db.find(sql, params![kind, name], value)
 }
 
-/// Writes down who a conversation is handed to.
+/// Records who a conversation is handed to.
 pub(super) fn hand_over(db: &Connection, admission: &Admission) -> SqlResult<()> {
     let Some(what) = admission.conversation() else {
         return Ok(());

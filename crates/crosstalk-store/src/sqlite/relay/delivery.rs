@@ -1,4 +1,4 @@
-//! How far messages are on their way: the states of deliveries, which only go forward.
+//! Deliveries: recipients in columns, and states, which only go forward.
 
 use super::index;
 use crate::sqlite::derive::INTAKE_ROW;
@@ -65,7 +65,7 @@ fn quarantined(db: &Connection, id: &str) -> SqlResult<Vec<Delivery>> {
     })
 }
 
-/// The place of a message; it is indexed when this returns.
+/// The position of a message; it is indexed when this returns.
 fn indexed_seq(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
     let seq: Option<i64> = db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)?;
     if let Some(seq) = seq {
@@ -152,7 +152,7 @@ pub(super) fn advance(
     Ok(true)
 }
 
-/// Gives up a delivery that is not made yet.
+/// Cancels a delivery that is not made yet.
 pub(in crate::sqlite) fn cancel(
     db: &Connection,
     seq: i64,
@@ -166,7 +166,7 @@ pub(in crate::sqlite) fn cancel(
     note(db, seq, party, (State::Queued, State::Failed), at)
 }
 
-/// Writes into the log that a message was delivered, or given up.
+/// Writes into the log that a message was delivered, or became a dead letter.
 fn note(
     db: &Connection,
     seq: i64,
@@ -194,7 +194,7 @@ fn note(
     Ok(())
 }
 
-/// Writes down what became of an attempt. Only inside a transaction.
+/// Records the outcome of an attempt. Only inside a transaction.
 pub(super) fn attempted(
     db: &Connection,
     id: &str,
@@ -224,7 +224,7 @@ pub(super) fn attempted(
     }
 }
 
-/// Writes down that the program of a recipient failed. Only inside a transaction.
+/// Records that the program of a recipient failed. Only inside a transaction.
 pub(super) fn note_failure(
     db: &Connection,
     address: &str,
@@ -271,7 +271,7 @@ pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> SqlR
     )
 }
 
-/// Gives a lease back. Only inside a transaction.
+/// Ends a lease. Only inside a transaction.
 pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> SqlResult<bool> {
     let Some(seq) = indexed_seq(db, id)? else {
         return Ok(false);
@@ -296,7 +296,7 @@ pub(super) fn dead(db: &Connection, limit: usize) -> SqlResult<Vec<DeadLetter>> 
     })
 }
 
-/// Queues what was given up. Only inside a transaction.
+/// Queues dead letters again. Only inside a transaction.
 pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> SqlResult<u64> {
     let Some(seq) = indexed_seq(db, id)? else {
         return Ok(0);
@@ -309,7 +309,7 @@ pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> SqlResult<u64
     Ok(to_u64(count))
 }
 
-/// Who gets a message; nothing where that is the receiver by its inbox.
+/// The recipients of a message in a column; nothing where that is the receiver by its inbox.
 pub(super) fn write_recipients(admission: &Admission) -> String {
     if let [one] = admission.recipients.as_slice()
         && one.by == Handler::Inbox

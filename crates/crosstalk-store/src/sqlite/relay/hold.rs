@@ -193,7 +193,7 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<
     Ok(Some(Taken::Refused(id_conflict(arrival.id()))))
 }
 
-/// Holds a message. Nothing if its id is taken.
+/// Holds a message. Nothing if another message has its id.
 pub(super) fn insert(
     db: &Connection,
     admission: &Admission,

@@ -46,7 +46,7 @@ pub(super) fn taken_as(db: &Connection, id: &str) -> SqlResult<Option<Record>> {
     }
 }
 
-/// The ESCALATEs and HANDOFFs of a thread after a place, and who gets each: its receiver, and to whom it was routed.
+/// The ESCALATEs and HANDOFFs of a thread after a position, and who gets each: its receiver, and to whom it was routed.
 pub(super) fn handovers(
     db: &Connection,
     thread: &str,
@@ -71,7 +71,7 @@ pub(super) fn handovers(
     .collect()
 }
 
-/// The message at a place.
+/// The message at a position.
 pub(super) fn at(db: &Connection, seq: i64) -> SqlResult<Option<Record>> {
     let sql =
         format!("{RECORD} FROM message m CROSS JOIN intake i ON i.seq = m.seq WHERE m.seq = ?1");

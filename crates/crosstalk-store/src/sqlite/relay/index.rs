@@ -11,7 +11,7 @@ use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 
-/// A message that was accepted.
+/// An accepted message with its route.
 struct PendingRow {
     filed: IntakeRow,
     routes: String,
@@ -33,7 +33,7 @@ pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<Filing> {
     index_some(db, i64::MAX, limit)
 }
 
-/// Indexes everything up to a place.
+/// Indexes everything up to a position.
 pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     let mut through = progress(db, INDEXED)?;
     while through < place {
@@ -47,7 +47,7 @@ pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     Ok(())
 }
 
-/// Who gets what is not indexed yet, after a place.
+/// Who gets what is not indexed yet, after a position.
 pub(super) fn unindexed(
     db: &Connection,
     after: i64,
@@ -176,7 +176,7 @@ pub(in crate::sqlite) const INDEXED: &str = "filed";
 pub(super) const RETIRED: &str = "retired";
 pub(in crate::sqlite) const SCRUBBED: &str = "scrubbed";
 
-/// The place of the last message that something was done with.
+/// The position of the last message that something was done with.
 pub(in crate::sqlite) fn progress(db: &Connection, name: &str) -> SqlResult<i64> {
     let sql = "SELECT seq FROM progress WHERE name = ?1";
     db.one(sql, params![name], value)
@@ -188,7 +188,7 @@ pub(in crate::sqlite) fn set_progress(db: &Connection, name: &str, seq: i64) -> 
     Ok(())
 }
 
-/// The place of the last message that came.
+/// The position of the last message that came.
 pub(super) fn last_seq(db: &Connection) -> SqlResult<i64> {
     db.one("SELECT coalesce(max(seq), 0) FROM intake", [], value)
 }

@@ -1,4 +1,4 @@
-//! Messages on their way into a relay: known, refused, or on disk.
+//! Intake of a relay: a message is known, rejected, held, or accepted on disk.
 //!
 //! This is what a sender waits for. For most messages it is three statements: whether the conversation is closed, the
 //! new row, and its entry in the log.
@@ -202,7 +202,7 @@ fn meaning(db: &Connection, id: &str) -> SqlResult<Option<String>> {
     db.find(sql, params![id], value).map(Option::flatten)
 }
 
-/// Keeps a message, or holds it. Nothing if its id is taken.
+/// Keeps a message, or holds it. Nothing if another message has its id.
 fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
     match &admission.held {
         Some(held) => hold::insert(db, admission, held, terms),
@@ -210,7 +210,7 @@ fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Opti
     }
 }
 
-/// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
+/// Keeps a message, with what the next ones are judged by. Nothing if another message has its id.
 fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
     let a = &admission.arrival;
     let generated = generated_thread(db, a)?;

@@ -1,4 +1,4 @@
-//! What a relay keeps besides messages: tokens, what agents can do, which attachments are there.
+//! Tokens, capabilities of agents, and attachments.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;

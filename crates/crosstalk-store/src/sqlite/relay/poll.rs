@@ -1,4 +1,4 @@
-//! Which polls have to be counted. A relay keeps it with the messages, so that it need not count all polls at each start,
+//! Polls that have to be counted. The store keeps them with the messages, so that a relay need not count all polls at each start,
 //! nor remember them.
 
 use crosstalk_envelope::Timestamp;

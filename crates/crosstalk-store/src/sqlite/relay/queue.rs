@@ -1,4 +1,4 @@
-//! What has to be done at which time: deliveries of active handlers, what waits to be carried, questions that are overdue.
+//! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
 
 use super::inbox;
 use crate::sqlite::fault::SqlResult;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 /// How many deliveries that wait for a person are looked at for those of one person.
 const LOOKED_AT: usize = 100_000;
 
-/// Gives out deliveries whose time has come, and leases them. Only inside a transaction.
+/// Leases deliveries whose time has come. Only inside a transaction.
 pub(super) fn due(
     db: &Connection,
     now: Timestamp,
@@ -62,7 +62,7 @@ pub(super) fn due(
     Ok(given)
 }
 
-/// Gives back what a relay that was killed had leased. Only inside a transaction.
+/// Ends the leases of a relay that was killed. Only inside a transaction.
 pub(super) fn release_leases(db: &Connection, at: Timestamp) -> SqlResult<u64> {
     let sql = "UPDATE delivery SET next_at = ?1, leased_at = NULL, reason = ?2 WHERE state = 0 \
         AND handler > 1 AND leased_at IS NOT NULL";
@@ -151,7 +151,7 @@ pub(super) fn next_deadline(db: &Connection) -> SqlResult<Option<Timestamp>> {
     Ok(time(next))
 }
 
-/// Writes down what the relay has to say by itself, with the change that it follows from. It is kept until it is said. Only
+/// Records what the relay has to say by itself, with the change that it follows from. It is kept until it is said. Only
 /// inside a transaction.
 pub(super) fn enqueue_notices(
     db: &Connection,

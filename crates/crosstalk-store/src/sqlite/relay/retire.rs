@@ -98,7 +98,7 @@ fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Sql
     Ok(more)
 }
 
-/// Erases messages, and writes down why.
+/// Erases messages, and records why.
 fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> SqlResult<()> {
     for seq in chosen {
         log::erased(db, *seq, at, why)?;
@@ -148,7 +148,7 @@ fn tidy(db: &Connection) -> SqlResult<()> {
     Ok(())
 }
 
-/// Takes everything away that a relay keeps about a message besides its row.
+/// Removes everything that a relay keeps about a message besides its row.
 pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> SqlResult<()> {
     keep::release(db, seq)?;
     for sql in [
