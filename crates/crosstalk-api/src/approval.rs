@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{Content, Request, Response};
+use crate::{BodyForm, RequestBody, Response};
 use crosstalk_envelope::meta::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ endpoints! {
     /// CON-063. For people: what they may decide about; the relay operator sees all of it.
     APPROVALS: Approvals = Get "/crosstalk/approvals" for Person in Approvals {
         parameters: &[&LIMIT],
-        response: Response::ok("The oldest first.", &[Content::json::<Approvals>()]),
+        response: Response::ok("The oldest first.", &[BodyForm::json::<Approvals>()]),
     }
 
     /// A message that waits, or what was decided about it
@@ -26,7 +26,7 @@ endpoints! {
         parameters: &[&ID],
         response: Response::ok(
             "The message exactly as it came while it waits, and what was decided after.",
-            &[Content::json::<Approval>()],
+            &[BodyForm::json::<Approval>()],
         ),
     }
 
@@ -35,11 +35,11 @@ endpoints! {
     /// CON-064 to CON-067. For people alone. A decision is made once, about exactly the message that was looked at.
     DECIDE: Decide = Post "/crosstalk/approvals/{}" for Person in Approvals {
         parameters: &[&ID],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "The decision.",
-            content: &[Content::json::<Decision>()],
+            content: &[BodyForm::json::<Decision>()],
         }),
-        response: Response::ok("What was decided.", &[Content::json::<Approval>()]),
+        response: Response::ok("What was decided.", &[BodyForm::json::<Approval>()]),
         own_errors: &[409],
     }
 }

@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{Content, Kind, Media, Request, Response};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use bytes::Bytes;
 use crosstalk_envelope::meta::Digest;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -22,7 +22,7 @@ endpoints! {
     /// HTP-051.
     GET_BLOB: GetBlob = Get "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        response: Response::ok("Its bytes.", &[Content::of::<schema::Bytes>(Media::Bytes)]),
+        response: Response::ok("Its bytes.", &[BodyForm::of::<schema::Bytes>(Media::Bytes)]),
     }
 
     /// Whether an attachment is there
@@ -38,15 +38,15 @@ endpoints! {
     /// HTP-050.
     PUT_BLOB: PutBlob = Put "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "Its bytes.",
-            content: &[Content::of::<schema::Bytes>(Media::Bytes)],
+            content: &[BodyForm::of::<schema::Bytes>(Media::Bytes)],
         }),
         response: Response {
             status: 201,
             ..Response::ok(
                 "The relay has it, whether it had it before or not.",
-                &[Content::json::<Blob>()],
+                &[BodyForm::json::<Blob>()],
             )
         },
     }

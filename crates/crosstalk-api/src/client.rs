@@ -19,7 +19,6 @@
 
 mod error;
 mod stream;
-mod target;
 
 pub use crate::approval::{Approval, Decided, Decision, Recipient, Verdict};
 pub use crate::blob::Blob;
@@ -32,14 +31,16 @@ pub use crate::thread::{Node, Thread, ThreadTree};
 pub use crate::token::{NewToken, Token};
 pub use error::{ClientError, Refused, one_line, refusal};
 pub use stream::Stream;
-pub(crate) use target::RequestTarget;
 
-use crate::Media;
 use crate::outbound::{Answer, Call, HttpConnection, Outbound, OutboundError, Roots, Url};
+use crate::{Endpoint, Media, Method, Parameter};
 use crosstalk_envelope::{Document, Intent, Reading};
 use http::header::{ACCEPT, CONTENT_TYPE};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -233,6 +234,61 @@ pub(crate) fn unreadable(answer: &Answer, reason: &str) -> ClientError {
         status: answer.status,
         reason: reason.to_owned(),
     }
+}
+
+/// Characters that are escaped in a path or a query.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
+
+/// An endpoint with the values of its parameters.
+pub(crate) struct RequestTarget {
+    method: Method,
+    path: String,
+    has_query: bool,
+}
+
+impl RequestTarget {
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+        Self {
+            method: endpoint.method,
+            path: endpoint.path.trim_start_matches('/').to_owned(),
+            has_query: false,
+        }
+    }
+
+    /// The same with the segment of its path.
+    pub(crate) fn segment(self, name: &str) -> Self {
+        Self {
+            path: self.path.replacen("{}", &encode(name), 1),
+            ..self
+        }
+    }
+
+    /// The same with a parameter.
+    pub(crate) fn query(mut self, parameter: &Parameter, value: impl Display) -> Self {
+        self.path.push(if self.has_query { '&' } else { '?' });
+        self.has_query = true;
+        self.path.push_str(parameter.name);
+        self.path.push('=');
+        self.path.push_str(&encode(&value.to_string()));
+        self
+    }
+
+    /// The same with a parameter that may have no value.
+    pub(crate) fn query_if(self, parameter: &Parameter, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.query(parameter, value),
+            None => self,
+        }
+    }
+}
+
+fn encode(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, ENCODED).into()
 }
 
 /// A client for programs without a runtime of their own.

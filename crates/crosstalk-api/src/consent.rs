@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{DeliveryStatus, ID};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Response};
+use crate::{BodyForm, Kind, Response};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ endpoints! {
     /// The relay operator sees all of them, others those that they gave or got.
     CONSENTS: Consents = Get "/crosstalk/consents" for Known in Consents {
         parameters: &[&BY, &HOLDING, &LIMIT],
-        response: Response::ok("The latest first.", &[Content::json::<Consents>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<Consents>()]),
     }
 
     /// A consent, and what depends on it
@@ -34,7 +34,7 @@ endpoints! {
         parameters: &[&ID],
         response: Response::ok(
             "The consent, the messages under it, and who was told that it was revoked.",
-            &[Content::json::<ConsentRecord>()],
+            &[BodyForm::json::<ConsentRecord>()],
         ),
     }
 }

@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::{Inbox, LIMIT};
 use crate::message::{ID, Message, Messages, Status};
 use crate::schema;
-use crate::{Content, Request, Response};
+use crate::{BodyForm, RequestBody, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,7 +17,7 @@ endpoints! {
     /// an address of a token.
     COURIER: Courier = Get "/crosstalk/courier" for Person in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The most urgent first.", &[Content::json::<Inbox>()]),
+        response: Response::ok("The most urgent first.", &[BodyForm::json::<Inbox>()]),
     }
 
     /// Say what became of it
@@ -25,11 +25,11 @@ endpoints! {
     /// HTP-045. The reason is never told in the name of the receiver.
     CARRY: Carry = Post "/crosstalk/courier/{}" for Person in Delivery {
         parameters: &[&ID],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "What became of it.",
-            content: &[Content::json::<Carried>()],
+            content: &[BodyForm::json::<Carried>()],
         }),
-        response: Response::ok("How far this delivery is now.", &[Content::json::<Status>()]),
+        response: Response::ok("How far this delivery is now.", &[BodyForm::json::<Status>()]),
     }
 
     /// Deliveries that were given up
@@ -37,7 +37,7 @@ endpoints! {
     /// HTP-047.
     DEAD: Dead = Get "/crosstalk/dead" for Admin in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The latest first.", &[Content::json::<DeadLetters>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<DeadLetters>()]),
     }
 
     /// Try a dead letter again
@@ -47,7 +47,7 @@ endpoints! {
         parameters: &[&ID],
         response: Response::ok(
             "How many deliveries were queued again.",
-            &[Content::json::<Requeued>()],
+            &[BodyForm::json::<Requeued>()],
         ),
     }
 }

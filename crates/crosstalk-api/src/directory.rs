@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Request, Response};
+use crate::{BodyForm, Kind, RequestBody, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ endpoints! {
     /// HTP-043.
     RESOLVE: Resolve = Get "/crosstalk/resolve" for Known in Names {
         parameters: &[&NAME],
-        response: Response::ok("Where it leads, and how.", &[Content::json::<Resolved>()]),
+        response: Response::ok("Where it leads, and how.", &[BodyForm::json::<Resolved>()]),
     }
 
     /// List agents and their capabilities
@@ -32,7 +32,7 @@ endpoints! {
     AGENTS: Agents = Get "/crosstalk/agents" for Known in Names {
         response: Response::ok(
             "The agents of the configuration, each with the capabilities that it has.",
-            &[Content::json::<Agents>()],
+            &[BodyForm::json::<Agents>()],
         ),
     }
 
@@ -40,13 +40,13 @@ endpoints! {
     ///
     /// HTP-044.
     DECLARE: Declare = Put "/crosstalk/agents" for Known in Names {
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "The agent.",
-            content: &[Content::json::<AgentInfo>()],
+            content: &[BodyForm::json::<AgentInfo>()],
         }),
         response: Response::ok(
             "The agent with the capabilities that it has now: those that the operator assigned to it and that it offers.",
-            &[Content::json::<AgentInfo>()],
+            &[BodyForm::json::<AgentInfo>()],
         ),
     }
 }

@@ -23,7 +23,7 @@ pub struct Endpoint {
     /// Its parameters: in the path, in the query, in headers.
     pub parameters: &'static [&'static Parameter],
     /// The body of a request, if it has one.
-    pub request: Option<Request>,
+    pub request: Option<RequestBody>,
     /// The response of a request that succeeds.
     pub response: Response,
     /// The statuses of requests that fail.
@@ -108,7 +108,7 @@ pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// Where it stands.
-    pub place: Place,
+    pub place: ParameterPlace,
     /// Whether a request without it is rejected.
     pub is_required: bool,
     /// Its meaning.
@@ -119,7 +119,7 @@ pub struct Parameter {
 
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParameterPlace {
     /// In the path.
     Path,
     /// In the query of the URL.
@@ -156,11 +156,11 @@ pub enum Kind {
 
 /// The body of a request.
 #[derive(Debug)]
-pub struct Request {
+pub struct RequestBody {
     /// Its description.
     pub description: &'static str,
     /// Its forms.
-    pub content: &'static [Content],
+    pub content: &'static [BodyForm],
 }
 
 /// The response of a request that succeeds.
@@ -173,12 +173,12 @@ pub struct Response {
     /// The headers that it has besides the usual ones.
     pub headers: &'static [&'static str],
     /// Its forms; the first one is for callers that don't say what they accept.
-    pub content: &'static [Content],
+    pub content: &'static [BodyForm],
 }
 
 /// One form of a body.
 #[derive(Clone, Copy, Debug)]
-pub struct Content {
+pub struct BodyForm {
     /// Its type.
     pub media: Media,
     /// Its schema.
@@ -287,7 +287,7 @@ impl Parameter {
     pub(crate) const fn query(name: &'static str, description: &'static str, kind: Kind) -> Self {
         Self {
             name,
-            place: Place::Query,
+            place: ParameterPlace::Query,
             is_required: false,
             description,
             kind,
@@ -305,7 +305,7 @@ impl Parameter {
     /// The segment in a path.
     pub(crate) const fn segment(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
-            place: Place::Path,
+            place: ParameterPlace::Path,
             ..Self::required(name, about, kind)
         }
     }
@@ -313,7 +313,7 @@ impl Parameter {
     /// A header.
     pub(crate) const fn header(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
-            place: Place::Header,
+            place: ParameterPlace::Header,
             ..Self::query(name, about, kind)
         }
     }
@@ -339,7 +339,7 @@ impl Kind {
     }
 }
 
-impl Content {
+impl BodyForm {
     /// A body of a type.
     pub(crate) const fn of<T: JsonSchema>(media: Media) -> Self {
         Self {
@@ -365,7 +365,7 @@ impl Content {
 
 impl Response {
     /// A response with the status 200.
-    pub(crate) const fn ok(description: &'static str, content: &'static [Content]) -> Self {
+    pub(crate) const fn ok(description: &'static str, content: &'static [BodyForm]) -> Self {
         Self {
             status: 200,
             description,

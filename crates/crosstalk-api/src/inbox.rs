@@ -4,7 +4,7 @@ use crate::client::{Client, ClientError, RequestTarget, Stream};
 use crate::endpoint::{endpoints, parameters};
 use crate::message::Message;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
-use crate::{Content, Kind, Media, Request, Response};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,9 +37,9 @@ endpoints! {
             ..Response::ok(
                 "What is not acknowledged, the oldest first.",
                 &[
-                    Content::text(Media::Text, "Envelopes with blank lines between them."),
-                    Content::json::<Inbox>(),
-                    Content::text(
+                    BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
+                    BodyForm::json::<Inbox>(),
+                    BodyForm::text(
                         Media::Events,
                         "Events `message`: the data is an entry, the id the cursor after it.",
                     ),
@@ -52,11 +52,11 @@ endpoints! {
     ///
     /// HTP-036.
     ACK: Ack = Post "/crosstalk/ack" for Known in Inbox {
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "Which messages.",
-            content: &[Content::json::<Ack>()],
+            content: &[BodyForm::json::<Ack>()],
         }),
-        response: Response::ok("What changed.", &[Content::json::<Acked>()]),
+        response: Response::ok("What changed.", &[BodyForm::json::<Acked>()]),
     }
 }
 

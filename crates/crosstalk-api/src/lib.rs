@@ -32,7 +32,8 @@ pub mod thread;
 pub mod token;
 
 pub use endpoint::{
-    Content, Endpoint, Kind, Media, Method, Parameter, Place, Request, Requirement, Response, Tag,
+    BodyForm, Endpoint, Kind, Media, Method, Parameter, ParameterPlace, RequestBody, Requirement,
+    Response, Tag,
 };
 
 /// Lists the endpoints with their names.

@@ -4,7 +4,7 @@ use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Response};
+use crate::{BodyForm, Kind, Media, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ endpoints! {
         parameters: &[&ID],
         response: Response::ok(
             "The message.",
-            &[Content::of::<schema::Envelope>(Media::Text), Content::json::<Message>()],
+            &[BodyForm::of::<schema::Envelope>(Media::Text), BodyForm::json::<Message>()],
         ),
     }
 
@@ -32,7 +32,7 @@ endpoints! {
     /// HTP-037.
     STATUS: Status = Get "/crosstalk/messages/{}/status" for Known in Messages {
         parameters: &[&ID],
-        response: Response::ok("Its deliveries.", &[Content::json::<Status>()]),
+        response: Response::ok("Its deliveries.", &[BodyForm::json::<Status>()]),
     }
 
     /// Words in messages
@@ -42,7 +42,7 @@ endpoints! {
         parameters: &[&WORDS, &LIMIT],
         response: Response::ok(
             "Messages that have all the words, the latest first.",
-            &[Content::json::<Messages>()],
+            &[BodyForm::json::<Messages>()],
         ),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorAnswer, STATUSES};
 use crate::schema::{self, schema_of};
-use crate::{Content, ENDPOINTS, Endpoint, Kind, Parameter, Place, Requirement, Tag};
+use crate::{BodyForm, ENDPOINTS, Endpoint, Kind, Parameter, ParameterPlace, Requirement, Tag};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator};
@@ -152,9 +152,9 @@ impl DocumentWriter {
         json!({
             "name": parameter.name,
             "in": match parameter.place {
-                Place::Path => "path",
-                Place::Query => "query",
-                Place::Header => "header",
+                ParameterPlace::Path => "path",
+                ParameterPlace::Query => "query",
+                ParameterPlace::Header => "header",
             },
             "required": parameter.is_required,
             "description": parameter.description.trim(),
@@ -271,8 +271,8 @@ fn operation_id(endpoint: &Endpoint) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn contents(generator: &mut SchemaGenerator, contents: &[Content]) -> Map<String, Value> {
-    let one = |content: &Content| {
+fn contents(generator: &mut SchemaGenerator, contents: &[BodyForm]) -> Map<String, Value> {
+    let one = |content: &BodyForm| {
         let mut schema: Schema = (content.schema)(generator);
         if let Some(description) = content.description {
             schema.insert("description".into(), description.into());
@@ -340,7 +340,7 @@ mod tests {
     fn a_segment_of_a_path_has_its_parameter() {
         for endpoint in ENDPOINTS {
             let first = endpoint.parameters.first();
-            let is_segment = first.is_some_and(|p| p.place == Place::Path);
+            let is_segment = first.is_some_and(|p| p.place == ParameterPlace::Path);
             assert_eq!(
                 is_segment,
                 endpoint.path.contains("{}"),

@@ -1,7 +1,7 @@
 //! Endpoints for the relay operator: probes, metrics, the description of the API, and a page for people.
 
 use crate::endpoint::endpoints;
-use crate::{Content, Media, Response};
+use crate::{BodyForm, Media, Response};
 use serde_json::{Map, Value};
 
 /// The statuses of a path that everybody may use, and that no message comes to.
@@ -10,7 +10,7 @@ const PROBE_ERRORS: &[u16] = &[403, 405, 408, 414, 429, 431, 503];
 endpoints! {
     /// Whether the process lives
     HEALTHZ: Healthz = Get "/healthz" for Open in Operations {
-        response: Response::ok("It lives.", &[Content::of::<String>(Media::Text)]),
+        response: Response::ok("It lives.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
 
@@ -22,7 +22,7 @@ endpoints! {
 
     /// Whether it can take messages
     READYZ: Readyz = Get "/readyz" for Open in Operations {
-        response: Response::ok("It can.", &[Content::of::<String>(Media::Text)]),
+        response: Response::ok("It can.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
 
@@ -36,14 +36,14 @@ endpoints! {
     ///
     /// Open on a loopback listener without credentials, else for a monitor or an administrator.
     METRICS: Metrics = Get "/metrics" for Monitor in Operations {
-        response: Response::ok("The numbers.", &[Content::of::<String>(Media::Metrics)]),
+        response: Response::ok("The numbers.", &[BodyForm::of::<String>(Media::Metrics)]),
         errors: PROBE_ERRORS,
         own_errors: &[401],
     }
 
     /// This document
     OPENAPI: Openapi = Get "/openapi.json" for Named in Operations {
-        response: Response::ok("This document.", &[Content::json::<Map<String, Value>>()]),
+        response: Response::ok("This document.", &[BodyForm::json::<Map<String, Value>>()]),
         errors: PROBE_ERRORS,
     }
 
@@ -57,7 +57,7 @@ endpoints! {
     HOME: Home = Get "/" for Named in Operations {
         response: Response::ok(
             "The page.",
-            &[Content::of::<String>(Media::Html), Content::of::<String>(Media::Text)],
+            &[BodyForm::of::<String>(Media::Html), BodyForm::of::<String>(Media::Text)],
         ),
         errors: PROBE_ERRORS,
     }

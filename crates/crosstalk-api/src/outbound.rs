@@ -6,12 +6,11 @@
 mod connect;
 mod error;
 mod guard;
-mod tls;
 
+pub use connect::Roots;
 pub use crosstalk_protocol::url::{Host, Url, UrlError};
 pub use error::OutboundError;
 pub use guard::not_public;
-pub use tls::Roots;
 
 use bytes::Bytes;
 use crosstalk_protocol::port::Resolver;
@@ -32,7 +31,7 @@ const AGENT: &str = concat!("crosstalk/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone)]
 pub struct Outbound {
     resolver: Option<Arc<dyn Resolver>>,
-    tls: Arc<tls::TlsSetup>,
+    tls: Arc<connect::TlsSetup>,
 }
 
 /// One request.
@@ -122,7 +121,7 @@ impl Outbound {
     pub fn new(resolver: Option<Arc<dyn Resolver>>, roots: Roots) -> Self {
         Self {
             resolver,
-            tls: Arc::new(tls::TlsSetup::new(roots)),
+            tls: Arc::new(connect::TlsSetup::new(roots)),
         }
     }
 

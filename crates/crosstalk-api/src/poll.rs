@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{Content, Media, Response};
+use crate::{BodyForm, Media, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ endpoints! {
         parameters: &[&LIMIT],
         response: Response::ok(
             "Polls that whoever asks has a part in, the latest first.",
-            &[Content::json::<Polls>()],
+            &[BodyForm::json::<Polls>()],
         ),
     }
 
@@ -31,8 +31,8 @@ endpoints! {
         response: Response::ok(
             "What is counted so far, or was when it was closed.",
             &[
-                Content::json::<Poll>(),
-                Content::text(
+                BodyForm::json::<Poll>(),
+                BodyForm::text(
                     Media::Events,
                     "Events `tally`: the data is the poll. The stream ends when the poll is closed.",
                 ),
@@ -45,7 +45,7 @@ endpoints! {
     /// spec/polls.md.
     CLOSE_POLL: ClosePoll = Post "/crosstalk/polls/{}/close" for Known in Polls {
         parameters: &[&ID],
-        response: Response::ok("The result.", &[Content::json::<Poll>()]),
+        response: Response::ok("The result.", &[BodyForm::json::<Poll>()]),
     }
 }
 

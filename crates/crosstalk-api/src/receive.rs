@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget, Sent, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, kinds};
-use crate::{Content, Kind, Media, Request, Response};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use bytes::Bytes;
 use crosstalk_envelope::json::Message;
 use crosstalk_envelope::{Reading, scan};
@@ -26,12 +26,12 @@ endpoints! {
     /// HTP-001 to HTP-030. The same message again gets the same answer.
     RECEIVE: Receive = Post "/crosstalk/receive" for Stranger in Messages {
         parameters: &[&PREFER],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "One envelope, as text or as JSON, or several envelopes.",
             content: &[
-                Content::of::<schema::Envelope>(Media::Text),
-                Content::json::<BuildMessage>(),
-                Content::of::<BatchRequest>(Media::Batch),
+                BodyForm::of::<schema::Envelope>(Media::Text),
+                BodyForm::json::<BuildMessage>(),
+                BodyForm::of::<BatchRequest>(Media::Batch),
             ],
         }),
         response: Response {
@@ -39,9 +39,9 @@ endpoints! {
             ..Response::ok(
                 "The ACK with a receipt, or the RESPOND; of a batch, one answer for each piece.",
                 &[
-                    Content::of::<schema::Envelope>(Media::Text),
-                    Content::json::<Accepted>(),
-                    Content::of::<BatchAnswer>(Media::Batch),
+                    BodyForm::of::<schema::Envelope>(Media::Text),
+                    BodyForm::json::<Accepted>(),
+                    BodyForm::of::<BatchAnswer>(Media::Batch),
                 ],
             )
         },

@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{ID, Message};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Response};
+use crate::{BodyForm, Kind, Media, Response};
 use crosstalk_envelope::limit;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ endpoints! {
     /// HTP-041.
     THREADS: Threads = Get "/crosstalk/threads" for Known in Threads {
         parameters: &[&WITH, &OPEN, &LIMIT, &SKIP],
-        response: Response::ok("The latest first.", &[Content::json::<Threads>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<Threads>()]),
     }
 
     /// A conversation
@@ -40,9 +40,9 @@ endpoints! {
         response: Response::ok(
             "The conversation.",
             &[
-                Content::json::<ThreadTree>(),
-                Content::text(Media::Text, "Envelopes with blank lines between them."),
-                Content::text(Media::Markdown, "For people."),
+                BodyForm::json::<ThreadTree>(),
+                BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
+                BodyForm::text(Media::Markdown, "For people."),
             ],
         ),
     }

@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, require};
-use crate::{Content, Kind, Media, Request, Response};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use http::header::ACCEPT;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -22,20 +22,20 @@ endpoints! {
     ///
     /// HTP-063.
     TOKENS: Tokens = Get "/crosstalk/tokens" for Admin in Tokens {
-        response: Response::ok("All tokens, without their secrets.", &[Content::json::<Tokens>()]),
+        response: Response::ok("All tokens, without their secrets.", &[BodyForm::json::<Tokens>()]),
     }
 
     /// Make a token
     ///
     /// HTP-063.
     MAKE_TOKEN: MakeToken = Post "/crosstalk/tokens" for Admin in Tokens {
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "The token that is wanted.",
-            content: &[Content::json::<NewToken>()],
+            content: &[BodyForm::json::<NewToken>()],
         }),
         response: Response {
             status: 201,
-            ..Response::ok("The token, with its secret.", &[Content::json::<MadeToken>()])
+            ..Response::ok("The token, with its secret.", &[BodyForm::json::<MadeToken>()])
         },
     }
 
