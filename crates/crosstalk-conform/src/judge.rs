@@ -205,7 +205,8 @@ fn has_any(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
 fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
     let is_one = case.get("binding") == "one";
     let report = parsed(tested, case.section("input")?, case.get("reading"), is_one)?;
-    let count = report["envelopes"].as_array().map_or(0, Vec::len);
+    let envelopes = report.get("envelopes").and_then(Value::as_array);
+    let count = envelopes.map_or(0, Vec::len);
     match case.get("expect") {
         "accept" => {
             no_error(&report)?;
@@ -217,7 +218,7 @@ fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
             if count != 0 {
                 return Err(CaseFailure::mismatch("no envelope", &report));
             }
-            carries(case, &report["errors"])?;
+            carries(case, report.get("errors").unwrap_or(&Value::Null))?;
         }
         _ => {
             case.section("json")?;

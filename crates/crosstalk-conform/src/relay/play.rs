@@ -277,7 +277,7 @@ impl<'p> Player<'p> {
                 Value::String(_) => is_fitting(status, Some(&json!(answer.status.to_string()))),
                 one => *one == json!(answer.status),
             };
-            need(is_fine, status.to_string(), answer.shown())?;
+            answer.require(is_fine, status.to_string())?;
         } else if is_message {
             document = Some(acked(answer)?);
         } else {

@@ -6,6 +6,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -50,6 +51,19 @@ pub(super) fn need(holds: bool, expected: impl Into<String>, got: impl Into<Stri
         true => Ok(()),
         false => failed(expected, got),
     }
+}
+
+/// Goes on if two values are the same.
+pub(super) fn equal<T: fmt::Debug + PartialEq<U> + ?Sized, U: fmt::Debug + ?Sized>(
+    got: &T,
+    expected: &U,
+) -> CaseStep {
+    need(got == expected, format!("{expected:?}"), format!("{got:?}"))
+}
+
+/// Goes on if something holds for a value.
+pub(super) fn holds(holds: bool, expected: &str, got: &impl fmt::Debug) -> CaseStep {
+    need(holds, expected, format!("{got:?}"))
 }
 
 /// Goes on if two texts are the same.

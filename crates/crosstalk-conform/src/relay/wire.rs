@@ -1,11 +1,11 @@
 //! A small HTTP client: one connection for each request, and requests that no polite client would send.
 
-use super::probe::{CaseStep, need};
-use super::settle::Used;
+use super::probe::{CaseStep, need, same};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -185,6 +185,11 @@ impl SuiteAnswer {
         self.require(self.status == status, status.to_string())
     }
 
+    /// Fails the case unless a header has this value.
+    pub(super) fn has_header(&self, name: &str, value: &str) -> CaseStep {
+        same(name, value, self.header(name))
+    }
+
     /// In one line, for a report.
     pub(super) fn shown(&self) -> String {
         let text = self.text();
@@ -218,6 +223,23 @@ pub(super) struct NoAnswer(pub(super) String);
 
 trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+/// The addresses of a run.
+#[derive(Debug, Default)]
+pub(super) struct Used(Mutex<BTreeSet<String>>);
+
+impl Used {
+    /// Remembers an address.
+    pub(super) fn note(&self, address: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(address.to_owned());
+    }
+
+    pub(super) fn all(&self) -> BTreeSet<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.clone()
+    }
+}
 
 /// The way to one relay.
 pub(super) struct Wire {

@@ -3,8 +3,8 @@
 use super::code;
 use crate::relay::CaseFunction;
 use crate::relay::probe::{
-    CaseStep, Probe, SuiteMessage, encoded, failed, from_now, need, object, rejected, same,
-    skipped, word, words,
+    CaseStep, Probe, SuiteMessage, encoded, equal, failed, from_now, holds, need, object, rejected,
+    same, skipped, word, words,
 };
 use crate::relay::wire::{SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::registry::ErrorCode;
@@ -42,10 +42,9 @@ fn need_holds(consent: &Value, name: &str, letter: &SuiteMessage, p: &Probe) -> 
     same("standing", "holds", word(consent, "standing"))?;
     same("message", &letter.id, word(consent, "message"))?;
     let (scopes, to) = (words(consent, "scopes"), words(consent, "to"));
-    need(
-        scopes == ["medical"] && to == [p.address("b")],
-        "the scope and the recipient of the message",
-        consent.to_string(),
+    equal(
+        &(scopes, to),
+        &(vec!["medical".to_owned()], vec![p.address("b")]),
     )
 }
 
@@ -133,16 +132,12 @@ async fn ends(p: &Probe) -> CaseStep {
     let letter = withdrawn(p, &name).await?;
     let consent = object(&get(p, &name).await?, 200)?;
     same("standing", "revoked", word(&consent, "standing"))?;
-    need(
-        texts(&consent) == [(letter.id.clone(), false)],
-        "the message under it, without its text",
-        consent.to_string(),
-    )?;
+    equal(&texts(&consent), &[(letter.id.clone(), false)])?;
     let ids = p.inbox_ids(&p.address("b")).await?;
-    need(
+    holds(
         !ids.contains(&letter.id),
         "an inbox without the message",
-        format!("{ids:?}"),
+        &ids,
     )?;
     let holding = format!(
         "/crosstalk/consents?holding=true&by={}",

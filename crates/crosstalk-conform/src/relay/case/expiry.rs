@@ -4,8 +4,8 @@ use super::code;
 use crate::relay::CaseFunction;
 use crate::relay::play::make_token;
 use crate::relay::probe::{
-    CaseStep, Probe, by, encoded, failed, ids, in_time, is_over, listed, need, reports, same,
-    skipped, strict, wait_until_past, word,
+    CaseStep, Probe, by, encoded, equal, failed, holds, ids, in_time, is_over, listed, need,
+    reports, same, skipped, strict, wait_until_past, word,
 };
 use crate::relay::wire::SuiteRequest;
 use crosstalk_envelope::Intent;
@@ -74,11 +74,7 @@ async fn deadline_kept(p: &Probe) -> CaseStep {
     })
     .await?;
     let inbox = p.inbox(&from).await?;
-    need(
-        ids(&inbox) == [answer.id.clone()],
-        "the RESPOND",
-        format!("{:?}", ids(&inbox)),
-    )?;
+    equal(&ids(&inbox), &[answer.id.as_str()])?;
     // Behind the RESPOND nothing comes, also after the deadline.
     wait_until_past(end).await;
     let path = format!(
@@ -135,5 +131,5 @@ async fn hold_ended(p: &Probe) -> CaseStep {
     let answer = p.send(request.accept("application/json")).await?;
     answer.has_status(409)?;
     let ids = p.inbox_ids(&to).await?;
-    need(ids.is_empty(), "an empty inbox", format!("{ids:?}"))
+    holds(ids.is_empty(), "an empty inbox", &ids)
 }

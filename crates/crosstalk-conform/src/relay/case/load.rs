@@ -2,7 +2,7 @@
 
 use super::code;
 use crate::relay::CaseFunction;
-use crate::relay::probe::{CaseStep, Probe, inbox_path, need, rejected, same, skipped};
+use crate::relay::probe::{CaseStep, Probe, equal, failed, inbox_path, need, rejected, skipped};
 use crate::relay::wire::{SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::registry::ErrorCode;
 use std::sync::PoisonError;
@@ -51,15 +51,10 @@ async fn flood(p: &Probe) -> CaseStep {
         let error = rejected(&answer, 429, ErrorCode::Rate)?;
         let wait = answer.header("retry-after");
         need(wait.parse::<u64>().is_ok(), "Retry-After in seconds", wait)?;
-        return same(
-            "Retry-After in `meta: error`",
-            wait,
-            error.meta("error", "Retry-After").unwrap_or("none"),
-        );
+        return equal(&error.meta("error", "Retry-After"), &Some(wait));
     }
     match told {
-        Some(limit) => need(
-            false,
+        Some(limit) => failed(
             format!("429 after {limit} requests"),
             format!("none after {most}"),
         ),
@@ -99,12 +94,10 @@ async fn slow(p: &Probe, rest: &str) -> CaseStep<String> {
     let meanwhile = meanwhile?;
     meanwhile.require(meanwhile.status == 200, "200 for others meanwhile")?;
     let ended = ended?;
-    need(
-        ended.is_over,
-        "the end of the connection within 120 s",
-        "it is still open",
-    )?;
-    Ok(ended.text)
+    match ended.is_over {
+        true => Ok(ended.text),
+        false => failed("the end of the connection within 120 s", "it is still open"),
+    }
 }
 
 async fn slow_head(p: &Probe) -> CaseStep {

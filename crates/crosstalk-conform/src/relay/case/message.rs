@@ -2,7 +2,9 @@
 
 use super::code;
 use crate::relay::CaseFunction;
-use crate::relay::probe::{CaseStep, Probe, acked, need, rejected, same, strict, word};
+use crate::relay::probe::{
+    CaseStep, Probe, acked, equal, holds, need, rejected, same, strict, word,
+};
 use crate::relay::wire::{SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::limit::{ENVELOPE_BYTES, LINE_BYTES};
 use crosstalk_envelope::registry::ErrorCode;
@@ -122,21 +124,13 @@ async fn order(p: &Probe) -> CaseStep {
         ids.push(letter.id);
     }
     let answers = pieces(&post(p, &texts).await?)?;
-    need(
-        parents(&answers) == ids,
-        format!("answers to {ids:?}"),
-        format!("{:?}", parents(&answers)),
-    )?;
+    equal(&parents(&answers), &ids)?;
     let are_acks = answers
         .iter()
         .all(|a| a.envelope().meaning() == Some(Intent::Ack));
     need(are_acks, "an ACK for each", "something else")?;
     let kept = p.inbox_ids(&to).await?;
-    need(
-        kept == ids,
-        format!("{ids:?} in the inbox"),
-        format!("{kept:?}"),
-    )
+    equal(&kept, &ids)
 }
 
 async fn mixed(p: &Probe) -> CaseStep {
@@ -163,13 +157,9 @@ async fn mixed(p: &Probe) -> CaseStep {
         })
         .collect();
     let wanted = ["ACK", "E-CONSENT", "E-FORMAT", "ACK"];
-    need(came == wanted, format!("{wanted:?}"), format!("{came:?}"))?;
+    equal(&came, &wanted)?;
     let kept = p.inbox_ids(&to).await?;
-    need(
-        kept == [one.id.clone(), last.id.clone()],
-        format!("[{}, {}]", one.id, last.id),
-        format!("{kept:?}"),
-    )
+    equal(&kept, &[one.id.clone(), last.id.clone()])
 }
 
 async fn again(p: &Probe) -> CaseStep {
@@ -183,7 +173,7 @@ async fn again(p: &Probe) -> CaseStep {
     let second = post(p, &texts).await?;
     same("answer", &first.text(), &second.text())?;
     let kept = p.inbox_ids(&to).await?;
-    need(kept.len() == 2, "two messages", format!("{kept:?}"))
+    holds(kept.len() == 2, "two messages", &kept)
 }
 
 async fn batch_limit(p: &Probe) -> CaseStep {
@@ -196,11 +186,7 @@ async fn batch_limit(p: &Probe) -> CaseStep {
     // It read them as they came: the answers so far, then why there are no more.
     answer.has_status(413)?;
     let answers = answers(&answer)?;
-    need(
-        answers.len() == PIECES + 1,
-        format!("{} answers", PIECES + 1),
-        answers.len().to_string(),
-    )?;
+    equal(&answers.len(), &(PIECES + 1))?;
     let last = answers.last().and_then(|a| a.meta("error", "Code"));
     same("Code", "E-TOO-LARGE", last.unwrap_or("none"))
 }

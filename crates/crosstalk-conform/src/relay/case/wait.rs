@@ -3,8 +3,8 @@
 use super::code;
 use crate::relay::CaseFunction;
 use crate::relay::probe::{
-    CaseStep, Probe, SuiteMessage, acked, encoded, envelope, failed, ids, inbox_path, listed, need,
-    receive, same, strict, word,
+    CaseStep, Probe, SuiteMessage, acked, encoded, envelope, equal, failed, holds, ids, inbox_path,
+    listed, need, receive, same, strict, word,
 };
 use crate::relay::wire::{EventStream, StreamEvent, SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::{CoreHeader, Intent};
@@ -31,7 +31,7 @@ pub(super) fn same_answer(first: &SuiteAnswer, again: &SuiteAnswer) -> CaseStep 
 
 pub(super) async fn once(p: &Probe, to: &str, id: &str) -> CaseStep {
     let ids = p.inbox_ids(to).await?;
-    need(ids == [id], format!("{id}, once"), format!("{ids:?}"))
+    equal(&ids, &[id])
 }
 
 async fn at_once(p: &Probe) -> CaseStep {
@@ -92,16 +92,8 @@ async fn wait_answer(p: &Probe) -> CaseStep {
         came.envelope().meaning() == Some(Intent::Respond),
         "the RESPOND",
     )?;
-    same(
-        "message",
-        &reply.id,
-        came.header(CoreHeader::Message).unwrap_or("none"),
-    )?;
-    same(
-        "Preference-Applied",
-        "wait=30",
-        answer.header("preference-applied"),
-    )
+    equal(&came.header(CoreHeader::Message), &Some(reply.id.as_str()))?;
+    answer.has_header("preference-applied", "wait=30")
 }
 
 async fn wait_without_id(p: &Probe) -> CaseStep {
@@ -112,11 +104,7 @@ async fn wait_without_id(p: &Probe) -> CaseStep {
     let lines = letter.text.split_inclusive('\n').filter(is_id);
     let (answer, reply) = answered(p, lines.collect(), None, "30").await?;
     let came = envelope(&answer)?;
-    same(
-        "message",
-        &reply.id,
-        came.header(CoreHeader::Message).unwrap_or("none"),
-    )
+    equal(&came.header(CoreHeader::Message), &Some(reply.id.as_str()))
 }
 
 async fn wait_inbox(p: &Probe) -> CaseStep {
@@ -126,11 +114,7 @@ async fn wait_inbox(p: &Probe) -> CaseStep {
 
 async fn wait_long(p: &Probe) -> CaseStep {
     let (answer, _) = asked(p, "86400").await?;
-    same(
-        "Preference-Applied",
-        "wait=60",
-        answer.header("preference-applied"),
-    )
+    answer.has_header("preference-applied", "wait=60")
 }
 
 async fn some(p: &Probe, number: usize) -> CaseStep<Vec<String>> {
@@ -171,17 +155,9 @@ async fn open(p: &Probe, last: Option<&str>) -> CaseStep<EventStream> {
 async fn next(events: &mut EventStream, id: &str) -> CaseStep<StreamEvent> {
     let event = events.next().await?;
     same("event", "message", &event.name)?;
-    need(
-        !event.id.is_empty(),
-        "an event with an id",
-        format!("{event:?}"),
-    )?;
+    holds(!event.id.is_empty(), "an event with an id", &event)?;
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-    need(
-        word(&data, "id") == id,
-        format!("data: the entry of {id}"),
-        event.data.clone(),
-    )?;
+    equal(word(&data, "id"), id)?;
     strict(word(&data, "envelope"))?;
     Ok(event)
 }
@@ -212,14 +188,10 @@ async fn pages(p: &Probe) -> CaseStep {
         came.extend(ids(&page));
         more = format!("&after={}", encoded(word(&page, "cursor")));
     }
-    need(came == sent, format!("{sent:?}"), format!("{came:?}"))?;
+    equal(&came, &sent)?;
     let last = one(p).await?;
     let rest = ids(&get(p, &more).await?);
-    need(
-        rest == [last.id.clone()],
-        format!("[{}] behind the last cursor", last.id),
-        format!("{rest:?}"),
-    )
+    equal(&rest, &[last.id.as_str()])
 }
 
 async fn wait(p: &Probe) -> CaseStep {
@@ -241,11 +213,8 @@ async fn wait(p: &Probe) -> CaseStep {
 async fn wait_nothing(p: &Probe) -> CaseStep {
     let began = Instant::now();
     let came = ids(&get(p, "&wait=2").await?);
-    need(came.is_empty(), "[]", format!("{came:?}"))?;
+    equal(&came, &[""; 0])?;
     let time = began.elapsed();
-    need(
-        time > Duration::from_millis(1900),
-        "[] after two seconds",
-        format!("{time:?}"),
-    )
+    let is_late = time > Duration::from_millis(1900);
+    holds(is_late, "[] after two seconds", &time)
 }
