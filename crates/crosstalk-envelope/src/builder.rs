@@ -54,6 +54,35 @@ fn join_errors(diagnostics: &[Diagnostic]) -> String {
         .join("; ")
 }
 
+/// Gives the builder a method for each core header.
+macro_rules! core_headers {
+    ($($(#[$doc:meta])* $method:ident = $header:ident;)+) => {
+        impl Builder {
+            $($(#[$doc])*
+            pub fn $method(self, value: impl Into<String>) -> Self {
+                self.core(CoreHeader::$header, value)
+            })+
+        }
+    };
+}
+
+core_headers! {
+    /// Sets the person or agent that speaks.
+    user = User;
+    /// Sets the v1.0 conversation.
+    session = Session;
+    /// Sets the id of the conversation.
+    thread = Thread;
+    /// Sets the id of the message that this one answers.
+    parent = Parent;
+    /// Sets the id of the message.
+    message = Message;
+    /// Sets the topic.
+    context = Context;
+    /// Sets the intent.
+    intent = Intent;
+}
+
 impl Builder {
     /// Begins an envelope from `sender` to `receiver`.
     pub fn new(sender: impl Into<String>, receiver: impl Into<String>) -> Self {
@@ -83,41 +112,6 @@ impl Builder {
             Some(value) => self.core(header, value),
             None => self,
         }
-    }
-
-    /// The person or agent that speaks.
-    pub fn user(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::User, value)
-    }
-
-    /// The v1.0 conversation.
-    pub fn session(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Session, value)
-    }
-
-    /// The conversation's id.
-    pub fn thread(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Thread, value)
-    }
-
-    /// The id of the message that this one answers.
-    pub fn parent(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Parent, value)
-    }
-
-    /// The message's own id.
-    pub fn message(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Message, value)
-    }
-
-    /// The topic.
-    pub fn context(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Context, value)
-    }
-
-    /// The intent.
-    pub fn intent(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Intent, value)
     }
 
     /// Adds a header that is not a core one.

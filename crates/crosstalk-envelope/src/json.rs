@@ -1,5 +1,9 @@
 //! The JSON form: what `crosstalk parse --json` prints and `crosstalk build` reads.
 
+mod message;
+
+pub use message::{Finding, KeyValue, Message, MessageBlock, MessageField, MessageIntent};
+
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, LineIndex};
 use crate::document::{Document, Reading};
@@ -9,7 +13,7 @@ use crate::id;
 use crate::lint::lint;
 use crate::paste::Scan;
 use crate::registry::{ErrorCode, Intent};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,98 +29,6 @@ pub struct ParseReport {
     pub envelopes: Vec<Message>,
     /// The findings that belong to no accepted envelope.
     pub errors: Vec<Finding>,
-}
-
-/// An envelope.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the envelope"
-)]
-pub struct Message {
-    pub sender: String,
-    pub receiver: String,
-    pub version: String,
-    pub user: Option<String>,
-    pub session: Option<String>,
-    pub thread: Option<String>,
-    pub parent: Option<String>,
-    pub message: Option<String>,
-    pub context: Option<String>,
-    pub intent: Option<MessageIntent>,
-    pub headers: Vec<MessageField>,
-    pub meta: Vec<MessageBlock>,
-    pub body: String,
-    /// `response` where the text stands under `response:`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_name: Option<String>,
-    pub sig: Option<String>,
-    #[serde(skip_deserializing)]
-    pub repairs: Vec<Finding>,
-    #[serde(skip_deserializing)]
-    pub diagnostics: Vec<Finding>,
-}
-
-/// An intent: the word alone, or what was written with what it means.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub enum MessageIntent {
-    Word(String),
-    Both { written: String, meaning: String },
-}
-
-/// A header.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct MessageField {
-    pub name: String,
-    pub value: String,
-}
-
-/// A META block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct MessageBlock {
-    pub namespace: String,
-    pub fields: Vec<KeyValue>,
-}
-
-/// A key of a META block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct KeyValue {
-    pub key: String,
-    pub value: String,
-}
-
-/// A diagnostic.
-#[derive(Clone, Debug, Default, Serialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct Finding {
-    pub rule: &'static str,
-    pub severity: &'static str,
-    pub code: Option<&'static str>,
-    pub line: usize,
-    pub column: usize,
-    pub message: String,
-    pub help: &'static str,
 }
 
 /// The report on a text: `text` is what was scanned. Lints are among the diagnostics.
