@@ -8,13 +8,13 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Arrival, Kept, Side, Wait, Way, searchable};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::course::{self, ThreadTurn};
 use super::fault::SqlResult;
 use super::relay::index;
 use super::{quarantine, schema, settle};
-use crate::sqlite::sql::{Columns as _, Sql as _, number, position};
+use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
 const ROWS: i64 = 256;
@@ -198,14 +198,8 @@ pub(super) fn rebuild(db: &Connection) -> SqlResult<()> {
     }
     db.execute_batch(schema::DATED)?;
     let mut after = 0;
-    let mut next = db
-        .prepare("SELECT seq, id FROM message WHERE seq > ?1 AND asks <> 0 ORDER BY seq LIMIT 1")?;
-    while let Some((seq, id)) = next
-        .query_row(params![after], |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?))
-        })
-        .optional()?
-    {
+    let sql = "SELECT seq, id FROM message WHERE seq > ?1 AND asks <> 0 ORDER BY seq LIMIT 1";
+    while let Some((seq, id)) = db.find(sql, params![after], tuple::<(i64, String)>)? {
         settle::judge(db, &id)?;
         after = seq;
     }

@@ -151,10 +151,9 @@ fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> SqlResult<bool> {
         }
         return Ok(true);
     }
-    let mut used =
-        db.prepare_cached("SELECT 1 FROM consent_use WHERE consent = ?1 AND seq = ?2")?;
+    let sql = "SELECT 1 FROM consent_use WHERE consent = ?1 AND seq = ?2";
     for consent in &terms.under {
-        if !used.exists(params![consent, seq])? {
+        if !db.has(sql, params![consent, seq])? {
             return Ok(false);
         }
     }
@@ -208,12 +207,9 @@ pub(super) fn revoke(db: &Connection, seq: i64, what: &Withdrawal) -> SqlResult<
         end(db, id, what)?;
         note(db, what, "consent", id)?;
         // What is erased already is not erased again.
-        let mut find = db.prepare_cached(
-            "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE u.consent = ?1 AND i.text <> ''",
-        )?;
-        for place in find.query_map(params![id], |row| row.get::<_, i64>(0))? {
-            places.insert(place?);
-        }
+        let sql = "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE \
+            u.consent = ?1 AND i.text <> ''";
+        places.extend(db.all(sql, params![id], value::<i64>)?);
     }
     places.remove(&seq);
     for place in &places {
@@ -272,10 +268,8 @@ fn chain(db: &Connection, ids: &[String]) -> SqlResult<Vec<String>> {
         if !seen.insert(id.clone()) {
             continue;
         }
-        let mut find = db.prepare_cached("SELECT id FROM consent_origin WHERE original = ?1")?;
-        for next in find.query_map(params![id], |row| row.get(0))? {
-            left.push_back(next?);
-        }
+        let sql = "SELECT id FROM consent_origin WHERE original = ?1";
+        left.extend(db.all(sql, params![id], value::<String>)?);
         all.push(id);
     }
     Ok(all)

@@ -157,26 +157,20 @@ pub(super) fn end_poll(db: &Connection, id: &str) -> SqlResult<()> {
 /// Ends the waits that an older version left: of what exported chats asked, of pasted thanks, and of polls whose result is
 /// here.
 pub(super) fn end_stale_waits(db: &Connection) -> SqlResult<()> {
-    let mut find = db.prepare(
-        "SELECT m.seq FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND i.way IN (?1, ?2)",
-    )?;
+    let sql = "SELECT m.seq FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND \
+        i.way IN (?1, ?2)";
     let ways = params![Way::Filed.as_str(), Way::Pasted.as_str()];
-    let rows = find.query_map(ways, |row| row.get(0))?;
-    for seq in rows.collect::<SqlResult<Vec<i64>>>()? {
+    for seq in db.all(sql, ways, value::<i64>)? {
         if super::accept::row(db, seq)?.arrival.wait() != Wait::Nobody {
             continue;
         }
         db.run("UPDATE message SET asks = 0 WHERE seq = ?1", params![seq])?;
         refresh(db, seq)?;
     }
-    let mut find = db.prepare(
-        "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
-         WHERE q.meaning = ?1 AND q.wait <> 0",
-    )?;
-    let rows = find.query_map(params![Intent::Poll.as_str()], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
-    for (answer, poll) in rows.collect::<SqlResult<Vec<(i64, String)>>>()? {
+    let sql = "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
+        WHERE q.meaning = ?1 AND q.wait <> 0";
+    let polls = db.all(sql, params![Intent::Poll.as_str()], tuple::<(i64, String)>)?;
+    for (answer, poll) in polls {
         if super::accept::row(db, answer)?.arrival.ends_poll() {
             end_poll(db, &poll)?;
         }
@@ -221,9 +215,7 @@ pub(super) fn open_to(
         ),
     };
     let limit = number(most).saturating_add(1);
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![thread, limit], question)?;
-    let rows = rows.collect::<SqlResult<Vec<QuestionRow>>>()?;
+    let rows = db.all(&sql, params![thread, limit], question)?;
     if rows.len() > most {
         return Ok(Vec::new());
     }

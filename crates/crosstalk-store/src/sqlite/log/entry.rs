@@ -42,13 +42,10 @@ fn entry(row: &Row<'_>) -> SqlResult<LogEntry> {
 /// The hashes of entries from a position on.
 pub(super) fn hashes(db: &Connection, from: u64, limit: u64) -> SqlResult<Vec<Hash>> {
     let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= ?1 AND place < ?2 ORDER BY place");
-    let mut find = db.prepare_cached(&sql)?;
-    let mut rows = find.query(params![number(from), number(from.saturating_add(limit))])?;
-    let mut hashes = Vec::new();
-    while let Some(row) = rows.next()? {
-        hashes.push(leaf_hash(leaf(row)?.to_string().as_bytes()));
-    }
-    Ok(hashes)
+    let asked = params![number(from), number(from.saturating_add(limit))];
+    db.all(&sql, asked, |row| {
+        Ok(leaf_hash(leaf(row)?.to_string().as_bytes()))
+    })
 }
 
 pub(super) fn entries(db: &Connection, asked: &LogQuery) -> SqlResult<Vec<LogEntry>> {

@@ -4,7 +4,7 @@
 use super::{close, delivery, intake};
 use crate::sqlite::derive::{INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
-use crate::sqlite::sql::{Sql as _, number, value};
+use crate::sqlite::sql::{Sql as _, number, tuple, value};
 use crate::sqlite::{accept, derive, fault, quarantine};
 use crosstalk_protocol::relay::{Closing, Filing};
 use crosstalk_protocol::store::{Arrival, party};
@@ -58,26 +58,22 @@ pub(super) fn unindexed(
         "SELECT {INTAKE_ROW}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL \
          AND text <> '' ORDER BY seq LIMIT ?2"
     );
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![after, number(limit)], pending_row)?;
+    let rows = db.all(&sql, params![after, number(limit)], pending_row)?;
     let who = |row: PendingRow| {
         let routes = delivery::read_recipients(&row.routes, &row.filed.arrival.receiver)?;
         let who = routes.into_iter().map(|(address, _)| address.to_owned());
         Ok((row.filed.seq.unsigned_abs(), who.collect()))
     };
-    rows.map(|row| row.and_then(who)).collect()
+    rows.into_iter().map(who).collect()
 }
 
 fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<Filing> {
     let through = progress(db, INDEXED)?;
     // Messages that were erased before they were indexed have nothing to index.
-    let mut find = db.prepare_cached(
-        "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
-    )?;
-    let rows = find.query_map(params![through, place, number(limit)], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
-    let rows = rows.collect::<SqlResult<Vec<(i64, bool)>>>()?;
+    let sql = "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND \
+        seq <= ?2 ORDER BY seq LIMIT ?3";
+    let asked = params![through, place, number(limit)];
+    let rows = db.all(sql, asked, tuple::<(i64, bool)>)?;
     let Some(last) = rows.last().map(|(seq, _)| *seq) else {
         return indexing(db, 0);
     };

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
 use crate::sqlite::fault::SqlResult;
-use crate::sqlite::sql::{Columns as _, Sql as _, number};
+use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
 
 /// Several texts in one column, one a line.
 fn lines(texts: &[String]) -> String {
@@ -84,11 +84,10 @@ pub(in crate::sqlite) fn revoke_token(
 
 /// Notes when tokens were last used. Only inside a transaction.
 pub(super) fn note_token_uses(db: &Connection, uses: &[(Digest, Timestamp)]) -> SqlResult<()> {
-    let mut note = db.prepare_cached(
-        "UPDATE token SET last_used_at = ?2 WHERE hash = ?1 AND coalesce(last_used_at, 0) < ?2",
-    )?;
+    let sql =
+        "UPDATE token SET last_used_at = ?2 WHERE hash = ?1 AND coalesce(last_used_at, 0) < ?2";
     for (hash, at) in uses {
-        note.execute(params![hash.0, at.as_millis()])?;
+        db.run(sql, params![hash.0, at.as_millis()])?;
     }
     Ok(())
 }
@@ -318,11 +317,8 @@ pub(super) fn referring_parties(
              CROSS JOIN {table} p ON p.seq = u.seq WHERE u.digest = ?1 AND u.grants = 1 \
              AND (i.expires IS NULL OR i.expires > ?2) ORDER BY u.seq DESC LIMIT ?3"
         );
-        let mut find = db.prepare_cached(&sql)?;
         let asked = params![digest.0, now.as_millis(), number(limit)];
-        for address in find.query_map(asked, |row| row.get(0))? {
-            parties.insert(address?);
-        }
+        parties.extend(db.all(&sql, asked, value::<String>)?);
     }
     Ok(parties)
 }

@@ -2,13 +2,13 @@
 
 use super::inbox;
 use crate::sqlite::fault::SqlResult;
-use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, value};
+use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple, value};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{
     Due, Entry, Errand, Handler, INTERRUPTED, MAX_COUNTED, Priority, QueueDepth, State,
     StoreGauges, report,
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 /// How many deliveries that wait for a person are looked at for those of one person.
 const LOOKED_AT: usize = 100_000;
@@ -22,28 +22,17 @@ pub(super) fn due(
 ) -> SqlResult<Vec<Due>> {
     let mut given: Vec<Due> = Vec::new();
     for priority in Priority::ALL {
-        let mut find = db.prepare_cached(
-            "SELECT seq, party, address, handler, attempts FROM delivery INDEXED BY delivery_due \
-             WHERE state = 0 AND handler > 1 AND priority = ?1 AND next_at <= ?2 ORDER BY next_at, seq LIMIT ?3",
-        )?;
+        let sql = "SELECT seq, party, address, handler, attempts FROM delivery \
+            INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
+            next_at <= ?2 ORDER BY next_at, seq LIMIT ?3";
         let left = limit.saturating_sub(given.len());
         let asked = params![
             position(&Priority::ALL, priority),
             now.as_millis(),
             number(left)
         ];
-        let rows = find.query_map(asked, |row| {
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                row.get(3)?,
-                row.get(4)?,
-            ))
-        })?;
-        for (seq, party, to, handler, attempts) in
-            rows.collect::<SqlResult<Vec<(i64, String, String, i64, u32)>>>()?
-        {
+        let rows: Vec<(i64, String, String, i64, u32)> = db.all(sql, asked, tuple)?;
+        for (seq, party, to, handler, attempts) in rows {
             let leased = params![seq, party, lease.as_millis(), now.as_millis()];
             let sql = "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party \
                 = ?2";
@@ -71,14 +60,12 @@ pub(super) fn release_leases(db: &Connection, at: Timestamp) -> SqlResult<u64> {
 }
 
 pub(super) fn next_due(db: &Connection) -> SqlResult<Option<Timestamp>> {
-    let mut find = db.prepare_cached(
-        "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 \
-         AND next_at IS NOT NULL ORDER BY next_at LIMIT 1",
-    )?;
+    let sql = "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 \
+        AND priority = ?1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
     let mut next: Option<i64> = None;
     for priority in Priority::ALL {
         let asked = params![position(&Priority::ALL, priority)];
-        let found: Option<i64> = find.query_row(asked, |row| row.get(0)).optional()?;
+        let found: Option<i64> = db.find(sql, asked, value)?;
         next = next.into_iter().chain(found).min();
     }
     Ok(time(next))
